@@ -1,0 +1,330 @@
+"""The stream groupings: how a producer task chooses the consumer tasks of a value.
+
+Every grouping has two halves. The frozen *spec* says what the user declared; it is part of the description and is
+shared. Its ``chooser`` makes the state that one producer task keeps for one consumer: a :class:`One` where each value
+goes to exactly one task, a :class:`Many` otherwise. Choosers answer with indexes into the consumer's targets, so that
+nothing on the hot path looks up an id. The names are Storm's; so is what shuffle, partial_key, all and global do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from random import Random
+from typing import ClassVar, Protocol, TypeAlias, TypeVar
+
+from stormlet.core.keys import stable_hash
+from stormlet.errors import InvalidEmit, UnroutableKey
+
+KeyFunction: TypeAlias = Callable[[object], object]
+_Route = TypeVar("_Route")
+
+CACHED_KEYS = 65_536
+"""How many keys a chooser remembers before it forgets them all."""
+
+
+class One(ABC):
+    """A chooser that sends each value to exactly one task."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def pick(self, value: object) -> int:
+        """Return the index of the task that gets the value."""
+
+
+class Many(ABC):
+    """A chooser that sends each value to any number of tasks, none included."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def choose(self, value: object) -> Sequence[int]:
+        """Return the indexes of the tasks that get the value. The caller must not change the sequence."""
+
+
+Chooser: TypeAlias = One | Many
+
+
+class CustomGrouping(Protocol):
+    """What users implement for ``stream.custom(...)``; Storm's CustomStreamGrouping.
+
+    One object serves every task of the producer: ``prepare`` is called once for each of them, with the same targets.
+    """
+
+    def prepare(self, targets: Sequence[int]) -> None:
+        """Take note of the consumer's task ids, in ascending order."""
+
+    def choose(self, value: object) -> Sequence[int]:
+        """Return the ids of the tasks that get the value: any of the targets, or none at all."""
+        ...
+
+
+class Grouping(ABC):
+    """What all specs have in common."""
+
+    __slots__ = ()
+    name: ClassVar[str]
+
+    @abstractmethod
+    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Chooser:
+        """Make the chooser of one producer task for the consumer tasks ``targets``: at least one, ascending.
+
+        ``random`` is the producer task's own (law L16). ``label`` names the two ends in error messages, as in
+        ``"'split' -> 'count'"``.
+        """
+
+    def title(self, label: str) -> str:
+        """Return how error messages call this grouping."""
+        return f"{self.name} grouping of {label}" if label else f"{self.name} grouping"
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle(Grouping):
+    """After n·k tuples each of n tasks got exactly k; Storm's ShuffleGrouping."""
+
+    name: ClassVar[str] = "shuffle"
+
+    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
+        """Draw the order of the tasks once; the chooser then goes round."""
+        order = list(range(len(targets)))
+        random.shuffle(order)
+        return _RoundRobin(order)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOrShuffle(Shuffle):
+    """Storm prefers tasks of the same worker; in one process all are, so this is shuffle."""
+
+    name: ClassVar[str] = "local_or_shuffle"
+
+
+@dataclass(frozen=True, slots=True)
+class NoGrouping(Shuffle):
+    """The user does not care; equivalent to shuffle, as in Storm's documentation."""
+
+    name: ClassVar[str] = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields(Grouping):
+    """Equal keys go to the same task, in every run and process; without a key function the whole value is the key."""
+
+    key: KeyFunction | None = None
+    name: ClassVar[str] = "fields"
+
+    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
+        """Make a chooser that raises :class:`UnroutableKey` for a key without a stable hash."""
+        routes = _TaskOfKey(len(targets), self.title(label))
+        return _ByValue(routes) if self.key is None else _ByKey(routes, self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class PartialKey(Grouping):
+    """Each key has two tasks, and each value goes to the one that got less so far; Storm's PartialKeyGrouping."""
+
+    key: KeyFunction | None = None
+    name: ClassVar[str] = "partial_key"
+
+    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
+        """Make a chooser that raises :class:`UnroutableKey` for a key without a stable hash."""
+        return _LessLoaded(_TasksOfKey(len(targets), self.title(label)), len(targets), self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class All(Grouping):
+    """Every task gets a copy; Storm's AllGrouping."""
+
+    name: ClassVar[str] = "all"
+
+    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Many:
+        """Build the answer once."""
+        return _Everyone(len(targets))
+
+
+@dataclass(frozen=True, slots=True)
+class Global(Grouping):
+    """Everything goes to the task with the lowest id; Storm's GlobalGrouping."""
+
+    name: ClassVar[str] = "global"
+
+    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
+        """Rely on the targets being in ascending order."""
+        return _First()
+
+
+@dataclass(frozen=True, slots=True)
+class Direct(Grouping):
+    """The producer names the task in each emit, so nothing is left to choose."""
+
+    name: ClassVar[str] = "direct"
+
+    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Chooser:
+        """Raise :class:`InvalidEmit`: an emit to this consumer must name its task."""
+        raise InvalidEmit(f"{self.title(label)}: the emit needs task=")
+
+
+@dataclass(frozen=True, slots=True)
+class Custom(Grouping):
+    """The user's own grouping; see :class:`CustomGrouping`."""
+
+    grouping: CustomGrouping
+    name: ClassVar[str] = "custom"
+
+    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Many:
+        """Prepare the user's object; the chooser raises :class:`InvalidEmit` if that names a task not its own."""
+        self.grouping.prepare(tuple(targets))
+        return _Chosen(self.grouping, targets, self.title(label))
+
+
+class _RoundRobin(One):
+    __slots__ = ("_next",)
+
+    def __init__(self, order: Sequence[int]) -> None:
+        self._next = cycle(order).__next__
+
+    def pick(self, value: object) -> int:
+        return self._next()
+
+
+class _First(One):
+    __slots__ = ()
+
+    def pick(self, value: object) -> int:
+        return 0
+
+
+class _Everyone(Many):
+    __slots__ = ("_indexes",)
+
+    def __init__(self, tasks: int) -> None:
+        self._indexes = tuple(range(tasks))
+
+    def choose(self, value: object) -> Sequence[int]:
+        return self._indexes
+
+
+class _Chosen(Many):
+    __slots__ = ("_choose", "_index", "_title")
+
+    def __init__(self, grouping: CustomGrouping, targets: Sequence[int], title: str) -> None:
+        self._choose = grouping.choose
+        self._index = {task: index for index, task in enumerate(targets)}
+        self._title = title
+
+    def choose(self, value: object) -> Sequence[int]:
+        chosen = self._choose(value)
+        try:
+            return [self._index[task] for task in chosen]
+        except (KeyError, TypeError):
+            raise InvalidEmit(f"{self._title} chose {chosen!r}; its tasks are {list(self._index)}") from None
+
+
+class _Routes(ABC, dict[object, _Route]):
+    """Remembers what the hash of a key led to.
+
+    A cache keyed by ``==`` is right because equal keys hash equal. It never grows past ``CACHED_KEYS``; starting
+    afresh costs less per key than keeping an order of use.
+    """
+
+    __slots__ = ("_tasks", "_title")
+
+    def __init__(self, tasks: int, title: str) -> None:
+        self._tasks = tasks
+        self._title = title
+
+    def __missing__(self, key: object) -> _Route:
+        route = self.of(key)
+        if len(self) >= CACHED_KEYS:
+            self.clear()
+        self[key] = route
+        return route
+
+    def of(self, key: object) -> _Route:
+        """Find the route without the cache: also of keys that Python cannot hash."""
+        try:
+            return self._route(stable_hash(key))
+        except UnroutableKey as error:
+            raise UnroutableKey(f"{self._title}: {error}") from None
+
+    @abstractmethod
+    def _route(self, hashed: int) -> _Route:
+        """Return where a key with this hash goes."""
+
+
+class _TaskOfKey(_Routes[int]):
+    __slots__ = ()
+
+    def _route(self, hashed: int) -> int:
+        return hashed % self._tasks
+
+
+class _TasksOfKey(_Routes[tuple[int, int]]):
+    """Two distinct candidates (of one task, that task twice), every pair equally likely.
+
+    The second comes from the quotient that the first leaves over. A crc32 with another seed would not do: the two
+    checksums differ by a constant for all keys of one length, which leaves few of the pairs.
+    """
+
+    __slots__ = ()
+
+    def _route(self, hashed: int) -> tuple[int, int]:
+        rest, first = divmod(hashed, self._tasks)
+        step = 1 + rest % (self._tasks - 1) if self._tasks > 1 else 0
+        return first, (first + step) % self._tasks
+
+
+# A list, a dict or a mutable record cannot be looked up: it is a TypeError, and the route is computed. So is
+# UnroutableKey, which then rises once more. The lookups below are spelled out because a call would cost as much again.
+
+
+class _ByValue(One):
+    __slots__ = ("_routes",)
+
+    def __init__(self, routes: _TaskOfKey) -> None:
+        self._routes = routes
+
+    def pick(self, value: object) -> int:
+        try:
+            return self._routes[value]
+        except TypeError:
+            return self._routes.of(value)
+
+
+class _ByKey(One):
+    __slots__ = ("_key", "_routes")
+
+    def __init__(self, routes: _TaskOfKey, key: KeyFunction) -> None:
+        self._routes = routes
+        self._key = key
+
+    def pick(self, value: object) -> int:
+        key = self._key(value)
+        try:
+            return self._routes[key]
+        except TypeError:
+            return self._routes.of(key)
+
+
+class _LessLoaded(One):
+    """The first of two candidates, unless the second got less from this producer task."""
+
+    __slots__ = ("_counts", "_key", "_routes")
+
+    def __init__(self, routes: _TasksOfKey, tasks: int, key: KeyFunction | None) -> None:
+        self._routes = routes
+        self._counts = [0] * tasks
+        self._key = key
+
+    def pick(self, value: object) -> int:
+        key = value if self._key is None else self._key(value)
+        try:
+            first, second = self._routes[key]
+        except TypeError:
+            first, second = self._routes.of(key)
+        counts = self._counts
+        index = second if counts[second] < counts[first] else first
+        counts[index] += 1
+        return index

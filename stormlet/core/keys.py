@@ -1,0 +1,186 @@
+"""A hash of grouping keys that is the same in every run and every process.
+
+The law's paragraph "Groupings" fixes the types: None, bool, int, float, str, bytes, Decimal, date, datetime, time,
+UUID, Enum, and tuples, lists and records (msgspec.Struct, dataclass, NamedTuple, dict) of these. Equal keys hash
+equal, because a ``fields`` grouping promises one task for one key: ``1 == 1.0 == True == Decimal(1)``, aware datetimes
+of different zones are equal at one instant, a NamedTuple equals a plain tuple, a dict has no order.
+
+So the hash of a type follows what decides its equality: the nearest base class whose ``==`` we know. A subclass that
+redefines ``__eq__`` in Python is refused, because its equal keys could part ways. Unequal keys may collide; a list and
+a tuple of the same items do, and so do records of different types with the same contents.
+
+Not used: the salted :func:`hash` of text, ``repr`` (addresses, float formats) and pickle (memo order, versions). The
+hash of *numbers* is unsalted and agrees over int, float and Decimal, except for NaN. It depends on the word size: the
+hashes here are those of 64-bit builds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum, Flag
+from functools import lru_cache
+from math import isnan
+from struct import Struct as Layout
+from types import FunctionType, NoneType
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+from msgspec import Struct
+
+from stormlet.errors import UnroutableKey
+
+_Hasher = Callable[[Any], int]
+
+_word = Layout("<q").pack
+_three_words = Layout("<qqq").pack
+_NONE = crc32(b"None")
+_NAN = crc32(b"NaN")
+
+
+def stable_hash(key: object) -> int:
+    """Return the 32-bit unsigned hash of a grouping key: equal for equal keys, the same in every process.
+
+    Raises :class:`UnroutableKey`, naming the type, for anything that has no stable hash.
+    """
+    if type(key) is str:
+        return _hash_str(key)
+    if type(key) is int:
+        return crc32(_word(hash(key)))
+    kind: type = type(key)
+    return _hasher_of(kind)(key)
+
+
+@lru_cache(maxsize=1024)
+def _hasher_of(kind: type) -> _Hasher:
+    """Find the hash that follows the equality of a type."""
+    for base in kind.__mro__:
+        if base in _HASHERS:
+            return _HASHERS[base]
+        if _compares_fields(base):
+            return _hash_dataclass
+        if isinstance(base.__dict__.get("__eq__"), FunctionType):
+            raise UnroutableKey(
+                f"a key of type {_name(kind)} has no stable hash: {_name(base)} defines its own __eq__"
+            )
+    if hasattr(kind, "__dataclass_fields__"):  # declared with eq=False
+        return _hash_dataclass
+    raise UnroutableKey(
+        f"a key of type {_name(kind)} has no stable hash; keys are None, bool, int, float, str, bytes, Decimal, "
+        "date, datetime, time, UUID, Enum, and tuples, lists and records of these"
+    )
+
+
+def _compares_fields(kind: type) -> bool:
+    """Whether the class itself, not one of its bases, is a dataclass with ``eq=True``."""
+    parameters = kind.__dict__.get("__dataclass_params__")
+    return parameters is not None and bool(parameters.eq)
+
+
+def _name(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _hash_none(_: None) -> int:
+    return _NONE
+
+
+def _hash_str(text: str) -> int:
+    return crc32(str.encode(text, "utf-8", "surrogatepass"))  # lone surrogates are legal text and legal keys
+
+
+# A subclass may carry another __hash__ (an Enum mixin does), so that of the number itself is named.
+
+
+def _hash_int(number: int) -> int:
+    return crc32(_word(int.__hash__(number)))
+
+
+def _hash_float(number: float) -> int:
+    return _NAN if isnan(number) else crc32(_word(float.__hash__(number)))
+
+
+def _hash_decimal(number: Decimal) -> int:
+    return _NAN if number.is_nan() else crc32(_word(Decimal.__hash__(number)))
+
+
+def _hash_date(day: date) -> int:
+    return crc32(_word(day.toordinal()))
+
+
+def _hash_datetime(moment: datetime) -> int:
+    # Moments of one zone are equal whatever their fold, so the offset is that of fold 0. An aware moment may lie
+    # before year 1 in UTC: a timedelta can say so, a datetime cannot.
+    local = timedelta(moment.toordinal()) + _since_midnight(moment)
+    return _hash_duration(local, moment.replace(fold=0).utcoffset())
+
+
+def _hash_time(clock: time) -> int:
+    return _hash_duration(_since_midnight(clock), clock.replace(fold=0).utcoffset())
+
+
+def _since_midnight(clock: datetime | time) -> timedelta:
+    return timedelta(
+        hours=clock.hour, minutes=clock.minute, seconds=clock.second, microseconds=clock.microsecond
+    )
+
+
+def _hash_duration(local: timedelta, offset: timedelta | None) -> int:
+    utc = local if offset is None else local - offset
+    return crc32(_three_words(utc.days, utc.seconds, utc.microseconds))
+
+
+def _hash_uuid(uuid: UUID) -> int:
+    return crc32(uuid.bytes)
+
+
+def _hash_member(member: Enum) -> int:
+    return _hash_str(member.name)
+
+
+def _hash_flag(flag: Flag) -> int:
+    return stable_hash(flag.value)  # the name of a combination differs between versions of Python
+
+
+def _hash_sequence(items: Iterable[object]) -> int:
+    return _combine([stable_hash(item) for item in items])
+
+
+def _hash_mapping(mapping: Mapping[Any, object]) -> int:
+    return _combine(sorted([_hash_sequence(pair) for pair in mapping.items()]))
+
+
+def _hash_struct(record: Struct) -> int:
+    return _hash_mapping({name: getattr(record, name) for name in record.__struct_fields__})
+
+
+def _hash_dataclass(record: Any) -> int:
+    compared = [field.name for field in fields(record) if field.compare]
+    return _hash_mapping({name: getattr(record, name) for name in compared})
+
+
+def _combine(hashes: Iterable[int]) -> int:
+    return crc32(b"".join([part.to_bytes(4, "little") for part in hashes]))
+
+
+_HASHERS: dict[type, _Hasher] = {
+    NoneType: _hash_none,
+    str: _hash_str,
+    bytes: crc32,
+    int: _hash_int,  # and bool
+    float: _hash_float,
+    Decimal: _hash_decimal,
+    date: _hash_date,
+    datetime: _hash_datetime,
+    time: _hash_time,
+    UUID: _hash_uuid,
+    Enum: _hash_member,
+    Flag: _hash_flag,
+    tuple: _hash_sequence,  # and NamedTuple
+    list: _hash_sequence,
+    dict: _hash_mapping,
+    Struct: _hash_struct,
+}

@@ -1,0 +1,344 @@
+"""What is known of the values of a stream: their fields, how to read them, and whether a value fits.
+
+A schema is declared (``outputs=...``) or inferred from a return annotation. Either gives field names, which are
+checked when the topology is built; only a declared one is enforced on what is emitted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    NewType,
+    NotRequired,
+    Required,
+    TypeAlias,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from msgspec import Struct
+
+from stormlet.errors import InvalidTopology
+
+FieldName: TypeAlias = str | int
+"""A field's name, or its position."""
+
+Reader: TypeAlias = Callable[[object], object]
+"""Gives one field of a value, or several as a tuple."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema(ABC):
+    """What is known of the values of one stream."""
+
+    name: str
+    """What messages and displays call the type."""
+    fields: tuple[str, ...] | None
+    """The field names in order; None where they are not known."""
+    enforced: bool
+    """Whether emits must be checked with :meth:`misfit`."""
+    kind: ClassVar[str]
+    """``"opaque"``, ``"record"`` (by attribute), ``"dict"`` (by key) or ``"fields"`` (by position)."""
+
+    def reader(self, names: Sequence[FieldName]) -> Reader:
+        """Return what reads these fields: one as it is, several as a tuple, none at all as the whole value.
+
+        Raises :class:`InvalidTopology` for an unknown field, naming the known ones or the way out.
+        """
+        if not names:
+            return _whole
+        try:
+            return self._getter([self._locate(name) for name in names])
+        except LookupError as error:
+            raise InvalidTopology(error.args[0]) from None
+
+    @abstractmethod
+    def get(self, value: object, name: FieldName) -> object:
+        """Return one field of a value, for ``tup["field"]``.
+
+        Raises KeyError for an unknown field, TypeError where the value has no fields to be read by name.
+        """
+
+    @abstractmethod
+    def misfit(self, value: object) -> str | None:
+        """Say why a value does not fit, or return None if it does. Whether it matters is :attr:`enforced`."""
+
+    @abstractmethod
+    def _locate(self, name: FieldName) -> FieldName:
+        """Return what the getter needs to find the field; raise a LookupError that tells the user."""
+
+    def _getter(self, keys: Sequence[FieldName]) -> Reader:
+        return cast(Reader, itemgetter(*keys))
+
+    def _position(self, name: FieldName) -> int:
+        fields = self.fields or ()
+        if name in fields:
+            return fields.index(name)
+        if isinstance(name, int) and -len(fields) <= name < len(fields):
+            return name % len(fields)
+        raise KeyError(f"no field {name!r} in {self.name}, which has {_listed(fields)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque(Schema):
+    """Values of any type, of which no field names are known."""
+
+    kind: ClassVar[str] = "opaque"
+
+    def get(self, value: object, name: FieldName) -> object:
+        """Look the name up in a mapping, or the position in a sequence; nothing else can be read."""
+        if isinstance(value, Mapping) or (isinstance(name, int) and isinstance(value, Sequence)):
+            return cast(Mapping[FieldName, object], value)[name]
+        raise TypeError(f"{type(value).__name__} value has no field {name!r}: {self._unknown(name)}")
+
+    def misfit(self, value: object) -> str | None:
+        """Everything fits."""
+        return None
+
+    def _locate(self, name: FieldName) -> FieldName:
+        if isinstance(name, int):
+            return name
+        raise LookupError(f"no field {name!r}: {self._unknown(name)}, or group by a key function")
+
+    def _unknown(self, name: FieldName) -> str:
+        return (
+            f"the stream's values ({self.name}) have no known fields; annotate the producing function with "
+            f"a record type, or declare outputs=RecordType or outputs=[{name!r}, ...]"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Schema):
+    """Instances of a msgspec.Struct, a dataclass or a NamedTuple."""
+
+    fields: tuple[str, ...]
+    record: type
+    kind: ClassVar[str] = "record"
+
+    def get(self, value: object, name: FieldName) -> object:
+        """Read the attribute."""
+        if name in self.fields:  # a call less on the usual way
+            return getattr(value, name)
+        return getattr(value, self._locate(name))
+
+    def misfit(self, value: object) -> str | None:
+        """Only instances of the record type fit."""
+        return None if isinstance(value, self.record) else _expected(self.name, value)
+
+    def _locate(self, name: FieldName) -> str:
+        return self.fields[self._position(name)]
+
+    def _getter(self, keys: Sequence[FieldName]) -> Reader:
+        return cast(Reader, attrgetter(*cast(Sequence[str], keys)))
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed(Schema):
+    """Dicts: of a TypedDict the keys are known, of a plain dict they are not (and any name is taken on trust)."""
+
+    required: tuple[str, ...]
+    kind: ClassVar[str] = "dict"
+
+    def get(self, value: object, name: FieldName) -> object:
+        """Read the key."""
+        return cast(Mapping[FieldName, object], value)[self._locate(name)]
+
+    def misfit(self, value: object) -> str | None:
+        """Dicts with all required keys fit; more keys do no harm."""
+        if not isinstance(value, dict):
+            return _expected(self.name, value)
+        missing = [name for name in self.required if name not in value]
+        return f"Expected {self.name} but {_listed(missing)} missing" if missing else None
+
+    def _locate(self, name: FieldName) -> FieldName:
+        return name if self.fields is None else self.fields[self._position(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldList(Schema):
+    """Plain tuples (or lists) with named positions, as in Storm."""
+
+    fields: tuple[str, ...]
+    kind: ClassVar[str] = "fields"
+
+    def get(self, value: object, name: FieldName) -> object:
+        """Read the position."""
+        return cast(Sequence[object], value)[self._position(name)]
+
+    def misfit(self, value: object) -> str | None:
+        """Tuples and lists of the right length fit."""
+        if not isinstance(value, (tuple, list)):
+            return _expected(f"a tuple of {self.name}", value)
+        expected, got = len(self.fields), len(cast(Sequence[object], value))
+        return None if got == expected else f"Expected {expected} fields but got {got}"
+
+    def _locate(self, name: FieldName) -> int:
+        return self._position(name)
+
+
+def schema_of(declared: object, *, enforced: bool = True) -> Schema:
+    """Return the schema of what a user declares as ``outputs``.
+
+    A record class (msgspec.Struct, dataclass, NamedTuple, TypedDict, dict) or a list or tuple of field names has
+    fields; None and any other type are opaque, which nothing enforces. Raises :class:`InvalidTopology` for names that
+    are not strings or occur twice, and for what is neither names nor a type.
+    """
+    if isinstance(declared, (list, tuple)):
+        return _field_list(cast(Sequence[object], declared), enforced)
+    if isinstance(declared, str) or not (declared is None or _is_type(declared)):
+        raise InvalidTopology(f"outputs={declared!r} is neither a type nor a list of field names")
+    return _schema_of_type(declared, enforced)
+
+
+def schema_from_annotation(annotation: object) -> Schema:
+    """Return the schema of the values that a function with this return annotation produces; it is not enforced.
+
+    The annotation must be resolved (no strings inside). ``Iterator[T]`` and its kin, sync and async, and coroutines
+    produce T; ``None`` and ``To[...]``, which goes to another stream, produce nothing here (law B1). What remains
+    of a union is opaque if it is more than one type.
+    """
+    return _schema_of_type(_produced(annotation), enforced=False)
+
+
+def _field_list(names: Sequence[object], enforced: bool) -> FieldList:
+    for position, name in enumerate(names):
+        if not isinstance(name, str):
+            raise InvalidTopology(f"field names are strings, not {name!r}")
+        if name in names[:position]:
+            raise InvalidTopology(f"duplicate field {name!r}")
+    fields = cast(tuple[str, ...], tuple(names))
+    return FieldList(f"({', '.join(fields)})", fields, enforced)
+
+
+def _schema_of_type(declared: object, enforced: bool) -> Schema:
+    record = _bare(declared)
+    if record is not None:
+        if _is_subclass(record, dict):
+            keys, required = _keys_of(record)
+            return Keyed(record.__name__, keys, enforced, required)
+        fields = _attributes_of(record)
+        if fields is not None:
+            return Record(record.__name__, fields, enforced, record)
+    return Opaque(_display(declared), None, enforced=False)
+
+
+def _is_subclass(record: type, base: type) -> bool:
+    return issubclass(record, base)
+
+
+def _attributes_of(record: type) -> tuple[str, ...] | None:
+    if _is_subclass(record, Struct):
+        return cast(type[Struct], record).__struct_fields__
+    if _is_subclass(record, tuple):
+        return getattr(record, "_fields", None)  # of a NamedTuple
+    if dataclasses.is_dataclass(record):
+        return tuple(field.name for field in dataclasses.fields(record))
+    return None
+
+
+def _keys_of(record: type) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Return the keys of a TypedDict and the required ones among them; a plain dict's keys are not known."""
+    required: frozenset[str] | None = getattr(record, "__required_keys__", None)
+    if required is None:
+        return None, ()
+    keys = tuple(record.__annotations__)
+    marks = _marks_of(record)
+    return keys, tuple(key for key in keys if marks.get(key, key in required))
+
+
+def _marks_of(record: type) -> dict[str, bool]:
+    """Return what Required and NotRequired say of the keys, which Python itself misses in postponed annotations."""
+    try:
+        hints = get_type_hints(record, include_extras=True)
+    except NameError:  # a name that only type checkers see
+        return {}
+    marks: dict[object, bool] = {Required: True, NotRequired: False}
+    return {key: marks[get_origin(hint)] for key, hint in hints.items() if get_origin(hint) in marks}
+
+
+def _is_type(declared: object) -> bool:
+    return isinstance(declared, (type, NewType)) or declared is Any or get_origin(declared) is not None
+
+
+def _bare(declared: object) -> type | None:
+    """Return the class below Annotated, NewType and type arguments, if there is one."""
+    if isinstance(declared, NewType):
+        return _bare(declared.__supertype__)
+    origin = get_origin(declared)
+    if origin is Annotated:
+        return _bare(get_args(declared)[0])
+    bare = origin or declared
+    return bare if isinstance(bare, type) else None
+
+
+_AWAITED = {Awaitable: 0, Coroutine: 2}
+_ITERATED = (Iterator, Iterable, Generator, AsyncIterator, AsyncIterable, AsyncGenerator)
+
+
+def _produced(annotation: object) -> object:
+    """Return the type of the values: what is awaited first, then what is iterated, without what produces nothing."""
+    annotation = _relevant(annotation)
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin in _AWAITED and arguments:
+        return _produced(arguments[_AWAITED[origin]])
+    if origin in _ITERATED and arguments:
+        return _relevant(arguments[0])
+    return annotation
+
+
+def _relevant(annotation: object) -> object:
+    if get_origin(annotation) is Annotated:
+        return _relevant(get_args(annotation)[0])
+    members = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    relevant = [member for member in members if not _produces_nothing(member)]
+    if not relevant:
+        return None
+    return relevant[0] if len(relevant) == 1 else annotation
+
+
+def _produces_nothing(annotation: object) -> bool:
+    bare = get_origin(annotation) or annotation
+    return bare is NoneType or (
+        isinstance(bare, type) and bare.__name__ == "To" and bare.__module__.startswith("stormlet.")
+    )
+
+
+def _display(declared: object) -> str:
+    if declared is None:
+        return "object"
+    return declared.__name__ if isinstance(declared, (type, NewType)) else str(declared)
+
+
+def _whole(value: object) -> object:
+    return value
+
+
+def _expected(what: str, value: object) -> str:
+    return f"Expected {what} but got {type(value).__name__}"
+
+
+def _listed(names: Sequence[object]) -> str:
+    return ", ".join(map(repr, names)) or "no fields"
