@@ -1,0 +1,290 @@
+"""From the command line's TARGET to a topology.
+
+::
+
+    topology.py             the only topology in a file
+    topology.py:name        the topology that a file calls ``name``, or what its function ``name`` returns
+    package.module:name     the same of a module that can be imported from here
+
+Whatever is wrong with a target is one :class:`~stormlet.errors.TargetError` that says what exists instead; an exception
+of the user's own code is its ``__cause__``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from pathlib import Path, PurePath
+from types import FunctionType, ModuleType
+
+import msgspec
+
+from stormlet.errors import StormletError, TargetError
+from stormlet.topology import Topology
+
+Builder = Callable[..., object]
+
+
+def load_topology(target: str, arguments: Mapping[str, str]) -> Topology:
+    """Load the topology that a target names; ``arguments`` fill its function's parameters, as their annotations say.
+
+    The directory of a file (of a module: the current one) goes to the front of ``sys.path`` and stays there, so that
+    the files beside it can be imported, then and later. Raises :class:`~stormlet.errors.TargetError`, or what the
+    topology itself raised: :class:`~stormlet.errors.InvalidTopology`.
+    """
+    place, name = _split_target(target)
+    module = _load_file(place) if place.endswith(".py") else _load_module(place)
+    if name is None:
+        name = _only_candidate(place, module)
+    found = _lookup(place, module, name)
+    return _build(f"{place}:{name}", found, arguments)
+
+
+# --- the parts of a target ---
+
+
+def _split_target(target: str) -> tuple[str, str | None]:
+    """``a.py`` -> (``a.py``, None); ``a.py:name`` -> (``a.py``, ``name``)."""
+    if target.endswith(".py") or ":" not in target:
+        return target, None
+    place, _, name = target.rpartition(":")
+    if not place or not name:
+        raise TargetError(
+            f"{target!r} is incomplete: write topology.py, topology.py:name or package.module:name"
+        )
+    return place, name
+
+
+# --- loading the code ---
+
+
+def _load_file(place: str) -> ModuleType:
+    """Run a Python file as a module of its own."""
+    path = Path(place).resolve()
+    if not path.is_file():
+        raise TargetError(_no_file(place, path))
+    sys.path.insert(0, str(path.parent))
+    name = _module_name(path)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None, "a .py file always has a loader"
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        with _blaming(f"{place} cannot be loaded"):
+            spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def _module_name(path: Path) -> str:
+    """The file's own name, so that its classes find their module again, unless that would hide another module."""
+    stem = path.stem.replace(".", "_")
+    loaded = sys.modules.get(stem)
+    taken = loaded is not None and getattr(loaded, "__file__", None) != str(path)
+    return f"topology_file_{stem}" if taken or stem in sys.stdlib_module_names else stem
+
+
+def _load_module(place: str) -> ModuleType:
+    """Import a module by its dotted name."""
+    if not all(part.isidentifier() for part in place.split(".")) or _is_no_module(Path(place)):
+        raise TargetError(_no_module(place))
+    sys.path.insert(0, str(Path.cwd()))
+    with _blaming(f"{place} cannot be loaded"):
+        try:
+            return importlib.import_module(place)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+                raise  # a module that the user's module wants
+    raise TargetError(
+        f"there is no module {place!r} to import from {Path.cwd()}; for a file, write its path: …/name.py"
+    )
+
+
+def _is_no_module(path: Path) -> bool:
+    return path.is_file() or (path.is_dir() and not (path / "__init__.py").is_file())
+
+
+@contextmanager
+def _blaming(what: str) -> Generator[None]:
+    """Turn an exception of the user's code into a TargetError; stormlet's own already say what to do."""
+    try:
+        yield
+    except StormletError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise TargetError(f"{what}: {type(error).__name__}: {error}") from error
+
+
+# --- finding the topology ---
+
+
+def _only_candidate(place: str, module: ModuleType) -> str:
+    """The name of the only topology in a module, or of the only function there that says it returns one."""
+    names = _candidates(module)
+    if len(names) == 1:
+        return names[0]
+    if names:
+        raise TargetError(f"{place} has {len(names)} topologies; name one of them: " + _one_of(place, names))
+    functions = _own_functions(module)
+    hint = f" Or name the function that returns it: {_one_of(place, functions)}" if functions else ""
+    raise TargetError(
+        f"{place} has no topology: give it a Topology, or a function annotated '-> Topology', at its top level."
+        + hint
+    )
+
+
+def _one_of(place: str, names: Collection[str]) -> str:
+    return ", ".join(f"{place}:{name}" for name in names)
+
+
+def _candidates(module: ModuleType) -> list[str]:
+    """Every topology's first public name, and the functions annotated to return one."""
+    names = {id(thing): name for name, thing in reversed(_public(module)) if isinstance(thing, Topology)}
+    functions = (name for name in _own_functions(module) if _returns_topology(getattr(module, name)))
+    return [*reversed(names.values()), *functions]
+
+
+def _public(module: ModuleType) -> list[tuple[str, object]]:
+    return [(name, thing) for name, thing in vars(module).items() if not name.startswith("_")]
+
+
+def _own_functions(module: ModuleType) -> list[str]:
+    """The functions that a module defines and does not only import."""
+    return [
+        name
+        for name, thing in _public(module)
+        if isinstance(thing, FunctionType) and thing.__module__ == module.__name__
+    ]
+
+
+def _returns_topology(function: FunctionType) -> bool:
+    annotation = function.__annotations__.get("return")
+    if isinstance(annotation, str):  # not evaluated: the name alone tells, and cannot fail
+        return annotation.rpartition(".")[2] == Topology.__name__
+    return isinstance(annotation, type) and issubclass(annotation, Topology)
+
+
+def _lookup(place: str, module: ModuleType, name: str) -> Topology | Builder:
+    """The topology or the function of that name."""
+    found: object = vars(module).get(name)
+    if isinstance(found, Topology):
+        return found
+    if callable(found) and not isinstance(found, type):
+        return found
+    if name in vars(module):
+        wrong = f"{place}:{name} is {_kind_of(found)}, neither a Topology nor a function that returns one"
+    else:
+        wrong = f"{place} has no {name!r}"
+    known = _candidates(module) or _own_functions(module)
+    raise TargetError(wrong + _suggestion(name, known))
+
+
+def _kind_of(thing: object) -> str:
+    return (
+        f"the class {thing.__name__}"
+        if isinstance(thing, type)
+        else f"a value of type {type(thing).__name__}"
+    )
+
+
+# --- calling a function for it ---
+
+
+def _build(label: str, found: Topology | Builder, arguments: Mapping[str, str]) -> Topology:
+    """The topology itself, or the one that its function returns for these arguments."""
+    if isinstance(found, Topology):
+        if arguments:
+            raise TargetError(
+                f"{label} is a topology, not a function, and takes no --arg: {_spelled(arguments)}"
+            )
+        return found
+    if inspect.iscoroutinefunction(found):
+        raise TargetError(f"{label} is an async function; a topology is built by a plain one")
+    values = _fill_parameters(label, found, arguments)
+    with _blaming(label):
+        topology = found(**values)
+    if not isinstance(topology, Topology):
+        raise TargetError(f"{label} returned {_kind_of(topology)}, not a Topology")
+    return topology
+
+
+def _fill_parameters(label: str, function: Builder, arguments: Mapping[str, str]) -> dict[str, object]:
+    """The function's parameters by name, each converted to what its annotation says."""
+    parameters = _parameters_of(label, function, bool(arguments))
+    unknown = [name for name in arguments if name not in parameters]
+    if unknown:
+        raise TargetError(f"{label} has no parameter {unknown[0]!r}" + _suggestion(unknown[0], parameters))
+    missing = [name for name, one in parameters.items() if one.default is one.empty and name not in arguments]
+    if missing:
+        raise TargetError(f"{label} needs {_spelled(dict.fromkeys(missing, '…'))}")
+    return {name: _convert(label, parameters[name], text) for name, text in arguments.items()}
+
+
+def _parameters_of(label: str, function: Builder, evaluate: bool) -> dict[str, inspect.Parameter]:
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    try:
+        signature = inspect.signature(function, eval_str=evaluate)
+    except (NameError, TypeError, ValueError) as error:
+        raise TargetError(f"the parameters of {label} cannot be read: {error}") from None
+    return {name: one for name, one in signature.parameters.items() if one.kind in by_name}
+
+
+def _convert(label: str, parameter: inspect.Parameter, text: str) -> object:
+    if parameter.annotation is parameter.empty:
+        return text
+    try:
+        return msgspec.convert(text, parameter.annotation, strict=False, dec_hook=_path_from)
+    except (msgspec.ValidationError, TypeError, NotImplementedError) as error:
+        raise TargetError(
+            f"--arg {parameter.name}={text} does not fit {label}({parameter}): {error}"
+        ) from None
+
+
+def _path_from(wanted: type, text: object) -> object:
+    """What msgspec does not know by itself: paths."""
+    if issubclass(wanted, PurePath):
+        return wanted(str(text))
+    raise NotImplementedError(f"{wanted.__name__} cannot be given on a command line")
+
+
+# --- words ---
+
+
+def _spelled(arguments: Mapping[str, str]) -> str:
+    return " ".join(f"--arg {name}={text}" for name, text in arguments.items())
+
+
+def _suggestion(wrong: str, known: Collection[str]) -> str:
+    """The nearest name, or all of them."""
+    near = get_close_matches(wrong, known)
+    if near:
+        return f"; did you mean {' or '.join(near)}?"
+    return f"; there are: {', '.join(known)}" if known else ""
+
+
+def _no_file(place: str, path: Path) -> str:
+    if path.is_dir():
+        return _no_module(place)
+    if not path.parent.is_dir():
+        return f"there is no directory {str(path.parent)!r}, where {place} should be"
+    return f"there is no file {place!r}" + _suggestion(path.name, _python_files(path.parent))
+
+
+def _no_module(place: str) -> str:
+    path = Path(place)
+    if path.is_dir():
+        return f"{place!r} is a directory; name a Python file in it" + _suggestion("", _python_files(path))
+    if path.exists() or path.with_name(f"{path.name}.py").exists():
+        return f"{place!r} is no Python file: its name must end in .py"
+    return f"{place!r} is neither a Python file (…/name.py) nor the name of a module (package.module:name)"
+
+
+def _python_files(directory: Path) -> list[str]:
+    return sorted(file.name for file in directory.glob("*.py") if file.is_file())
