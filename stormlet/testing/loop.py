@@ -1,0 +1,217 @@
+"""An event loop with simulated time.
+
+Theory of operation
+-------------------
+Time is held by the loop's selector. asyncio asks its selector to wait for as long as nothing is due; this one
+polls instead, and if nothing is ready it sets the clock to the moment at which the next timer is due and
+returns at once. A program that sleeps for days takes milliseconds, and no timer fires early or late: its
+callback sees exactly the time that it was scheduled for.
+
+Three things are no idleness:
+
+- *Work in an executor* (``asyncio.to_thread``, ``run_in_executor``) takes real time, so while any is
+  outstanding the clock stands still and the loop waits for it. Threads that were started otherwise are not
+  seen.
+- *Sockets and pipes* are polled before each jump of the clock. Where no timer is left they are waited for in
+  real time.
+- *Nothing at all*: no timer, no work, no socket. Then nothing can ever happen again, and the run ends with
+  :class:`Deadlock`, which lists every task and where it waits.
+
+Two runs of one program give the same events in the same order. Plain asyncio does not promise that: a
+``TaskGroup`` keeps its tasks in a set, whose order follows memory addresses. The tasks of this loop hash by
+their creation order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import selectors
+from asyncio import AbstractEventLoop, Task, TimerHandle
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from itertools import count
+from pathlib import PurePath
+from types import FrameType
+from typing import Any, ClassVar, TypeVar, TypeVarTuple
+
+from stormlet.errors import StormletError
+
+_T = TypeVar("_T")
+_Ts = TypeVarTuple("_Ts")
+
+
+class Deadlock(StormletError, RuntimeError):
+    """Nothing can ever happen again in a simulated run: every task waits, and no timer, work or socket is
+    left."""
+
+    def __init__(self, now: float, waiting: tuple[str, ...]) -> None:
+        super().__init__(now, waiting)
+        self.now = now
+        """Simulated seconds at which everything stopped."""
+        self.waiting = waiting
+        """One line per task, as :func:`describe_task` writes it."""
+
+    def __str__(self) -> str:
+        lines = "".join(f"\n  {line}" for line in self.waiting)
+        return (
+            f"deadlock at simulated time {self.now:g} s: nothing is scheduled, and these tasks wait:{lines}"
+        )
+
+
+class SimulatedLoop(asyncio.SelectorEventLoop):
+    """An event loop that jumps to the next timer instead of waiting for it; simulated time starts at 0.0
+    s."""
+
+    simulated_time: ClassVar[bool] = True
+    """How the runtime knows that time is simulated (laws L16, B9)."""
+
+    # What asyncio's base loop keeps and has no public access for.
+    _scheduled: list[TimerHandle]
+    _clock_resolution: float
+    _default_executor: ThreadPoolExecutor | None
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        """Where a run takes its randomness from unless it is given a seed of its own (law L16)."""
+        self._outstanding = set[object]()
+        self._task_numbers = count()
+        self._clock = _Clock(self._next_moment)
+        super().__init__(self._clock)
+        self._clock_resolution = math.ulp(0.0)
+        self.set_task_factory(self._numbered_task)
+
+    def time(self) -> float:
+        """Simulated seconds since this loop was made."""
+        return self._clock.now
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*_Ts], _T], *args: *_Ts
+    ) -> asyncio.Future[_T]:
+        """As in asyncio; the clock stands still until the work is done, even if nobody waits for it any
+        more."""
+        if self.is_closed():
+            raise RuntimeError("Event loop is closed")
+        work = (executor or self._threads()).submit(func, *args)
+        future = asyncio.wrap_future(work, loop=self)
+        # Counted down after wrap_future's own callback has brought the result: callbacks run in this order,
+        # and the other way round the loop would see a moment without work and without its result.
+        self._outstanding.add(work)
+        work.add_done_callback(self._work_done)
+        return future
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's own
+        """As in asyncio, but waits in real time and without a limit: ``timeout`` would pass at once."""
+        joining = object()
+        self._outstanding.add(joining)
+        try:
+            await super().shutdown_default_executor()
+        finally:
+            self._outstanding.discard(joining)
+
+    def _threads(self) -> Executor:
+        if self._default_executor is None:
+            self.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
+        assert self._default_executor is not None
+        return self._default_executor
+
+    def _work_done(self, work: Future[_T]) -> None:
+        """Called in the thread that did the work."""
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            self.call_soon_threadsafe(self._outstanding.discard, work)
+
+    def _next_moment(self) -> float | None:
+        """Where the clock jumps to, now that nothing is ready; None: wait in real time. Raises
+        :class:`Deadlock`."""
+        if self._outstanding:
+            return None
+        when = self._scheduled[0].when() if self._scheduled else math.inf
+        if when < math.inf:  # sleeping for ever is not being scheduled
+            # asyncio runs every timer due before now plus this, so that exactly those due by now are run.
+            self._clock_resolution = math.ulp(when)
+            return when
+        if len(self._clock.get_map()) > 1:  # more than the loop's pipe to itself
+            return None
+        raise Deadlock(self.time(), tuple(describe_task(task) for task in pending_tasks(self)))
+
+    def _numbered_task(
+        self,
+        loop: AbstractEventLoop,
+        coro: Coroutine[Any, Any, _T] | Generator[Any, None, _T],
+        /,
+        **options: Any,
+    ) -> Task[_T]:
+        return _NumberedTask(next(self._task_numbers), coro, loop=loop, **options)
+
+
+def run_simulated(coroutine: Coroutine[object, object, _T], seed: int = 0) -> _T:
+    """Run ``coroutine`` to its end under simulated time, as :func:`asyncio.run` does in real time.
+
+    Raises what the coroutine raises, and :class:`Deadlock`.
+    """
+    with asyncio.Runner(loop_factory=partial(SimulatedLoop, seed)) as runner:
+        return runner.run(coroutine)
+
+
+def pending_tasks(loop: AbstractEventLoop) -> list[Task[object]]:
+    """The tasks of ``loop`` that are not done, in the order in which a :class:`SimulatedLoop` made them."""
+    return sorted(asyncio.all_tasks(loop), key=hash)
+
+
+def describe_task(task: Task[object]) -> str:
+    """Name of ``task``, then the calls it is suspended in, outermost first:
+    ``name: f (app.py:3) > Queue.get (queues.py:158)``."""
+    calls = [
+        f"{frame.f_code.co_qualname} ({PurePath(frame.f_code.co_filename).name}:{frame.f_lineno})"
+        for frame in _suspended_frames(task.get_coro())
+    ]
+    return f"{task.get_name()}: {' > '.join(calls)}"
+
+
+def _suspended_frames(awaited: object) -> Iterator[FrameType]:
+    """Follow what a coroutine or generator awaits down to the future; compiled ones have the same
+    attributes."""
+    while awaited is not None:
+        frame = _first(awaited, "cr_frame", "gi_frame")
+        if frame is not None:
+            yield frame
+        awaited = _first(awaited, "cr_await", "gi_yieldfrom")
+
+
+def _first(owner: object, *names: str) -> Any:
+    return next((found for name in names if (found := getattr(owner, name, None)) is not None), None)
+
+
+class _Clock(selectors.DefaultSelector):
+    """A selector that never waits for time to pass: it lets it pass."""
+
+    def __init__(self, next_moment: Callable[[], float | None]) -> None:
+        super().__init__()
+        self.now = 0.0
+        self._next_moment = next_moment
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready or (timeout is not None and timeout <= 0):
+            return ready
+        moment = self._next_moment()
+        if moment is None:
+            return super().select(None)
+        self.now = moment
+        return []
+
+
+class _NumberedTask(Task[_T]):
+    """A task that hashes by its number, so that sets of tasks (a TaskGroup's) have the same order in every
+    run."""
+
+    def __init__(
+        self, number: int, coro: Coroutine[Any, Any, _T] | Generator[Any, None, _T], **options: Any
+    ) -> None:
+        self._number = number  # first: the base registers itself in a set
+        super().__init__(coro, **options)
+
+    def __hash__(self) -> int:
+        return self._number
