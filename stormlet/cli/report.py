@@ -1,0 +1,76 @@
+"""What the command line says at the end of a run, and of what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections.abc import Iterator
+from itertools import chain, dropwhile
+from pathlib import Path
+from traceback import FrameSummary, StackSummary, TracebackException
+
+from stormlet.core.statistics import Statistics
+from stormlet.errors import StormletError, TargetError, TopologyCrashed
+
+COLUMNS = ("emitted", "transferred", "executed", "acked", "failed")
+
+_OURS = str(Path(__file__).parents[1])
+_MACHINERY = (
+    _OURS,
+    str(Path(asyncio.__file__).parent),
+    str(Path(concurrent.futures.__file__).parent),
+    "<frozen ",
+)
+
+
+def summarise(topology: str, statistics: Statistics, seconds: float) -> str:
+    """The closing summary: one line for each component, then what became of the messages."""
+    rows = [("component", *COLUMNS)]
+    for name, component in statistics.components.items():
+        rows.append((name, *(f"{getattr(component, column):,}" for column in COLUMNS)))
+    return "\n".join((f"{topology}: {seconds:.1f} s", *_aligned(rows), *_undone(statistics)))
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *numbers in rows:
+        cells = (number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True))
+        yield "  ".join((name.ljust(widths[0]), *cells))
+
+
+def _undone(statistics: Statistics) -> Iterator[str]:
+    yield f"dead letters: {statistics.dead_letters:,}"
+    if statistics.left_over:
+        yield f"left over: {statistics.left_over:,} messages had no outcome when the topology stopped"
+
+
+def explain(error: StormletError) -> str:
+    """One message: what is wrong, and where in the user's code; under the traceback of an exception of theirs."""
+    message = f"stormlet: {error}"
+    if isinstance(error, TargetError | TopologyCrashed) and error.__cause__ is not None:
+        return f"{_traceback(error.__cause__)}\n{message}"
+    place = _users(TracebackException.from_exception(error).stack)[-1:]
+    return "\n".join((message, *(line.rstrip("\n") for line in StackSummary.from_list(place).format())))
+
+
+def _traceback(error: BaseException) -> str:
+    trace = TracebackException.from_exception(error)
+    if isinstance(error, SyntaxError) and not _users(trace.stack):
+        return "".join(trace.format_exception_only())  # it says itself where it is
+    _trim(trace)
+    return "".join(trace.format())
+
+
+def _trim(trace: TracebackException) -> None:
+    """Leave out what is stormlet's, here and in everything this exception came from."""
+    trace.stack = StackSummary.from_list(_users(trace.stack) or trace.stack)
+    for other in chain((trace.__cause__, trace.__context__), trace.exceptions or ()):
+        if other is not None:
+            _trim(other)
+
+
+def _users(stack: StackSummary) -> list[FrameSummary]:
+    """The frames of the user's code and of what it called, without stormlet's and without the way there."""
+    theirs = dropwhile(lambda frame: frame.filename.startswith(_MACHINERY), stack)
+    return [frame for frame in theirs if not frame.filename.startswith(_OURS)]

@@ -1,0 +1,227 @@
+"""The command line from its arguments to its exit code."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from stormlet.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each test runs in a directory of its own and leaves no module behind."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    sys.modules.pop("flow", None)
+
+
+def write(text: str) -> None:
+    Path("flow.py").write_text("from stormlet import Topology\n" + dedent(text), "utf-8")
+
+
+COUNTING = """
+    def build(limit: int = 3) -> Topology:
+        topology = Topology("counting")
+        numbers = topology.spout("numbers", lambda: iter(range(limit)))
+        topology.bolt("print", print, numbers.shuffle())
+        return topology
+    """
+
+FAILING = """
+    def refuse(value: int) -> None:
+        raise ValueError(value)
+    topology = Topology("failing", max_attempts=1)
+    topology.bolt("refuse", refuse, topology.spout("numbers", lambda: iter(range(3))).shuffle())
+    """
+
+CRASHING = """
+    def numbers():
+        yield 1
+        raise ZeroDivisionError("no more")
+    topology = Topology("crashing")
+    topology.bolt("print", print, topology.spout("numbers", numbers).shuffle())
+    """
+
+# The spout raises a signal when it has yielded three values, then goes on forever.
+SIGNALLED = """
+    import asyncio, itertools, signal
+    async def numbers():
+        for number in itertools.count():
+            if number == 3:
+                signal.raise_signal({signal!r})
+            yield number
+            await asyncio.sleep(0)
+    topology = Topology("signalled")
+    topology.bolt("print", print, topology.spout("numbers", numbers).shuffle())
+    """
+
+
+def test_a_finished_run_is_0_and_ends_with_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
+    """A topology whose spouts end and whose messages are all acked is done; the summary does not touch its output."""
+    write(COUNTING)
+    assert main(["run", "flow.py"]) == 0
+    output = capsys.readouterr()
+    assert output.out.split() == ["0", "1", "2"]
+    assert output.err.startswith("counting: ")
+    assert "\nprint " in output.err
+    assert "dead letters: 0" in output.err
+
+
+def test_arguments_reach_the_function(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--arg name=value`` fills a parameter of the function that makes the topology."""
+    write(COUNTING)
+    assert main(["run", "flow.py:build", "--arg", "limit=1"]) == 0
+    assert capsys.readouterr().out.split() == ["0"]
+
+
+def test_settings_override_the_topologys_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--set key=value`` wins over what the file says, under Storm's names too."""
+    write(COUNTING)
+    assert main(["run", "flow.py", "--set", "ackers=2", "--set", "topology.max.spout.pending=1"]) == 0
+    assert capsys.readouterr().out.split() == ["0", "1", "2"]
+
+
+def test_dead_letters_are_1(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that gave up messages says how many and exits with 1."""
+    write(FAILING)
+    assert main(["run", "flow.py"]) == 1
+    assert "dead letters: 3" in capsys.readouterr().err
+
+
+def test_a_crash_is_1_and_shows_the_users_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """An exception that no tuple answers for is shown by the user's own frames, above one line of ours."""
+    write(CRASHING)
+    assert main(["run", "flow.py"]) == 1
+    shown = capsys.readouterr().err
+    assert "ZeroDivisionError: no more" in shown
+    assert 'flow.py", line' in shown
+    assert "/stormlet/" not in shown
+    assert shown.splitlines()[-1].startswith("stormlet: topology 'crashing' crashed: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_drains(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C and SIGTERM end the spouts, and what is in flight is finished."""
+    write(SIGNALLED.format(signal=int(number)))
+    assert main(["run", "flow.py"]) == 0
+    output = capsys.readouterr()
+    assert output.out.split()[:3] == ["0", "1", "2"]
+    assert f"{number.name}: draining; once more cancels\n" in output.err
+    assert "left over" not in output.err
+
+
+def test_a_second_signal_cancels(capsys: pytest.CaptureFixture[str]) -> None:
+    """A drain that would wait forever is cancelled by a second signal; what it leaves is reported and exits with 1."""
+    write(
+        """
+        import asyncio, signal
+        async def stuck(value: int) -> None:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(0)
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.Event().wait()
+        topology = Topology("stuck", message_timeout=None)
+        topology.bolt("stuck", stuck, topology.spout("numbers", lambda: iter([1])).shuffle())
+        """
+    )
+    assert main(["run", "flow.py"]) == 1
+    shown = capsys.readouterr().err
+    assert shown.index("SIGINT: draining") < shown.index("SIGINT: cancelling")
+    assert "left over: 1 messages" in shown
+
+
+def test_handlers_of_signals_are_put_back() -> None:
+    """After the run the signals do again what they did before."""
+    write(COUNTING)
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    main(["run", "flow.py"])
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nowhere.py"], "stormlet: there is no file 'nowhere.py'; did you mean"),
+        (
+            ["run", "flow.py", "--arg", "limit=many"],
+            "stormlet: --arg limit=many does not fit flow.py:build(limit: int",
+        ),
+        (["run", "flow.py", "--set", "acker=2"], "did you mean ackers"),
+        (["run", "flow.py", "--set", "ackers=-1"], "ackers"),
+    ],
+)
+def test_a_wrong_target_or_setting_is_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be run is refused with one message and exit code 2."""
+    write(COUNTING)
+    Path("nowhere_else.py").touch()
+    assert main(arguments) == 2
+    shown = capsys.readouterr().err
+    assert message in shown
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "required: COMMAND"),
+        (["fly"], "invalid choice: 'fly'"),
+        (["run"], "required: TARGET"),
+        (["run", "flow.py", "--arg", "limit"], "'limit' is not name=value"),
+        (["run", "flow.py", "--set", "ackers"], "'ackers' is not a setting: write key=value"),
+    ],
+)
+def test_wrong_usage_is_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command line that cannot be read is answered with the usage."""
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_an_invalid_topology_is_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """A topology that cannot run as described is refused, with the line of the file that says so."""
+    write("topology = Topology('invalid')\ntopology.spout('numbers', [1], parallelism=0)\n")
+    assert main(["run", "flow.py"]) == 2
+    message, place, *_ = capsys.readouterr().err.splitlines()
+    assert "numbers" in message
+    assert 'flow.py", line 3' in place
+
+
+def test_an_interrupt_at_the_start_is_130() -> None:
+    """Ctrl-C before there is anything to drain ends the command as it ends any other."""
+    write("raise KeyboardInterrupt")
+    assert main(["run", "flow.py"]) == 130
+
+
+def test_it_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where uvloop is not installed, asyncio's own loop does."""
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    write(
+        """
+        import asyncio
+        async def numbers():
+            yield type(asyncio.get_running_loop()).__module__
+        topology = Topology("loop")
+        topology.bolt("print", print, topology.spout("numbers", numbers).shuffle())
+        """
+    )
+    assert main(["run", "flow.py"]) == 0
+
+
+def test_the_module_runs_as_a_program() -> None:
+    """``python -m stormlet run`` is the command line, with its exit codes."""
+    write(FAILING)
+    command = [sys.executable, "-m", "stormlet", "run", "flow.py"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 1
+    assert "dead letters: 3" in finished.stderr

@@ -1,0 +1,115 @@
+"""What the command line prints at the end of a run, and of errors."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stormlet.cli.report import explain, summarise
+from stormlet.core.statistics import ComponentStatistics, Statistics
+from stormlet.errors import InvalidTopology, StormletError, TargetError, TopologyCrashed
+from stormlet.loading import load_topology
+
+
+@pytest.fixture
+def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The path of a user's file that a test writes."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "user_file", raising=False)
+    yield tmp_path / "user_file.py"
+    sys.modules.pop("user_file", None)
+
+
+def error_of(path: Path, text: str) -> StormletError:
+    path.write_text(text, "utf-8")
+    with pytest.raises(StormletError) as caught:
+        load_topology(str(path), {})
+    return caught.value
+
+
+def test_the_summary_has_a_line_for_each_component() -> None:
+    """Names stand to the left, counts to the right, and the dead letters follow."""
+    statistics = Statistics(
+        {
+            "lines": ComponentStatistics(emitted=1000, transferred=1000, acked=999, failed=1, dead_letters=1),
+            "split": ComponentStatistics(emitted=6000, transferred=6000, executed=1000, acked=1000),
+        }
+    )
+    assert summarise("count", statistics, 1.234).splitlines() == [
+        "count: 1.2 s",
+        "component  emitted  transferred  executed  acked  failed",
+        "lines        1,000        1,000         0    999       1",
+        "split        6,000        6,000     1,000  1,000       0",
+        "dead letters: 1",
+    ]
+
+
+def test_the_summary_tells_of_messages_left_over() -> None:
+    """Messages without an outcome are mentioned where there are any."""
+    statistics = Statistics({"lines": ComponentStatistics(left_over=3)})
+    *_, last = summarise("count", statistics, 0).splitlines()
+    assert last == "left over: 3 messages had no outcome when the topology stopped"
+
+
+def test_an_error_of_the_user_is_shown_by_their_own_frames(user_file: Path) -> None:
+    """The traceback begins in the user's file and ends where it raised; the last line says what stormlet was doing."""
+    error = error_of(user_file, "def divide():\n    return 1 / 0\ndivide()\n")
+    assert isinstance(error, TargetError)
+    shown = explain(error).splitlines()
+    places = [line.strip() for line in shown if line.startswith("  File")]
+    assert places == [
+        f'File "{user_file}", line {line}, in {where}' for line, where in ((3, "<module>"), (2, "divide"))
+    ]
+    assert shown[0] == "Traceback (most recent call last):"
+    assert shown[-1] == f"stormlet: {user_file} cannot be loaded: ZeroDivisionError: division by zero"
+
+
+def test_what_an_exception_came_from_is_trimmed_too(user_file: Path) -> None:
+    """The exceptions that led to the user's, and those of a group, are shown without stormlet's frames."""
+    code = """
+from stormlet.core.configuration import parse_setting
+try:
+    parse_setting("nonsense")
+except ValueError as error:
+    raise ExceptionGroup("several", [error]) from error
+"""
+    shown = explain(error_of(user_file, code))
+    assert "direct cause" in shown
+    assert "configuration.py" not in shown
+    assert shown.count("user_file.py") >= 3
+
+
+def test_a_syntax_error_shows_its_place(user_file: Path) -> None:
+    """A syntax error says itself where it is; there is no traceback to it."""
+    shown = explain(error_of(user_file, "def (:\n"))
+    assert shown.startswith(f'  File "{user_file}", line 1\n    def (:\n')
+    assert "Traceback" not in shown
+
+
+def test_an_invalid_topology_shows_the_users_line(user_file: Path) -> None:
+    """Under the message stands the line of the user's file that made the topology invalid."""
+    code = "from stormlet.core.configuration import parse_setting\nparse_setting('x')\n"
+    error = error_of(user_file, code)
+    assert isinstance(error, InvalidTopology)
+    message, place, line = explain(error).splitlines()
+    assert message == f"stormlet: {error}"
+    assert place == f'  File "{user_file}", line 2, in <module>'
+    assert line.strip() == "parse_setting('x')"
+
+
+def test_an_error_without_a_place_is_its_message() -> None:
+    """An error that no user's line raised is one line."""
+    assert explain(TargetError("there is no file 'x.py'")) == "stormlet: there is no file 'x.py'"
+
+
+def test_an_exception_without_frames_of_the_user_keeps_its_own() -> None:
+    """Where no frame would be left, all stay: the fault is stormlet's then, and must be findable."""
+    crash = TopologyCrashed("count", "lines", "next_tuple")
+    try:
+        summarise("count", None, 0.0)  # type: ignore[arg-type]
+    except AttributeError as error:
+        crash.__cause__ = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
+    assert "report.py" in explain(crash)
