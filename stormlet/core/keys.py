@@ -63,14 +63,17 @@ def _hasher_of(kind: type) -> _Hasher:
         if _compares_fields(base):
             return _hash_dataclass
         if isinstance(base.__dict__.get("__eq__"), FunctionType):
-            raise UnroutableKey(
-                f"a key of type {_name(kind)} has no stable hash: {_name(base)} defines its own __eq__"
-            )
+            raise _unroutable(kind)
     if hasattr(kind, "__dataclass_fields__"):  # declared with eq=False
         return _hash_dataclass
-    raise UnroutableKey(
-        f"a key of type {_name(kind)} has no stable hash; keys are None, bool, int, float, str, bytes, Decimal, "
-        "date, datetime, time, UUID, Enum, and tuples, lists and records of these"
+    raise _unroutable(kind)
+
+
+def _unroutable(kind: type) -> UnroutableKey:
+    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return UnroutableKey(
+        f"a key of type {name} has no stable hash; keys are None, bool, int, float, str, bytes, Decimal, date, "
+        "datetime, time, UUID, Enum, and tuples, lists and records of these, none with an __eq__ of its own"
     )
 
 
@@ -78,10 +81,6 @@ def _compares_fields(kind: type) -> bool:
     """Whether the class itself, not one of its bases, is a dataclass with ``eq=True``."""
     parameters = kind.__dict__.get("__dataclass_params__")
     return parameters is not None and bool(parameters.eq)
-
-
-def _name(kind: type) -> str:
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def _hash_none(_: None) -> int:

@@ -171,7 +171,7 @@ class Keyed(Schema):
         if not isinstance(value, dict):
             return _expected(self.name, value)
         missing = [name for name in self.required if name not in value]
-        return f"Expected {self.name} but {_listed(missing)} missing" if missing else None
+        return f"Expected {self.name} but got a dict without {_listed(missing)}" if missing else None
 
     def _locate(self, name: FieldName) -> FieldName:
         return name if self.fields is None else self.fields[self._position(name)]
@@ -273,7 +273,7 @@ def _marks_of(record: type) -> dict[str, bool]:
     """Return what Required and NotRequired say of the keys, which Python itself misses in postponed annotations."""
     try:
         hints = get_type_hints(record, include_extras=True)
-    except NameError:  # a name that only type checkers see
+    except (NameError, AttributeError, TypeError):  # a name or a notation that only type checkers understand
         return {}
     marks: dict[object, bool] = {Required: True, NotRequired: False}
     return {key: marks[get_origin(hint)] for key, hint in hints.items() if get_origin(hint) in marks}
