@@ -109,10 +109,10 @@ def test_every_option_has_a_range_here() -> None:
 @pytest.mark.parametrize(("option", "words", "good", "bad"), RANGES, ids=[row[0] for row in RANGES])
 def test_range(option: str, words: str, good: list[Setting], bad: list[object]) -> None:
     """What is in range is taken; the rest is refused with place, option, value and what was expected."""
-    for value in good:
-        assert getattr(configure(DEFAULT, {option: value}, WHERE), option) == value
-    for value in bad:
-        assert refusal({option: value}) == f"{WHERE}: {option}={value!r}: expected {words}"
+    for right in good:
+        assert getattr(configure(DEFAULT, {option: right}, WHERE), option) == right
+    for wrong in bad:
+        assert refusal({option: wrong}) == f"{WHERE}: {option}={wrong!r}: expected {words}"
 
 
 @pytest.mark.parametrize("value", [math.inf, math.nan, 10**400])
