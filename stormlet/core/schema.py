@@ -98,7 +98,7 @@ class Schema(ABC):
         if name in fields:
             return fields.index(name)
         if isinstance(name, int) and -len(fields) <= name < len(fields):
-            return name % len(fields)
+            return name
         raise KeyError(f"no field {name!r} in {self.name}, which has {_listed(fields)}")
 
 
@@ -208,7 +208,7 @@ def schema_of(declared: object, *, enforced: bool = True) -> Schema:
     """
     if isinstance(declared, (list, tuple)):
         return _field_list(cast(Sequence[object], declared), enforced)
-    if isinstance(declared, str) or not (declared is None or _is_type(declared)):
+    if not (declared is None or _is_type(declared)):
         raise InvalidTopology(f"outputs={declared!r} is neither a type nor a list of field names")
     return _schema_of_type(declared, enforced)
 

@@ -316,6 +316,12 @@ def test_partial_key_takes_the_task_that_got_less() -> None:
     assert chooser.pick(pairs[3, 0]) == 0
 
 
+def test_partial_key_starts_where_fields_would_send_the_key() -> None:
+    """G8: a tie goes to the first candidate, so keys that come once each go where fields sends them."""
+    for number in range(50):
+        assert one(PartialKey(), 7).pick(number) == one(Fields(), 7).pick(number)
+
+
 def test_partial_key_uses_every_pair_of_tasks() -> None:
     """Keys of one length spread over all ordered pairs about evenly, so that hot keys do not share both tasks."""
     counts = Counter(candidates(f"key{number:04}", 4) for number in range(1200))

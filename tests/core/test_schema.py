@@ -60,7 +60,7 @@ class Data:
 
 class Pair(NamedTuple):
     word: str
-    count: int
+    count: int  # type: ignore[assignment]  # a field wins over the method of tuples
 
 
 class Typed(TypedDict):
@@ -91,7 +91,7 @@ class Bag(TypedDict, Generic[T]):
 
 
 UserId = NewType("UserId", int)
-Checked = NewType("Checked", Total)
+Checked = NewType("Checked", Pair)
 
 
 class To(Generic[T]):
@@ -122,7 +122,7 @@ records = pytest.mark.parametrize(("record", "make"), RECORDS)
         (Box[int], "record", "Box", ("content",)),
         (Bag[int], "dict", "Bag", ("content",)),
         (Annotated[Total, "why"], "record", "Total", ("word", "count")),
-        (Checked, "record", "Total", ("word", "count")),
+        (Checked, "record", "Pair", ("word", "count")),
         (dict, "dict", "dict", None),
         (dict[str, int], "dict", "dict", None),
         (OrderedDict, "dict", "OrderedDict", None),
