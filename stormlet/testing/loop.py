@@ -7,13 +7,12 @@ polls instead, and if nothing is ready it sets the clock to the moment at which 
 returns at once. A program that sleeps for days takes milliseconds, and no timer fires early or late: its
 callback sees exactly the time that it was scheduled for.
 
-Three things are no idleness:
+What is no idleness:
 
 - *Work in an executor* (``asyncio.to_thread``, ``run_in_executor``) takes real time, so while any is
-  outstanding the clock stands still and the loop waits for it. Threads that were started otherwise are not
-  seen.
-- *Sockets and pipes* are polled before each jump of the clock. Where no timer is left they are waited for in
-  real time.
+  outstanding the clock stands still and the loop waits for it. Threads that were started otherwise are not seen.
+- *Sockets and pipes* are polled before each jump. Where no timer is left they are waited for in real time.
+- *A task that spins*, with ``sleep(0)`` until some moment has come, keeps that moment from coming.
 - *Nothing at all*: no timer, no work, no socket. Then nothing can ever happen again, and the run ends with
   :class:`Deadlock`, which lists every task and where it waits.
 
@@ -215,3 +214,7 @@ class _NumberedTask(Task[_T]):
 
     def __hash__(self) -> int:
         return self._number
+
+    def set_name(self, value: object, /) -> None:
+        """Python 3.13 sets None where nobody gave a name to a task of a factory."""
+        super().set_name(self.get_name() if value is None else value)

@@ -81,13 +81,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.fail(
             f"{item.nodeid}: write @pytest.mark.{MARKER} or @pytest.mark.{MARKER}(seed=7)", pytrace=False
         )
-    if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
+    if not isinstance(item, pytest.Function) or not _is_ours_to_run(item):
         pytest.fail(
             f"{item.nodeid} is marked {MARKER}, but it is not an `async def` test function; "
             "a plain function can call stormlet.testing.run_simulated(coroutine) instead",
             pytrace=False,
         )
     item.stash[_SIMULATION] = _Simulation(item.name, item.obj, seed)
+
+
+def _is_ours_to_run(item: pytest.Function) -> bool:
+    """Whether it is a coroutine function that no class runs in its own way, as unittest's do."""
+    from unittest import TestCase
+
+    of_unittest = item.cls is not None and issubclass(item.cls, TestCase)
+    return inspect.iscoroutinefunction(item.obj) and not of_unittest
 
 
 @pytest.hookimpl(tryfirst=True)

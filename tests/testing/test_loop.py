@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import ParamSpec, TypeVar
 
@@ -282,10 +283,13 @@ class TestExecutors:
     def test_the_result_comes_before_the_work_counts_as_done(self) -> None:
         """A thread that is slow to report its result is not overtaken by the end of its work."""
 
-        async def main() -> int:
-            return await asyncio.get_running_loop().run_in_executor(SlowToReport(), int, "7")
+        async def main() -> bool:
+            loop = asyncio.get_running_loop()
+            gate = threading.Event()
+            loop.call_soon(gate.set)
+            return await loop.run_in_executor(SlowToReport(), gate.wait)
 
-        assert run_simulated(main()) == 7
+        assert run_simulated(main())
 
     def test_a_thread_nobody_waits_for_any_more_is_waited_for(self) -> None:
         """Cancelling the wait does not end the work, which may still call into the loop."""
@@ -560,12 +564,19 @@ class TestDeterminism:
         assert hash(one) == hash(two)
         assert len({one, two}) == 2
 
-    def test_contexts_and_names_reach_the_tasks(self) -> None:
-        """Names given to tasks are theirs."""
+    def test_names_and_contexts_reach_the_tasks(self) -> None:
+        """Tasks have the names and contexts they are given, and asyncio's where they are given none."""
+        variable = ContextVar("variable", default="outer")
 
-        async def main() -> str:
-            task = asyncio.create_task(asyncio.sleep(0), name="mine")
-            await task
-            return task.get_name()
+        async def read() -> str:
+            return variable.get()
 
-        assert run_simulated(main()) == "mine"
+        async def main() -> tuple[str, str, str]:
+            inner = copy_context()
+            inner.run(variable.set, "inner")
+            named = asyncio.create_task(read(), name="mine", context=inner)
+            unnamed = asyncio.create_task(read())
+            await unnamed
+            return named.get_name(), await named, unnamed.get_name().partition("-")[0]
+
+        assert run_simulated(main()) == ("mine", "inner", "Task")
