@@ -1,0 +1,91 @@
+"""Storm's guarantees in one asyncio process.
+
+The package, and its import rule: imports only go down, and nothing inside imports ``stormlet`` itself (``tests/test_layers.py``)::
+
+    errors        every error, as one tree
+    core/         DECIDES: pure rules, no clock, no event loop
+    runtime/      ACTS: the asyncio shells around them
+    topology      the builder users hold
+    loading, testing/, spark/, ui/, cli/      the edges
+"""
+
+from stormlet.core.components import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    Collector,
+    Spout,
+    SpoutCollector,
+    TaskContext,
+    To,
+)
+from stormlet.core.configuration import Configuration
+from stormlet.core.description import Description, DirectStream, Stream, Subscription
+from stormlet.core.groupings import CustomGrouping
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.statistics import ComponentStatistics, Statistics, TaskStatistics
+from stormlet.core.tuples import Tuple
+from stormlet.errors import (
+    AlreadySettled,
+    EndOfStream,
+    InvalidConfiguration,
+    InvalidEmit,
+    InvalidTopology,
+    KeyFunctionFailed,
+    NotTracked,
+    Reject,
+    StartFailed,
+    StormletError,
+    TargetError,
+    TopologyCrashed,
+    TopologyStopping,
+    TupleFailed,
+    TupleTimedOut,
+    UnroutableKey,
+)
+from stormlet.runtime.running import Running
+from stormlet.runtime.trees import Tree
+from stormlet.topology import Topology
+
+__all__ = [
+    "AlreadySettled",
+    "BasicBolt",
+    "BatchBolt",
+    "Bolt",
+    "Collector",
+    "ComponentStatistics",
+    "Configuration",
+    "CustomGrouping",
+    "DeadLetter",
+    "Description",
+    "DirectStream",
+    "EndOfStream",
+    "Failure",
+    "FailureKind",
+    "InvalidConfiguration",
+    "InvalidEmit",
+    "InvalidTopology",
+    "KeyFunctionFailed",
+    "NotTracked",
+    "Reject",
+    "Running",
+    "Spout",
+    "SpoutCollector",
+    "StartFailed",
+    "Statistics",
+    "StormletError",
+    "Stream",
+    "Subscription",
+    "TargetError",
+    "TaskContext",
+    "TaskStatistics",
+    "To",
+    "Topology",
+    "TopologyCrashed",
+    "TopologyStopping",
+    "Tree",
+    "Tuple",
+    "TupleFailed",
+    "TupleTimedOut",
+    "UnroutableKey",
+]

@@ -1,0 +1,275 @@
+"""The frozen description of a topology: what the builder collects and the plan reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeVar, cast, overload
+
+from stormlet.core.components import DEFAULT_STREAM
+from stormlet.core.configuration import Configuration
+from stormlet.core.graph import components_in_order
+from stormlet.core.groupings import (
+    All,
+    Custom,
+    CustomGrouping,
+    Direct,
+    Fields,
+    Global,
+    Grouping,
+    LocalOrShuffle,
+    NoGrouping,
+    PartialKey,
+    Shuffle,
+)
+from stormlet.core.logic import LogicKind, SourceKind
+from stormlet.core.schema import Schema, schema_of
+from stormlet.errors import InvalidTopology, KeyFunctionFailed
+
+T = TypeVar("T")
+U = TypeVar("U")
+T_co = TypeVar("T_co", covariant=True)
+
+Executor = Literal["loop", "thread"]
+OnError = Literal["fail", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectStream:
+    """Declares a stream whose tuples are sent to tasks that the producer names: ``outputs=DirectStream(Word)``."""
+
+    schema: object = None
+    """A record type, a list of field names, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A declared stream of a component."""
+
+    schema: Schema
+    direct: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StreamId:
+    """Names a stream in its topology (Storm's ``GlobalStreamId``)."""
+
+    component: str
+    stream: str
+
+    def __str__(self) -> str:
+        return f"stream {self.stream!r} of {self.component!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription(Generic[T_co]):
+    """A stream and the grouping that deals its tuples to the tasks of a bolt."""
+
+    source: StreamId
+    grouping: Grouping
+    topology: object = field(repr=False)
+    """Identifies the topology that the stream belongs to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stream(Generic[T]):
+    """A handle on one stream of one component; its methods subscribe a bolt to it.
+
+    Invariant in its type on purpose, so that type checkers reject a bolt wired to the wrong stream.
+    """
+
+    id: StreamId
+    output: Output
+    outputs: Mapping[str, Output] = field(repr=False)
+    """All the streams that the component declares."""
+    topology: object = field(repr=False)
+    """Identifies the topology that the stream belongs to."""
+
+    @property
+    def component(self) -> str:
+        """The id of the component that emits it."""
+        return self.id.component
+
+    @property
+    def name(self) -> str:
+        """The name of the stream."""
+        return self.id.stream
+
+    @overload
+    def named(self, name: str) -> Stream[object]: ...
+    @overload
+    def named(self, name: str, record: type[U]) -> Stream[U]: ...
+    def named(self, name: str, record: type[object] = object) -> Stream[Any]:
+        """Another stream that the same component declares; ``record`` is its type, for type checkers.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` naming the declared streams, if there is none of this name.
+        """
+        if name not in self.outputs:
+            raise InvalidTopology(
+                f"{self.component!r} declares no stream {name!r}, only {_names(self.outputs)}; "
+                f"declare it with outputs={{{name!r}: ...}}"
+            )
+        return Stream(StreamId(self.component, name), self.outputs[name], self.outputs, self.topology)
+
+    def shuffle(self) -> Subscription[T]:
+        """Evenly: after *n·k* tuples each of *n* tasks got *k*."""
+        return self._subscribe(Shuffle())
+
+    @overload
+    def fields(self, *names: str | int) -> Subscription[T]: ...
+    @overload
+    def fields(self, key: Callable[[T], object], /) -> Subscription[T]: ...
+    def fields(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
+        """Equal keys to the same task, in every run and process. The key is the named fields, the value's item at an index, the
+        result of a function, or, without arguments, the whole value.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` for a name that the stream does not have, listing those it has.
+        """
+        return self._subscribe(Fields(self._key(names)))
+
+    @overload
+    def partial_key(self, *names: str | int) -> Subscription[T]: ...
+    @overload
+    def partial_key(self, key: Callable[[T], object], /) -> Subscription[T]: ...
+    def partial_key(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
+        """As ``fields``, but each key is dealt to the less loaded of two tasks (Storm's ``PartialKeyGrouping``)."""
+        return self._subscribe(PartialKey(self._key(names)))
+
+    def all(self) -> Subscription[T]:
+        """Every tuple to every task."""
+        return self._subscribe(All())
+
+    def global_(self) -> Subscription[T]:
+        """Everything to the task with the lowest id."""
+        return self._subscribe(Global())
+
+    def direct(self) -> Subscription[T]:
+        """To the task that the producer names with ``emit(..., task=)``; the stream must be declared ``DirectStream``."""
+        return self._subscribe(Direct())
+
+    def local_or_shuffle(self) -> Subscription[T]:
+        """As ``shuffle``: in one process every task is local."""
+        return self._subscribe(LocalOrShuffle())
+
+    def none(self) -> Subscription[T]:
+        """You do not care; as ``shuffle``."""
+        return self._subscribe(NoGrouping())
+
+    def custom(self, grouping: CustomGrouping) -> Subscription[T]:
+        """To the tasks that ``grouping.choose(value)`` names (Storm's ``CustomStreamGrouping``)."""
+        return self._subscribe(Custom(grouping))
+
+    def _subscribe(self, grouping: Grouping) -> Subscription[T]:
+        if isinstance(grouping, Direct) and not self.output.direct:
+            raise InvalidTopology(
+                f"{self.id} is not declared direct; declare it with outputs=DirectStream(...), or use another grouping"
+            )
+        if self.output.direct and not isinstance(grouping, Direct):
+            raise InvalidTopology(f"{self.id} is declared direct; subscribe to it with .direct(), not .{grouping.name}()")
+        return Subscription(self.id, grouping, self.topology)
+
+    def _key(self, names: Sequence[str | int | Callable[[T], object]]) -> Callable[[object], object] | None:
+        if not names:
+            return None
+        if len(names) == 1 and callable(names[0]):
+            return _guarded(cast("Callable[[object], object]", names[0]), str(self.id))
+        try:
+            return self.output.schema.reader(cast("Sequence[str | int]", names))
+        except InvalidTopology as error:
+            raise InvalidTopology(f"{self.id}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class SpoutSpec:
+    """One spout of the description."""
+
+    id: str
+    source: object
+    kind: SourceKind
+    parallelism: int
+    outputs: Mapping[str, Output]
+    options: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class BoltSpec:
+    """One bolt of the description."""
+
+    id: str
+    logic: object
+    kind: LogicKind
+    parallelism: int
+    outputs: Mapping[str, Output]
+    options: Mapping[str, object]
+    inputs: Sequence[Subscription[object]]
+    tick: float | None
+    """Seconds between ticks, or None (law B5)."""
+    concurrency: int
+    executor: Executor
+    on_error: OnError
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A whole topology, ready to be planned."""
+
+    name: str
+    configuration: Configuration
+    spouts: Mapping[str, SpoutSpec]
+    bolts: Mapping[str, BoltSpec]
+
+    @property
+    def components(self) -> Mapping[str, SpoutSpec | BoltSpec]:
+        """All components by id, spouts first, in the order they were declared."""
+        return {**self.spouts, **self.bolts}
+
+    def validate(self) -> None:
+        """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, or a bolt has no input."""
+        if not self.spouts:
+            raise InvalidTopology(f"topology {self.name!r} does not have any spout; add one with topology.spout(...)")
+        for bolt in self.bolts.values():
+            if not bolt.inputs:
+                raise InvalidTopology(f"bolt {bolt.id!r} has no input; subscribe it to a stream, such as lines.shuffle()")
+
+    def in_order(self) -> list[list[str]]:
+        """Components upstream first; those that form a cycle stand together (law C2)."""
+        successors: dict[str, list[str]] = {id: [] for id in self.components}
+        for bolt in self.bolts.values():
+            for subscription in bolt.inputs:
+                successors[subscription.source.component].append(bolt.id)
+        return components_in_order(successors)
+
+    def cycles(self) -> list[list[str]]:
+        """The cycles; they are allowed, and their edges do not wait for room (law B6)."""
+        loops = {bolt.id for bolt in self.bolts.values() if any(each.source.component == bolt.id for each in bolt.inputs)}
+        return [group for group in self.in_order() if len(group) > 1 or group[0] in loops]
+
+
+def outputs_of(declared: object, inferred: Schema) -> dict[str, Output]:
+    """The streams that a component declares with ``outputs=``; without it, one stream of the schema inferred."""
+    if declared is None:
+        return {DEFAULT_STREAM: Output(inferred)}
+    if isinstance(declared, Mapping):
+        streams = cast("Mapping[str, object]", declared)
+        return {name: _output(each) for name, each in streams.items()}
+    return {DEFAULT_STREAM: _output(declared)}
+
+
+def _output(declared: object) -> Output:
+    if isinstance(declared, DirectStream):
+        return Output(schema_of(declared.schema), direct=True)
+    return Output(schema_of(declared))
+
+
+def _guarded(key: Callable[[object], object], stream: str) -> Callable[[object], object]:
+    def guarded(value: object) -> object:
+        try:
+            return key(value)
+        except Exception as error:
+            raise KeyFunctionFailed(f"the key function on {stream} raised {error!r} for {value!r}") from error
+
+    return guarded
+
+
+def _names(mapping: Mapping[str, object]) -> str:
+    return ", ".join(map(repr, mapping)) or "none"

@@ -1,0 +1,68 @@
+"""Records of what a topology has done; counts since its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStatistics:
+    """What one task has done (Storm's executor statistics)."""
+
+    emitted: int = 0
+    """Calls of emit, or values yielded or returned."""
+    transferred: int = 0
+    """Tuples delivered: one emit may reach several tasks, or none."""
+    executed: int = 0
+    """Inputs that a bolt has executed; control messages that an acker has applied."""
+    acked: int = 0
+    """Spout: messages acked. Bolt: inputs acked. Acker: trees acked."""
+    failed: int = 0
+    """Spout: attempts failed. Bolt: inputs failed. Acker: trees failed."""
+    pending: int = 0
+    """Now. Spout: messages without an outcome, those waiting for a replay included. Bolt: inputs queued, in hand or held.
+    Acker: open trees."""
+    replayed: int = 0
+    """Spout: how often the engine emitted a failed message again."""
+    dead_letters: int = 0
+    """Spout: messages given up."""
+    left_over: int = 0
+    """Spout: messages that had no outcome when the topology stopped."""
+    errors: int = 0
+    """Exceptions of user code that failed no tuple, because it was settled already."""
+
+    def __add__(self, other: TaskStatistics) -> TaskStatistics:
+        return TaskStatistics(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentStatistics(TaskStatistics):
+    """What all the tasks of a component have done."""
+
+    tasks: Mapping[int, TaskStatistics] | None = None
+    """The same by task id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a running topology has done."""
+
+    components: Mapping[str, ComponentStatistics]
+    """By component id; the ackers are ``"__acker"``."""
+
+    @property
+    def dead_letters(self) -> int:
+        """Messages given up."""
+        return sum(each.dead_letters for each in self.components.values())
+
+    @property
+    def left_over(self) -> int:
+        """Messages that had no outcome when the topology stopped."""
+        return sum(each.left_over for each in self.components.values())
+
+
+def of_component(tasks: Mapping[int, TaskStatistics]) -> ComponentStatistics:
+    """The sum over the tasks of one component."""
+    total = sum(tasks.values(), TaskStatistics())
+    return ComponentStatistics(*(getattr(total, each.name) for each in fields(TaskStatistics)), tasks=tasks)

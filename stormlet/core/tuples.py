@@ -1,0 +1,145 @@
+"""The tuple as bolts see it, and what the engine must know of it.
+
+A ``Tuple`` is one delivery: every copy that reaches a task is an object of its own with an edge id of its own (law L1).
+Fields that are the same for many tuples stand once: ``Source`` per producing task and stream, ``Lineage`` per message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextvars import Context
+from typing import Final, Generic, TypeVar
+
+from stormlet.core.schema import Schema
+
+T_co = TypeVar("T_co", covariant=True)
+
+OPEN: Final = 0
+HELD: Final = 1
+ACKED: Final = 2
+FAILED: Final = 3
+VERBS: Final = ("has open", "has open", "acked", "failed")
+"""What a state says in a message, by state."""
+
+
+class Source:
+    """Where tuples come from: one stream of one task."""
+
+    __slots__ = ("component", "schema", "stream", "task")
+
+    def __init__(self, component: str, stream: str, task: int, schema: Schema) -> None:
+        self.component = component
+        self.stream = stream
+        self.task = task
+        self.schema = schema
+
+
+class Lineage:
+    """What a message's tuples inherit from it along their anchors."""
+
+    __slots__ = ("attempt", "context", "origin")
+
+    def __init__(self, attempt: int = 1, origin: object = None, context: Context | None = None) -> None:
+        self.attempt = attempt
+        self.origin = origin
+        self.context = context
+        """The context variables of the spout or host, or None where they are those of the topology (law B10)."""
+
+
+PLAIN: Final = Lineage()
+"""The lineage of first attempts that say nothing of themselves; shared by nearly all tuples.
+
+Whatever needs more care than the shortest way through a bolt has another one: replays, origins, contexts, joined tuples."""
+
+_JOINED: Final = Lineage()
+
+
+def joined(lineages: Iterable[Lineage]) -> Lineage:
+    """What an output anchored to several inputs inherits: the highest attempt, the first origin and the first context."""
+    distinct = list(dict.fromkeys(lineages))
+    if len(distinct) == 1:
+        return distinct[0]
+    attempt = max(each.attempt for each in distinct)
+    origin = next((each.origin for each in distinct if each.origin is not None), None)
+    context = next((each.context for each in distinct if each.context is not None), None)
+    return Lineage(attempt, origin, context)
+
+
+class Tuple(Generic[T_co]):
+    """One value delivered to one task.
+
+    Users read ``value``, ``tup["field"]``, ``component``, ``stream``, ``task``, ``attempt``, ``roots`` and ``origin``; the other
+    attributes belong to the engine.
+    """
+
+    __slots__ = ("edge", "lineage", "root", "source", "state", "value")
+
+    def __init__(self, value: T_co, source: Source, lineage: Lineage, root: int, edge: int) -> None:
+        self.value = value
+        """What was emitted. It must not be changed: replicas and replays share it (law B10)."""
+        self.source = source
+        self.lineage = lineage
+        self.root = root
+        """The root of the only tree it belongs to; 0 if it is untracked or belongs to several."""
+        self.edge = edge
+        """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law L2)."""
+        self.state = OPEN
+
+    @property
+    def component(self) -> str:
+        """The component that emitted it."""
+        return self.source.component
+
+    @property
+    def stream(self) -> str:
+        """The stream it was emitted on."""
+        return self.source.stream
+
+    @property
+    def task(self) -> int:
+        """The id of the task that emitted it."""
+        return self.source.task
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt at its message this is, from 1; the highest one where several messages are joined."""
+        return self.lineage.attempt
+
+    @property
+    def origin(self) -> object:
+        """What its source said of itself, inherited through the anchors; None if it said nothing."""
+        return self.lineage.origin
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """The roots of the trees it belongs to; empty if it is untracked."""
+        return (self.root,) if self.root else ()
+
+    def edges(self) -> Mapping[int, int]:
+        """By root, what the ack of this tuple tells the acker (law L2)."""
+        return {self.root: self.edge} if self.root else {}
+
+    def __getitem__(self, field: str) -> object:
+        """The value of a declared field; raises :class:`KeyError` naming the fields that exist."""
+        return self.source.schema.get(self.value, field)
+
+    def __repr__(self) -> str:
+        return f"<Tuple {self.value!r} from {self.component!r} (task {self.task}), stream {self.stream!r}>"
+
+
+class JoinedTuple(Tuple[T_co]):
+    """A tuple of several trees: an output anchored to inputs with different roots (law L7)."""
+
+    __slots__ = ("_edges",)
+
+    def __init__(self, value: T_co, source: Source, lineage: Lineage, edges: dict[int, int]) -> None:
+        super().__init__(value, source, _JOINED if lineage is PLAIN else lineage, 0, 0)
+        self._edges = edges
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        return tuple(self._edges)
+
+    def edges(self) -> Mapping[int, int]:
+        # Everything anchored to this tuple joins all its trees under one edge (Storm's ackVal).
+        return {root: edge ^ self.edge for root, edge in self._edges.items()}

@@ -1,0 +1,113 @@
+"""Every error that stormlet raises, as one tree.
+
+::
+
+    StormletError
+    ├── InvalidTopology (ValueError)         the description cannot run as it is written
+    │   └── InvalidConfiguration             an option has an unknown name, a wrong type or a wrong range
+    ├── InvalidEmit (ValueError)             an emit that the description does not allow
+    ├── UnroutableKey (TypeError)            a grouping key without a stable hash
+    ├── KeyFunctionFailed                    the key function of a grouping raised
+    ├── AlreadySettled (RuntimeError)        an input was acked or failed before
+    ├── TupleFailed                          the outcome of an awaited tree: it failed
+    │   └── TupleTimedOut                    … because its message timeout passed
+    ├── NotTracked                           awaiting a tree in a topology without ackers
+    ├── TopologyCrashed                      an exception that no tuple answers for
+    │   └── StartFailed                      … in ``prepare`` or ``open`` at the first start
+    ├── TopologyStopping                     refused, because the topology is draining or stopped
+    └── TargetError                          the command line's TARGET names no topology
+
+Two more classes are raised by *users*: :class:`EndOfStream` by ``next_tuple`` and :class:`Reject` by bolts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from stormlet.core.outcomes import Failure
+
+
+class StormletError(Exception):
+    """The base of every error raised by stormlet."""
+
+
+class InvalidTopology(StormletError, ValueError):
+    """The topology cannot run as described; the message names the component and the way out."""
+
+
+class InvalidConfiguration(InvalidTopology):
+    """An option has an unknown name, a wrong type or a value out of range."""
+
+
+class InvalidEmit(StormletError, ValueError):
+    """An emit that the topology's description does not allow: an undeclared stream, a task that does not subscribe,
+    a value that does not fit the declared fields."""
+
+
+class UnroutableKey(StormletError, TypeError):
+    """The key of a ``fields`` or ``partial_key`` grouping has a type without a stable hash."""
+
+
+class KeyFunctionFailed(StormletError):
+    """The key function of a grouping raised; ``__cause__`` is its exception. No tuple answers for it, so it crashes the topology
+    (law C5)."""
+
+
+class AlreadySettled(StormletError, RuntimeError):
+    """An input was acked or failed a second time, or anchored to after it was settled (law L15)."""
+
+
+class TupleFailed(StormletError):
+    """The awaited tuple tree failed; ``failure`` says why (law L14)."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+    def __str__(self) -> str:
+        return str(self.failure)
+
+
+class TupleTimedOut(TupleFailed):
+    """The awaited tuple tree was not complete when its message timeout had passed (law L12)."""
+
+
+class NotTracked(StormletError):
+    """A tree was awaited in a topology that runs without ackers (law L9)."""
+
+
+class TopologyCrashed(StormletError):
+    """User code raised where no tuple answers for it (law C5); ``__cause__`` is that exception."""
+
+    def __init__(self, topology: str, task: str, what: str) -> None:
+        super().__init__(topology, task, what)
+        self.topology = topology
+        self.task = task
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"topology {self.topology!r} crashed: {self.what} of {self.task} raised {self.__cause__!r}"
+
+
+class StartFailed(TopologyCrashed):
+    """``prepare`` of a bolt or ``open`` of a spout raised at the first start (law C1)."""
+
+    def __str__(self) -> str:
+        return f"topology {self.topology!r} did not start: {self.what} of {self.task} raised {self.__cause__!r}"
+
+
+class TopologyStopping(StormletError):
+    """The topology is draining or stopped and takes no new messages (law C3, C4)."""
+
+
+class TargetError(StormletError):
+    """The TARGET given to the command line does not lead to a topology."""
+
+
+class EndOfStream(StormletError):
+    """Raised by a spout's ``next_tuple``: there will be no more tuples (law S5)."""
+
+
+class Reject(StormletError):
+    """Raised by a bolt: this input can never succeed, so it goes to the dead letters without replays (law S6)."""

@@ -1,0 +1,1 @@
+"""ACTS. The asyncio shells around :mod:`stormlet.core`."""

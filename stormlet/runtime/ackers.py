@@ -1,0 +1,168 @@
+"""The acker tasks: each owns one shard of the ledger and rotates it when the ticker says so (law L6, L12)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from stormlet.core.ledger import Ledger
+from stormlet.core.outcomes import Failure
+from stormlet.core.plan import TaskPlan
+from stormlet.core.statistics import TaskStatistics
+from stormlet.runtime.engine import Engine
+from stormlet.runtime.outbox import Control
+from stormlet.runtime.slices import Pace
+from stormlet.runtime.task import Task
+
+EXPIRED_PER_CHUNK = 256
+
+Holders = Callable[[Iterable[int]], Mapping[int, tuple[str, ...]]]
+"""Finds, by root, the components that still hold tuples of its tree (law L14)."""
+
+
+class Spout(Protocol):
+    """The spout task that waits for verdicts, as an acker sees it."""
+
+    outcomes: deque[tuple[object, Failure | None]]
+    """Messages whose trees are settled, each with its failure or None, in the order of their verdicts."""
+
+    def attend_soon(self) -> None:
+        """Have it look at the outcomes that were appended."""
+        ...
+
+
+class AckerTask(Task):
+    """One acker (component ``__acker``)."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        engine: Engine,
+        ledger: Ledger,
+        high_water: int | None,
+        timeouts: bool,
+        holders: Holders,
+    ) -> None:
+        super().__init__(plan, engine)
+        self.spouts: Sequence[Spout] = ()
+        """Every spout task, by the index that open trees name."""
+        self.ledger = ledger
+        self.load = 0
+        """Open trees and inits that are on their way (law L13)."""
+        self.limit = None if high_water is None else 2 * high_water
+        self._inbox: list[Control | None] = []
+        self._pace = Pace()
+        self._timeouts = timeouts
+        self._holders = holders
+        self._holders_of_expired: Mapping[int, tuple[str, ...]] = {}
+        self._executed = 0
+        self._acked = 0
+        self._failed = 0
+        self.late_expiries = 0
+        """Trees that timed out a slice or more after their rotation, because it was spread (law L12)."""
+
+    @property
+    def full(self) -> bool:
+        """Whether another tree would be too many (law L13)."""
+        return self.limit is not None and self.load > self.limit
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits here, open trees apart."""
+        return not self._inbox and not self.ledger.expiring
+
+    def post(self, control: Control) -> None:
+        """Take a control message; never blocks (law F4)."""
+        self._inbox.append(control)
+        self.wake()
+
+    def rotate_soon(self) -> None:
+        """Rotate after the control messages that arrived before (law L12)."""
+        self._inbox.append(None)
+        self.wake()
+
+    async def run(self) -> None:
+        while True:
+            if self.idle:
+                await self.sleep()
+            if not self.slices.begin():
+                await self.slices.turn()
+            while not self.idle:
+                if self.slices.spent(self._pace, self._work()):
+                    await self.slices.turn()
+
+    def fail_all(self, failure: Failure) -> None:
+        """Fail every open tree, after the messages that have arrived (law C3)."""
+        while self._inbox:
+            self._apply()
+        self.ledger.fail_all(failure)
+        self._give_verdicts()
+
+    def statistics(self) -> TaskStatistics:
+        """Counts since the start."""
+        return TaskStatistics(
+            executed=self._executed, acked=self._acked, failed=self._failed, pending=len(self.ledger)
+        )
+
+    def _work(self) -> int:
+        done = self._apply() if self._inbox else self._expire()
+        self._executed += done
+        self._give_verdicts()
+        return done
+
+    def _apply(self) -> int:
+        messages, self._inbox = self._inbox, []
+        done = 0
+        for message in messages:
+            if message is None:
+                self._rotate()
+            else:
+                done += self._apply_one(message)
+        return done
+
+    def _apply_one(self, control: Control) -> int:
+        ledger = self.ledger
+        inits, acks, fails, resets = control
+        if inits:
+            ledger.init(inits)
+        if acks:
+            ledger.ack(acks)
+        for root, failure in fails:
+            ledger.fail(root, failure)
+        for root in resets:
+            ledger.reset_timeout(root)
+        return len(inits) + len(acks) + len(fails) + len(resets)
+
+    def _rotate(self) -> None:
+        if not self._timeouts:
+            self.ledger.forget_orphans()
+            return
+        self.ledger.rotate()
+        if self.ledger.expiring:
+            self._holders_of_expired = self._holders(self.ledger.expired_roots())
+            self._expire()
+
+    def _expire(self) -> int:
+        before = self.ledger.expiring
+        self.ledger.expire(EXPIRED_PER_CHUNK, self._holders_of_expired)
+        return before - self.ledger.expiring
+
+    def _give_verdicts(self) -> None:
+        acked, failed = self.ledger.take_verdicts()
+        if not acked and not failed:
+            return
+        self._acked += len(acked)
+        self._failed += len(failed)
+        self.load -= len(acked) + len(failed)
+        spouts = self.spouts
+        woken: dict[int, None] = {}
+        for tree in acked:
+            spouts[tree.spout].outcomes.append((tree.message, None))
+            woken[tree.spout] = None
+        for tree, failure in failed:
+            spouts[tree.spout].outcomes.append((tree.message, failure))
+            woken[tree.spout] = None
+        for spout in woken:
+            spouts[spout].attend_soon()
+

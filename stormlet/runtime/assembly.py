@@ -1,0 +1,209 @@
+"""A plan turned into tasks that are wired to each other and not yet started."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from stormlet.core.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, TaskContext, overrides
+from stormlet.core.configuration import Configuration
+from stormlet.core.description import BoltSpec, Description, Output, SpoutSpec, StreamId
+from stormlet.core.groupings import Direct, One
+from stormlet.core.ids import IdSource
+from stormlet.core.ledger import Ledger
+from stormlet.core.logic import LogicKind, SourceKind, takes_context
+from stormlet.core.plan import Link, Plan, TaskPlan
+from stormlet.core.replay import ReplayPolicy
+from stormlet.core.tuples import Source
+from stormlet.errors import InvalidTopology
+from stormlet.runtime.ackers import AckerTask, Holders
+from stormlet.runtime.batches import BatchRunner
+from stormlet.runtime.bolts import BoltTask
+from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.engine import Engine
+from stormlet.runtime.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, SpoutFeed
+from stormlet.runtime.outbox import Outbox
+from stormlet.runtime.outlets import CheckedOutlet, DirectOutlet, FanOutlet, FixedOutlet, Outlet, SingleOutlet, Target
+from stormlet.runtime.spouts import Feed, SpoutTask
+from stormlet.runtime.threads import ThreadedBatchBolt, ThreadWorker
+from stormlet.runtime.workers import BasicWorker, BatchWorker, BoltWorker, FunctionWorker, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """All tasks of a topology, in the order of the plan."""
+
+    ackers: Sequence[AckerTask]
+    spouts: Mapping[str, Sequence[SpoutTask]]
+    bolts: Mapping[str, Sequence[BoltTask]]
+
+    @property
+    def all_spouts(self) -> Sequence[SpoutTask]:
+        """The spout tasks of all components."""
+        return [task for tasks in self.spouts.values() for task in tasks]
+
+    @property
+    def all_bolts(self) -> Sequence[BoltTask]:
+        """The bolt tasks of all components."""
+        return [task for tasks in self.bolts.values() for task in tasks]
+
+
+class Assembly:
+    """Builds the tasks of one run."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        configurations: Mapping[str, Configuration],
+        dead_letters: DeadLetters,
+        holders: Holders,
+    ) -> None:
+        self._engine = engine
+        self._plan: Plan = engine.plan
+        self._description: Description = engine.plan.description
+        self._configurations = configurations
+        self._dead_letters = dead_letters
+        self._ackers = [self._acker(each, holders) for each in self._plan.ackers]
+        self._inboxes = dict[int, BoltTask]()
+
+    def tasks(self) -> Tasks:
+        """Make all tasks and wire them."""
+        bolts = {id: [self._bolt(spec, each) for each in self._plan.tasks[id]] for id, spec in self._description.bolts.items()}
+        self._inboxes = {task.plan.task: task for tasks in bolts.values() for task in tasks}
+        spouts = self._spouts()
+        for id, spec in self._description.components.items():
+            for task in (*bolts.get(id, ()), *spouts.get(id, ())):
+                self._wire(task, spec.outputs)
+        for id, spec in self._description.bolts.items():
+            for task in bolts[id]:
+                task.worker = self._worker(spec, task)
+        tasks = Tasks(self._ackers, spouts, bolts)
+        for acker in self._ackers:
+            acker.spouts = tasks.all_spouts
+        return tasks
+
+    def _acker(self, plan: TaskPlan, holders: Holders) -> AckerTask:
+        configuration = self._description.configuration
+        ledger = Ledger(configuration.timeout_buckets, configuration.timeout_restarts_on == "activity")
+        timeouts = configuration.message_timeout is not None
+        return AckerTask(plan, self._engine, ledger, self._plan.high_water, timeouts, holders)
+
+    def _bolt(self, spec: BoltSpec, plan: TaskPlan) -> BoltTask:
+        context = self._context(plan)
+        return BoltTask(
+            plan,
+            self._engine,
+            context,
+            self._outbox(),
+            {},
+            queue_capacity=context.config.queue_capacity,
+            concurrency=spec.concurrency,
+            on_error=spec.on_error,
+        )
+
+    def _spouts(self) -> Mapping[str, Sequence[SpoutTask]]:
+        spouts: dict[str, list[SpoutTask]] = {}
+        number = 0
+        for id, spec in self._description.spouts.items():
+            spouts[id] = []
+            for plan in self._plan.tasks[id]:
+                spouts[id].append(self._spout(spec, plan, number))
+                number += 1
+        return spouts
+
+    def _spout(self, spec: SpoutSpec, plan: TaskPlan, number: int) -> SpoutTask:
+        context = self._context(plan)
+        config = context.config
+        policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
+        ids = IdSource(self._engine.random(plan, "roots"))
+        task = SpoutTask(
+            plan, self._engine, context, number, self._outbox(), {}, ids, self._ackers, self._dead_letters, policy
+        )
+        task.feed = self._feed(spec, task)
+        return task
+
+    def _outbox(self) -> Outbox:
+        return Outbox(self._engine.loop, self._ackers)
+
+    def _context(self, plan: TaskPlan) -> TaskContext:
+        config = self._configurations[plan.component]
+        return TaskContext(self._description.name, plan.component, plan.task, plan.index, plan.parallelism, config)
+
+    # Wiring.
+
+    def _wire(self, task: SpoutTask | BoltTask, outputs: Mapping[str, Output]) -> None:
+        ids = self._engine.ids(task.plan)
+        consumers: dict[int, None] = {}
+        for name, output in outputs.items():
+            source = Source(task.plan.component, name, task.plan.task, output.schema)
+            links = self._plan.links[StreamId(task.plan.component, name)]
+            outlet = self._outlet(task, source, ids, links, direct=output.direct)
+            task.outlets[name] = CheckedOutlet(outlet) if output.schema.enforced else outlet
+            consumers.update(dict.fromkeys(target for link in links for target in link.targets))
+        task.outbox.consumers = [self._inboxes[consumer].inbox for consumer in consumers]
+
+    def _outlet(
+        self, task: SpoutTask | BoltTask, source: Source, ids: IdSource, links: Sequence[Link], *, direct: bool
+    ) -> Outlet:
+        outbox = task.outbox
+        if direct:
+            targets = [target for link in links for target in self._targets(link)]
+            return DirectOutlet(source, {each.ids[0]: FixedOutlet(source, ids, outbox, each) for each in targets})
+        if not links:
+            return Outlet(source)
+        choosers = [(link.grouping.chooser(link.targets, *self._dealing(task, link)), self._targets(link)) for link in links]
+        first, targets = choosers[0]
+        if len(choosers) == 1 and isinstance(first, One):
+            return SingleOutlet(source, ids, outbox, first, targets)
+        return FanOutlet(source, ids, outbox, choosers)
+
+    def _dealing(self, task: SpoutTask | BoltTask, link: Link) -> tuple[Any, str]:
+        label = f"{task.plan.component!r} -> {link.consumer!r}"
+        return self._engine.random(task.plan, f"to {link.consumer}"), label
+
+    def _targets(self, link: Link) -> Sequence[Target]:
+        return [Target(task, self._inboxes[task].inbox, link.waits) for task in link.targets]
+
+    # User code.
+
+    def _worker(self, spec: BoltSpec, task: BoltTask) -> Worker:
+        # Under simulated time threads would break the order of events: their code runs inline (law B9).
+        threads = spec.concurrency if spec.executor == "thread" and not self._engine.simulated else 0
+        worker = self._worker_of(spec, task, threads)
+        return ThreadWorker(worker, task, threads) if threads and not isinstance(worker, BatchWorker) else worker
+
+    def _worker_of(self, spec: BoltSpec, task: BoltTask, threads: int) -> Worker:
+        logic = cast("Callable[..., object]", spec.logic)
+        if spec.kind is LogicKind.FUNCTION:
+            return FunctionWorker(task, logic, task.outlets)
+        bolt = logic()
+        if not isinstance(bolt, BoltBase):
+            raise InvalidTopology(f"bolt {spec.id!r}: the factory made {bolt!r}, which is no Bolt, BasicBolt or BatchBolt")
+        if spec.tick is not None and not overrides(cast("object", bolt), BoltBase, "tick"):
+            raise InvalidTopology(f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)")
+        if isinstance(bolt, BatchBolt):
+            batches = cast("BatchBolt[Any, Any]", bolt)
+            return BatchWorker(task, BatchRunner(ThreadedBatchBolt(batches, task, threads) if threads else batches, task))
+        if isinstance(bolt, BasicBolt):
+            return BasicWorker(task, cast("BasicBolt[Any, Any]", bolt))
+        return BoltWorker(task, cast("Bolt[Any, Any]", bolt))
+
+    def _feed(self, spec: SpoutSpec, task: SpoutTask) -> Feed:
+        if spec.kind is SourceKind.FED:
+            return HostFeed(task)
+        if spec.kind is SourceKind.ITERABLE:
+            return _feed_of(task, spec.source)
+        function = cast("Callable[..., object]", spec.source)
+        if spec.kind is SourceKind.GENERATOR:
+            return _feed_of(task, function(task.context) if takes_context(function) else function())
+        spout = function()
+        if not isinstance(spout, Spout):
+            raise InvalidTopology(f"spout {spec.id!r}: the factory made {spout!r}, which is no Spout")
+        return SpoutFeed(task, cast("Spout[Any]", spout), task.context.config.idle_max)
+
+
+def _feed_of(task: SpoutTask, values: object) -> Feed:
+    if isinstance(values, AsyncIterable):
+        return AsyncIteratorFeed(task, aiter(cast("AsyncIterable[object]", values)))
+    return IteratorFeed(task, iter(cast("Iterable[object]", values)))

@@ -1,0 +1,133 @@
+"""Runs a ``BatchBolt``: collects inputs into batches and decides when each is executed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Hashable, Sequence
+from inspect import isawaitable
+from typing import Any, Protocol, cast
+
+from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext
+from stormlet.core.tuples import HELD, Tuple
+from stormlet.runtime.collectors import AnyTuple, BoltCollector
+
+
+class Desk(Protocol):
+    """What the runner needs of its task."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def ask(self, errand: str) -> None:
+        """Have a method of the bolt called soon, between two executes."""
+        ...
+
+    def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
+        """User code raised while it processed these inputs (law B4)."""
+        ...
+
+
+class Batch:
+    """The members of one batch and the time at which it is due."""
+
+    __slots__ = ("due", "members")
+
+    def __init__(self, due: float) -> None:
+        self.due = due
+        self.members: list[AnyTuple] = []
+
+
+class BatchRunner(Bolt[Any, Any]):
+    """The bolt around a ``BatchBolt``; its errand ``due`` executes the batches whose time has come."""
+
+    def __init__(self, bolt: BatchBolt[Any, Any], desk: Desk) -> None:
+        self._bolt = bolt
+        self._desk = desk
+        self._batches: dict[Hashable, Batch] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        return self._bolt.prepare(context)
+
+    def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
+        key = self._bolt.key(tup.value)
+        batch = self._batches.get(key)
+        if batch is None:
+            batch = self._batches[key] = Batch(self._desk.loop.time() + self._bolt.within)
+            self._wait()
+        batch.members.append(tup)
+        return self._run(key, out) if len(batch.members) >= self._bolt.size else None
+
+    def tick(self, out: Collector[Any]) -> Awaitable[None] | None:
+        return self._bolt.tick(out)
+
+    async def flush(self, out: Collector[Any]) -> None:
+        """Execute what is there, full or not (law B8)."""
+        await self._run_all(out)
+        await _maybe(self._bolt.flush(out))
+
+    async def finish(self, out: Collector[Any]) -> None:
+        """Execute what is there, full or not (law C2)."""
+        await self._run_all(out)
+        await _maybe(self._bolt.finish(out))
+
+    async def due(self, out: Collector[Any]) -> None:
+        """Execute the batches whose first member has waited long enough."""
+        now = self._desk.loop.time()
+        for key in [key for key, batch in self._batches.items() if batch.due <= now]:
+            await _maybe(self._run(key, out))
+        self._wait()
+
+    def cleanup(self) -> Awaitable[None] | None:
+        if self._timer is not None:
+            self._timer.cancel()
+        return self._bolt.cleanup()
+
+    async def _run_all(self, out: Collector[Any]) -> None:
+        for key in list(self._batches):
+            await _maybe(self._run(key, out))
+
+    def _run(self, key: Hashable, out: Collector[Any]) -> Awaitable[None] | None:
+        batch = self._batches.pop(key, None)
+        if batch is None:
+            return None
+        members = batch.members
+        collector = cast("BoltCollector", out)
+        collector.default_anchors = members
+        try:
+            result = self._bolt.execute_batch(members, out)
+        except Exception as error:
+            self._desk.user_failed(members, error, collector)
+            collector.default_anchors = ()
+            return None
+        if isawaitable(result):
+            return self._await(members, cast("Awaitable[None]", result), collector)
+        _ack(members, collector)
+        collector.default_anchors = ()
+        return None
+
+    async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
+        try:
+            await result
+        except Exception as error:
+            self._desk.user_failed(members, error, out)
+        else:
+            _ack(members, out)
+        finally:
+            out.default_anchors = ()
+
+    def _wait(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        first = min((batch.due for batch in self._batches.values()), default=None)
+        self._timer = None if first is None else self._desk.loop.call_at(first, self._desk.ask, "due")
+
+
+def _ack(members: list[Tuple[Any]], out: BoltCollector) -> None:
+    for tup in members:
+        if tup.state <= HELD:
+            out.ack(tup)
+
+
+async def _maybe(result: Awaitable[None] | None) -> None:
+    if isawaitable(result):
+        await result

@@ -1,0 +1,223 @@
+"""The bolt tasks: take a batch from the inbox, have it executed in slices, flush, sleep (DESIGN 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from inspect import isawaitable
+from itertools import islice
+from operator import length_hint
+
+from stormlet.core.components import TaskContext
+from stormlet.core.description import OnError
+from stormlet.core.plan import TaskPlan
+from stormlet.core.statistics import TaskStatistics
+from stormlet.core.tuples import HELD, OPEN
+from stormlet.errors import KeyFunctionFailed, Reject
+from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
+from stormlet.runtime.engine import Engine
+from stormlet.runtime.inbox import Inbox
+from stormlet.runtime.outbox import Outbox
+from stormlet.runtime.outlets import Outlet
+from stormlet.runtime.slices import Pace
+from stormlet.runtime.task import Task
+from stormlet.runtime.workers import Worker
+
+logger = logging.getLogger(__name__)
+
+
+class BoltTask(Task):
+    """One task of a bolt."""
+
+    worker: Worker
+    """Set before the task starts."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        engine: Engine,
+        context: TaskContext,
+        outbox: Outbox,
+        outlets: dict[str, Outlet],
+        *,
+        queue_capacity: int,
+        concurrency: int = 1,
+        on_error: OnError = "fail",
+    ) -> None:
+        super().__init__(plan, engine)
+        self.context = context
+        self.outbox = outbox
+        self.outlets = outlets
+        self.inbox = Inbox(queue_capacity, self.wake)
+        self.account = Account()
+        self.out = BoltCollector(plan, engine.loop, outbox, outlets, self.account)
+        self.flushed_after = -1
+        """How much had been executed when ``flush`` was last asked for."""
+        self.finished_after = -1
+        """How much had been executed when ``finish`` was last asked for."""
+        self.ready: asyncio.Future[None] = engine.loop.create_future()
+        """Done when ``prepare`` has returned."""
+        outbox.sliced = concurrency == 1
+        self._concurrency = concurrency
+        self._on_error = on_error
+        self._pace = Pace()
+        self._errands: deque[str] = deque()
+        self._batch: list[AnyTuple] = []
+        self._left: Iterator[AnyTuple] = iter(())
+        self._paused = False
+        self._executed_before = 0
+        self._calls: dict[asyncio.Task[None], AnyTuple] = {}
+        self._slot: asyncio.Future[None] | None = None
+        self._errors = 0
+
+    @property
+    def executed(self) -> int:
+        """How many inputs have been executed."""
+        taken = len(self._batch) - length_hint(self._left)
+        return self._executed_before + taken - self._paused - len(self._calls)
+
+    @property
+    def holds_inputs(self) -> bool:
+        """Whether it has inputs that ``execute`` returned from without settling them (law B8)."""
+        return bool(self.account.held)
+
+    def ask(self, errand: str) -> None:
+        """Have the user's ``tick``, ``flush`` or ``finish`` called; at most one of each is outstanding (law B5)."""
+        if errand not in self._errands:
+            self._errands.append(errand)
+            self.wake()
+
+    def tuples(self) -> Iterator[AnyTuple]:
+        """Every unsettled tuple that is here: queued, in hand or held (law L14)."""
+        yield from self.inbox.items
+        in_hand = dict.fromkeys((*self._batch, *self._calls.values()))
+        yield from (tup for tup in in_hand if tup.state == OPEN)
+        yield from self.account.held
+
+    def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
+        """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
+        self.doing = "execute"
+        if isinstance(error, KeyFunctionFailed) or self._on_error == "stop":
+            raise error
+        unsettled = [tup for tup in tups if tup.state <= HELD]
+        for tup in unsettled:
+            reason = str(error) if isinstance(error, Reject) else ""
+            out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))
+        self._errors += not unsettled
+        values = tups[0].value if len(tups) == 1 else [tup.value for tup in tups]
+        logger.error("%s raised %r on %r", self.name, error, values, exc_info=error)
+
+    def statistics(self) -> TaskStatistics:
+        """Counts since the start."""
+        executed, failed = self.executed, self.account.failed
+        return TaskStatistics(
+            emitted=sum(outlet.emitted for outlet in self.outlets.values()),
+            transferred=sum(outlet.transferred for outlet in self.outlets.values()),
+            executed=executed,
+            acked=executed - failed if self.worker.auto_acks else self.account.acked,
+            failed=failed,
+            pending=sum(1 for _ in self.tuples()),
+            errors=self._errors,
+        )
+
+    async def run(self) -> None:
+        await self._call_user("prepare", partial(self.worker.prepare, self.context))
+        self.ready.set_result(None)
+        try:
+            while True:
+                await self._work()
+                self.outbox.leave()
+                if not self.inbox.items and not self._errands:
+                    await self.sleep()
+        finally:
+            await self._stop()
+
+    async def _work(self) -> None:
+        await self._run_errands()
+        while self.inbox.items:
+            self._executed_before += len(self._batch)
+            self._batch = self.inbox.take()
+            self._left = iter(self._batch)
+            await (self._execute_batch() if self._concurrency == 1 else self._start_calls())
+
+    async def _execute_batch(self) -> None:
+        """Execute the batch in hand, in as many slices as it takes (law F2)."""
+        if not self.slices.begin():
+            await self._next_slice()
+        self.outbox.enter()
+        left = length_hint(self._left)
+        while left:
+            before = left
+            pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
+            if pause is not None:
+                self._paused = True
+                await pause
+                self._paused = False
+            left = length_hint(self._left)
+            if self.slices.spent(self._pace, before - left):
+                await self._next_slice()
+            if self._errands:
+                await self._run_errands()
+
+    async def _next_slice(self) -> None:
+        self.outbox.leave()
+        await self.slices.turn()
+        self.outbox.enter()
+
+    async def _start_calls(self) -> None:
+        """Start a call for each input of the batch, in order, at most ``concurrency`` at a time (law B3)."""
+        for tup in self._left:
+            while len(self._calls) >= self._concurrency:
+                await self._free_slot()
+            call = self.loop.create_task(self._call(tup), name=f"{self.name} execute")
+            self.activity.begin()
+            self._calls[call] = tup
+            call.add_done_callback(self._called)
+            await self._run_errands()
+
+    async def _call(self, tup: AnyTuple) -> None:
+        if not self.slices.begin():
+            await self.slices.turn()
+        await self.worker.execute(tup, self.out.for_call())
+        await self.outbox.room()
+
+    def _called(self, call: asyncio.Task[None]) -> None:
+        del self._calls[call]
+        self.activity.end()
+        if not call.cancelled() and (error := call.exception()) is not None:
+            self.engine.crashed(self, error)
+        if self._slot is not None and not self._slot.done():
+            self._slot.set_result(None)
+
+    async def _free_slot(self) -> None:
+        self._slot = self.loop.create_future()
+        await self._slot
+
+    async def _run_errands(self) -> None:
+        while self._errands:
+            name = self._errands[0]
+            method = self.worker.method(name)
+            if method is not None:
+                self.out.default_anchors = ()
+                self.outbox.enter()
+                await self._call_user(name, partial(method, self.out))
+                await self.outbox.room()
+            self._errands.popleft()
+
+    async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
+        self.doing = name
+        result = method()
+        if isawaitable(result):
+            await self.worker.awaited(result, None)
+
+    async def _stop(self) -> None:
+        for call in self._calls:
+            call.cancel()
+        self.outbox.leave()
+        try:
+            await self._call_user("cleanup", self.worker.cleanup)
+        except Exception as error:
+            logger.error("cleanup of %s raised %r", self.name, error, exc_info=error)

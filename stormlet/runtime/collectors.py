@@ -1,0 +1,188 @@
+"""What user code calls: ``emit``, ``ack``, ``fail`` and ``reset_timeout`` of a bolt task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from stormlet.core.components import DEFAULT_STREAM
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.plan import TaskPlan
+from stormlet.core.tuples import ACKED, FAILED, HELD, PLAIN, VERBS, JoinedTuple, Tuple, joined
+from stormlet.errors import AlreadySettled, InvalidEmit
+from stormlet.runtime.outbox import Outbox
+from stormlet.runtime.outlets import Outlet
+
+R = TypeVar("R")
+
+AnyTuple = Tuple[Any]
+Anchors = AnyTuple | Iterable[AnyTuple]
+
+
+class _Unsaid:
+    def __repr__(self) -> str:
+        return "..."
+
+
+UNSAID: Final[Any] = _Unsaid()
+"""The default of ``anchors``, which is another one for each kind of bolt."""
+
+
+class Account:
+    """The inputs of one bolt task: which it holds, and how many it has settled."""
+
+    __slots__ = ("acked", "failed", "held")
+
+    def __init__(self) -> None:
+        self.held: dict[AnyTuple, None] = {}
+        """Inputs that ``execute`` has returned from without settling them."""
+        self.acked = 0
+        self.failed = 0
+
+
+class BoltCollector:
+    """The collector of one bolt task, or of one call where calls run concurrently (law B3)."""
+
+    __slots__ = ("_account", "_loop", "_outbox", "_outlets", "_plan", "default_anchors")
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        loop: asyncio.AbstractEventLoop,
+        outbox: Outbox,
+        outlets: Mapping[str, Outlet],
+        account: Account,
+    ) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._outbox = outbox
+        self._outlets = outlets
+        self._account = account
+        self.default_anchors: Anchors = ()
+        """What an emit without ``anchors`` is anchored to."""
+
+    def for_call(self) -> BoltCollector:
+        """Another collector of the same task, for a call that runs beside others."""
+        return BoltCollector(self._plan, self._loop, self._outbox, self._outlets, self._account)
+
+    def emit(
+        self, value: object, *, anchors: Anchors = UNSAID, stream: str = DEFAULT_STREAM, task: int | None = None
+    ) -> tuple[int, ...]:
+        """See :meth:`stormlet.core.components.Collector.emit`."""
+        if anchors is UNSAID:
+            anchors = self.default_anchors
+        outlet = self._outlets.get(stream)
+        if outlet is None:
+            raise undeclared(self._outlets, stream, self._plan)
+        if task is not None:
+            outlet = outlet.at(task)
+        if not self._outbox.armed:
+            self._outbox.arm()
+        if type(anchors) is Tuple:
+            if anchors.state > HELD:
+                raise self._settled(anchors, "anchors to")
+            anchors.edge ^= outlet.deliver(value, anchors.root, anchors.lineage)
+        elif not anchors:
+            outlet.deliver(value, 0, PLAIN)
+        else:
+            self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
+        return outlet.reached
+
+    def ack(self, tup: AnyTuple) -> None:
+        """See :meth:`stormlet.core.components.Collector.ack`."""
+        self._settle(tup, ACKED, "acks")
+        outbox = self._outbox
+        self._account.acked += 1
+        root = tup.root
+        if root:
+            outbox.acks[root] ^= tup.edge
+        elif type(tup) is JoinedTuple:
+            for each, edge in tup.edges().items():
+                outbox.acks[each] ^= edge
+        if not outbox.armed:
+            outbox.arm()
+
+    def fail(
+        self, tup: AnyTuple, reason: str = "", *, exception: BaseException | None = None, permanent: bool = False
+    ) -> None:
+        """See :meth:`stormlet.core.components.Collector.fail`."""
+        self._settle(tup, FAILED, "fails")
+        self._account.failed += 1
+        plan, outbox = self._plan, self._outbox
+        failure = Failure(FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent)
+        for root in tup.roots:
+            outbox.fails.append((root, failure))
+        if not outbox.armed:
+            outbox.arm()
+
+    def reset_timeout(self, tup: AnyTuple) -> None:
+        """See :meth:`stormlet.core.components.Collector.reset_timeout`."""
+        self._outbox.resets.extend(tup.roots)
+        if not self._outbox.armed:
+            self._outbox.arm()
+
+    def emit_threadsafe(
+        self, value: object, *, anchors: Anchors = UNSAID, stream: str = DEFAULT_STREAM, task: int | None = None
+    ) -> Future[tuple[int, ...]]:
+        """See :meth:`stormlet.core.components.Collector.emit_threadsafe`."""
+        return call_threadsafe(self._loop, partial(self.emit, value, anchors=anchors, stream=stream, task=task))
+
+    def ack_threadsafe(self, tup: AnyTuple) -> Future[None]:
+        """See :meth:`stormlet.core.components.Collector.ack_threadsafe`."""
+        return call_threadsafe(self._loop, partial(self.ack, tup))
+
+    def fail_threadsafe(
+        self, tup: AnyTuple, reason: str = "", *, exception: BaseException | None = None, permanent: bool = False
+    ) -> Future[None]:
+        """See :meth:`stormlet.core.components.Collector.fail_threadsafe`."""
+        return call_threadsafe(self._loop, partial(self.fail, tup, reason, exception=exception, permanent=permanent))
+
+    def _emit_joined(self, outlet: Outlet, value: object, anchors: list[AnyTuple]) -> None:
+        for anchor in anchors:
+            if anchor.state > HELD:
+                raise self._settled(anchor, "anchors to")
+        lineage = joined(anchor.lineage for anchor in anchors)
+        tracked = [anchor for anchor in anchors if anchor.roots]
+        if tracked:
+            outlet.deliver_joined(value, tracked, lineage)
+        else:
+            outlet.deliver(value, 0, lineage)
+
+    def _settle(self, tup: AnyTuple, state: int, verb: str) -> None:
+        if tup.state == HELD:
+            del self._account.held[tup]
+        elif tup.state > HELD:
+            raise self._settled(tup, verb)
+        tup.state = state
+
+    def _settled(self, tup: AnyTuple, verb: str) -> AlreadySettled:
+        plan = self._plan
+        return AlreadySettled(f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which it {VERBS[tup.state]} before")
+
+
+def undeclared(outlets: Mapping[str, Outlet], stream: str, plan: TaskPlan) -> InvalidEmit:
+    """The error for a stream that the component does not declare, naming those that it does."""
+    declared = ", ".join(map(repr, outlets))
+    return InvalidEmit(
+        f"{plan.component!r} emits on stream {stream!r}, which it does not declare; it declares {declared}; "
+        f"add it with outputs={{{stream!r}: ...}}"
+    )
+
+
+def call_threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[[], R]) -> Future[R]:
+    """Call on the loop's thread from another one (law F3); the future has the result or the exception."""
+    future: Future[R] = Future()
+
+    def run() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(call())
+        except Exception as error:
+            future.set_exception(error)
+
+    loop.call_soon_threadsafe(run)
+    return future

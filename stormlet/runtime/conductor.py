@@ -1,0 +1,92 @@
+"""Watches for calm and decides what then happens: flush, finish, or the news that the topology is quiescent (law B8, C2, S5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from stormlet.core.progress import BoltState, Calm, Step, next_step
+from stormlet.runtime.activity import Activity
+from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.bolts import BoltTask
+
+
+class Conductor:
+    """Acts on every moment in which nothing moves by itself."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._bell = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._tasks: Tasks | None = None
+        self._order: Sequence[Sequence[str]] = ()
+        self.activity = Activity(self._calm)
+
+    def conduct(self, tasks: Tasks, order: Sequence[Sequence[str]]) -> None:
+        """Take over these tasks; ``order`` has the components upstream first."""
+        self._tasks = tasks
+        self._order = order
+
+    async def run(self) -> None:
+        """Look whenever it has become calm."""
+        while True:
+            await self._bell.wait()
+            self._bell.clear()
+            if not self.activity.busy:
+                self._step()
+
+    async def quiescent(self) -> None:
+        """Wait until the topology is quiescent (law S5)."""
+        waiter = self._loop.create_future()
+        self._waiting.append(waiter)
+        self._bell.set()
+        await waiter
+
+    def give_up(self, error: BaseException | None) -> None:
+        """The topology has ended: nobody waits any longer."""
+        for waiter in self._waiting:
+            if not waiter.done():
+                _ = waiter.set_result(None) if error is None else waiter.set_exception(error)
+        self._waiting.clear()
+
+    def _calm(self) -> None:
+        # In the middle of a run it often becomes calm for a moment; only still spouts make it worth a look.
+        if self._tasks is not None and all(task.still for task in self._tasks.all_spouts):
+            self._bell.set()
+
+    def _step(self) -> None:
+        tasks = self._tasks
+        if tasks is None:
+            return
+        step, components = next_step(_survey(tasks), self._order)
+        if step is Step.DONE:
+            self.give_up(None)
+        for component in components:
+            for task in tasks.bolts[component]:
+                if step is Step.FINISH:
+                    task.finished_after = task.executed
+                    task.ask("finish")
+                elif _flushable(task):
+                    task.flushed_after = task.executed
+                    task.ask("flush")
+
+
+def _survey(tasks: Tasks) -> Calm:
+    spouts = tasks.all_spouts
+    return Calm(
+        spouts_still=all(task.still for task in spouts),
+        spouts_ended=all(task.ended for task in spouts),
+        replays_waiting=any(task.replays_waiting for task in spouts),
+        pending=sum(task.pending for task in spouts),
+        bolts={
+            component: BoltState(
+                flushable=any(_flushable(task) for task in each),
+                unfinished=any(task.finished_after < task.executed for task in each),
+            )
+            for component, each in tasks.bolts.items()
+        },
+    )
+
+
+def _flushable(task: BoltTask) -> bool:
+    return task.holds_inputs and task.flushed_after < task.executed

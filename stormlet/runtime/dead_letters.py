@@ -1,0 +1,85 @@
+"""Where messages go that were given up (law S6)."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from os import PathLike
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from stormlet.core.outcomes import DeadLetter
+
+logger = logging.getLogger(__name__)
+
+KEPT = 1000
+"""How many of the last dead letters are kept in memory."""
+
+DeadLetterSink: TypeAlias = Callable[[DeadLetter], Awaitable[None] | None]
+"""Receives each dead letter; it is awaited before the message is released."""
+
+DeadLetterTarget: TypeAlias = DeadLetterSink | str | PathLike[str]
+"""A sink, or the path of a JSONL file to append to."""
+
+
+class DeadLetters:
+    """All dead letters of one run."""
+
+    def __init__(self, target: DeadLetterTarget | None = None) -> None:
+        self.last: deque[DeadLetter] = deque(maxlen=KEPT)
+        """The last ones."""
+        self.count = 0
+        self._sink = JsonLines(Path(target)).write if isinstance(target, str | PathLike) else target
+
+    def bury(self, letter: DeadLetter) -> Awaitable[None] | None:
+        """Keep, count and log it, and hand it to the sink; an awaitable must be awaited before the message is released."""
+        self.count += 1
+        self.last.append(letter)
+        logger.error(
+            "dead letter of %r: message %r, value %r, after %d attempts: %s",
+            letter.component,
+            letter.message_id,
+            letter.value,
+            letter.attempts,
+            letter.failure,
+        )
+        return self.hand_over(letter)
+
+    def hand_over(self, letter: DeadLetter) -> Awaitable[None] | None:
+        """Give it to the sink alone: a message that was left over at a shutdown is no dead letter, but must not be lost silently."""
+        return None if self._sink is None else self._sink(letter)
+
+
+class JsonLines:
+    """A JSONL file with one dead letter a line; every line is in the file before the message is released."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def write(self, letter: DeadLetter) -> None:
+        """Append one line."""
+        line = msgspec.json.encode(record_of(letter), enc_hook=repr)
+        with self._path.open("ab") as file:
+            file.write(line + b"\n")
+
+
+def record_of(letter: DeadLetter) -> dict[str, object]:
+    """The dead letter as plain data; values that JSON cannot hold become their ``repr``."""
+    failure = letter.failure
+    return {
+        "component": letter.component,
+        "message_id": letter.message_id,
+        "value": letter.value,
+        "origin": letter.origin,
+        "attempts": letter.attempts,
+        "cause": failure.kind.name,
+        "failed_in": failure.component,
+        "failed_task": failure.task,
+        "reason": failure.reason,
+        "exception": None if failure.exception is None else repr(failure.exception),
+        "held_by": list(failure.holders),
+        "history": [str(each) for each in letter.history],
+    }

@@ -1,0 +1,44 @@
+"""What the tasks of one running topology share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+from stormlet.core.ids import IdSource
+from stormlet.core.plan import Plan, TaskPlan
+from stormlet.runtime.activity import Activity
+from stormlet.runtime.slices import Slices
+
+if TYPE_CHECKING:
+    from stormlet.runtime.task import Task
+
+
+@dataclass(slots=True)
+class Engine:
+    """The surroundings of a task."""
+
+    plan: Plan
+    loop: asyncio.AbstractEventLoop
+    slices: Slices
+    activity: Activity
+    seed: int
+    context: Context
+    """The context variables of the topology; a message that brings others carries them along (law B10)."""
+    crashed: Callable[[Task, BaseException], None]
+    """To be called with what user code raised where no tuple answers for it (law C5)."""
+    simulated: bool = False
+    collected: dict[int, list[object]] = field(default_factory=dict)
+    """By root, the values that an awaited tree collects (law C4)."""
+
+    def random(self, task: TaskPlan, purpose: str) -> Random:
+        """A generator of its own for each purpose of each task, so that runs with one seed are the same (law L16)."""
+        return Random(f"{self.seed}/{task.component}/{task.index}/{purpose}")
+
+    def ids(self, task: TaskPlan) -> IdSource:
+        """The id source of one task."""
+        return IdSource(self.random(task, "ids"))

@@ -1,0 +1,258 @@
+"""Where spout tasks get their tuples from: a ``Spout`` class, an iterator, an async iterator, or the host alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator
+from concurrent.futures import Future
+from contextvars import copy_context
+from functools import partial
+from inspect import isawaitable
+from typing import Any, cast
+
+from stormlet.core.components import DEFAULT_STREAM, Spout, TaskContext, To, overrides
+from stormlet.core.outcomes import Failure
+from stormlet.errors import EndOfStream, TopologyStopping
+from stormlet.runtime.collectors import call_threadsafe
+from stormlet.runtime.messages import Message
+from stormlet.runtime.spouts import Asking, SpoutTask
+
+FIRST_NAP = 0.001
+"""Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to ``idle_max``."""
+
+
+class HostFeed:
+    """No source: the host emits (law S5). Also the base of the other feeds."""
+
+    passive = True
+
+    def __init__(self, task: SpoutTask) -> None:
+        self.task = task
+        self.ended = False
+
+    def open(self, context: TaskContext) -> Awaitable[None] | None:
+        """Nothing to open."""
+
+    def switch(self, active: bool) -> Awaitable[None] | None:
+        """Nobody to tell."""
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        """Nothing comes by itself."""
+
+    def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
+        """Nobody to tell."""
+
+    def hears_outcomes(self) -> bool:
+        """Nobody does."""
+        return False
+
+    def end(self) -> Awaitable[None] | None:
+        """There shall be no more."""
+        self.ended = True
+
+    def close(self) -> Awaitable[None] | None:
+        """Nothing to close."""
+
+
+class _KeptFeed(HostFeed):
+    """A feed whose values the engine keeps and replays (law S6)."""
+
+    passive = False
+
+    def __init__(self, task: SpoutTask) -> None:
+        super().__init__(task)
+        self._emitted = 0
+
+    def emit(self, value: object) -> None:
+        """Emit a value under the next message id: its number."""
+        stream, receiver = DEFAULT_STREAM, None
+        if type(value) is To:
+            to = cast("To[object]", value)
+            value, stream, receiver = to.value, to.stream, to.task
+        message = Message(value, self._emitted, stream, receiver, context=self.task.own_context())
+        self._emitted += 1
+        self.task.emit_message(message)
+
+
+class IteratorFeed(_KeptFeed):
+    """A generator or another iterator."""
+
+    def __init__(self, task: SpoutTask, values: Iterator[object]) -> None:
+        super().__init__(task)
+        self._values = values
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        outbox = self.task.outbox
+        for _ in range(most):
+            try:
+                value = next(self._values)
+            except StopIteration:
+                self.ended = True
+                return
+            self.emit(value)
+            if outbox.crowded:
+                return
+
+    def end(self) -> Awaitable[None] | None:
+        self.ended = True
+        if isinstance(self._values, Generator):
+            cast("Generator[object, None, None]", self._values).close()
+
+    def close(self) -> Awaitable[None] | None:
+        return self.end()
+
+
+class AsyncIteratorFeed(_KeptFeed):
+    """An async generator or another async iterator."""
+
+    def __init__(self, task: SpoutTask, values: AsyncIterator[object]) -> None:
+        super().__init__(task)
+        self._values = values
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        return self._pull(most)
+
+    async def _pull(self, most: int) -> None:
+        task = self.task
+        for _ in range(most):
+            value = await task.from_source(Asking.GENERATOR, anext(self._values, END))
+            if value is END:
+                self.ended = True
+            elif task.stopping:
+                self._emit_last(value)
+            else:
+                self.emit(value)
+            if self.ended or task.stopping or task.outcomes or task.outbox.crowded:
+                return
+
+    def _emit_last(self, value: object) -> None:
+        # The generator swallowed its cancellation, or yielded in the same moment: what it yields is not lost.
+        if value is not None:
+            self.emit(value)
+
+    def end(self) -> Awaitable[None] | None:
+        self.ended = True
+        close = getattr(self._values, "aclose", None)
+        return None if close is None else cast("Awaitable[None]", close())
+
+    def close(self) -> Awaitable[None] | None:
+        return self.end()
+
+
+END = object()
+
+
+class SpoutFeed(HostFeed):
+    """An instance of a ``Spout`` class."""
+
+    passive = False
+
+    def __init__(self, task: SpoutTask, spout: Spout[Any], idle_max: float) -> None:
+        super().__init__(task)
+        self._spout = spout
+        self._out = SpoutOut(task)
+        self._idle_max = idle_max
+        self._nap = FIRST_NAP
+        self._context = copy_context()
+        self._opened = False
+        self._hears = overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail")
+
+    def open(self, context: TaskContext) -> Awaitable[None] | None:
+        self._opened = True
+        return self._spout.open(context, self._out)
+
+    def switch(self, active: bool) -> Awaitable[None] | None:
+        return self._spout.activate() if active else self._spout.deactivate()
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        task = self.task
+        for _ in range(most):
+            before = task.emitted
+            try:
+                result = self._in_context()
+            except EndOfStream:
+                self.ended = True
+                return None
+            if result is not None and isawaitable(result):
+                return self._await(result, before)
+            if self._nothing_came(before) or task.outbox.crowded or task.outcomes:
+                return None
+        return None
+
+    def _in_context(self) -> Awaitable[None] | None:
+        # A context of its own for each call: what it sets travels with what it emits, not to the next call (law B10).
+        result = self._context.run(self._spout.next_tuple, self._out)
+        if self._context != self.task.engine.context:
+            self._context = self.task.engine.context.copy()
+        return result
+
+    async def _await(self, result: Awaitable[None], before: int) -> None:
+        try:
+            await self.task.from_source(Asking.NEXT_TUPLE, result)
+        except EndOfStream:
+            self.ended = True
+        else:
+            if not self.task.outcomes:
+                self._nothing_came(before)
+
+    def _nothing_came(self, before: int) -> bool:
+        if self.task.emitted != before:
+            self._nap = FIRST_NAP
+            return False
+        self.task.nap(self._nap)
+        self._nap = min(self._nap * 2, self._idle_max)
+        return True
+
+    def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
+        spout = self._spout
+        return spout.ack(message_id) if failure is None else spout.fail(message_id, failure)
+
+    def hears_outcomes(self) -> bool:
+        return self._hears
+
+    def close(self) -> Awaitable[None] | None:
+        return self._spout.close() if self._opened else None
+
+
+class SpoutOut:
+    """The collector of a spout task."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: SpoutTask) -> None:
+        self._task = task
+
+    @property
+    def pending(self) -> int:
+        """See :attr:`stormlet.core.components.SpoutCollector.pending`."""
+        return self._task.pending
+
+    def wake(self) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.wake`."""
+        self._task.wake()
+
+    def emit(
+        self,
+        value: object,
+        *,
+        message_id: object = None,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+        origin: object = None,
+    ) -> tuple[int, ...]:
+        """See :meth:`stormlet.core.components.SpoutCollector.emit`."""
+        if self._task.stopping:
+            raise TopologyStopping(f"{self._task.name} emits while the topology is draining")
+        return self._task.emit(value, message_id, stream, task, origin, self._task.own_context())
+
+    def emit_threadsafe(
+        self,
+        value: object,
+        *,
+        message_id: object = None,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+        origin: object = None,
+    ) -> Future[tuple[int, ...]]:
+        """See :meth:`stormlet.core.components.SpoutCollector.emit_threadsafe`."""
+        emit = partial(self.emit, value, message_id=message_id, stream=stream, task=task, origin=origin)
+        return call_threadsafe(self._task.loop, emit)

@@ -1,0 +1,42 @@
+"""The bounded queue of one bolt task: a list that its consumer swaps out whole (DESIGN 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stormlet.core.tuples import Tuple
+
+
+class Inbox:
+    """What was delivered to one task and not yet taken.
+
+    Appending never blocks. A producer that has filled it past ``capacity`` waits for room before it goes on (law B6).
+    """
+
+    __slots__ = ("_waiting", "capacity", "items", "wake_consumer")
+
+    def __init__(self, capacity: int, wake_consumer: Callable[[], None]) -> None:
+        self.items: list[Tuple[Any]] = []
+        self.capacity = capacity
+        self.wake_consumer = wake_consumer
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether producers must wait."""
+        return len(self.items) >= self.capacity
+
+    def call_when_room(self, wake_producer: Callable[[], None]) -> None:
+        """Have the producer woken when the consumer takes what is there."""
+        if wake_producer not in self._waiting:
+            self._waiting.append(wake_producer)
+
+    def take(self) -> list[Tuple[Any]]:
+        """Everything that was delivered, in order; the inbox is empty afterwards."""
+        items, self.items = self.items, []
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for wake_producer in waiting:
+                wake_producer()
+        return items

@@ -1,0 +1,141 @@
+"""What one task has not yet sent, and the rule that sends it (law F1, F4).
+
+Ack values are XORed into one dict, root → value, and leave as one message per acker and slice, inits likewise; consumers are woken at
+the same moment. *Armed* means that a flush is certain to come: at the end of the running slice, or by a ``call_soon`` that the first
+unsent item has asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple, Protocol
+
+from stormlet.core.ids import shard_of
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure
+from stormlet.runtime.inbox import Inbox
+
+
+class Control(NamedTuple):
+    """One control message to one acker: what one task did to its trees in one slice."""
+
+    inits: dict[int, OpenTree]
+    acks: dict[int, int]
+    fails: list[tuple[int, Failure]]
+    resets: list[int]
+
+
+class Shard(Protocol):
+    """The acker task that owns a shard, as other tasks see it."""
+
+    def post(self, control: Control) -> None:
+        """Hand it a control message; never blocks (law F4)."""
+        ...
+
+
+class Outbox:
+    """The unsent inits, acks, fails and wake-ups of one task."""
+
+    __slots__ = ("_in_slice", "_loop", "_scheduled", "_shards", "acks", "armed", "consumers", "crowded", "fails", "inits", "resets", "sliced")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, shards: Sequence[Shard]) -> None:
+        self._loop = loop
+        self._shards = shards
+        self._in_slice = False
+        self._scheduled = False
+        self.armed = False
+        self.sliced = True
+        """Whether the task's user code runs in slices of its own; calls that run beside others do not (law B3)."""
+        self.inits: dict[int, OpenTree] = {}
+        self.acks: defaultdict[int, int] = defaultdict(int)
+        self.fails: list[tuple[int, Failure]] = []
+        self.resets: list[int] = []
+        self.consumers: list[Inbox] = []
+        """Every inbox this task can deliver to."""
+        self.crowded: list[Inbox] = []
+        """Inboxes that this task has filled past their capacity (law B6)."""
+
+    def enter(self) -> None:
+        """A slice begins, or goes on after user code was awaited; its end will flush."""
+        if self.sliced:
+            self._in_slice = True
+            self.armed = True
+
+    def suspend(self) -> None:
+        """User code is about to be awaited: what is unsent leaves at the next turn of the loop, whatever that code does."""
+        self._in_slice = False
+        if not self._scheduled:
+            self.arm()
+
+    def leave(self) -> None:
+        """The slice ends."""
+        self._in_slice = False
+        self.flush()
+        self.armed = self._scheduled
+
+    def arm(self) -> None:
+        """The first unsent item outside a slice asks for a flush."""
+        self.armed = True
+        self._scheduled = True
+        self._loop.call_soon(self._flush_scheduled)
+
+    def flush(self) -> None:
+        """Send everything."""
+        if self.acks or self.inits or self.fails or self.resets:
+            self._post()
+        for inbox in self.consumers:
+            if inbox.items:
+                inbox.wake_consumer()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether every queue that this task has filled has room again."""
+        if self.crowded:
+            self.crowded = [inbox for inbox in self.crowded if inbox.full]
+        return not self.crowded
+
+    async def room(self) -> None:
+        """Wait until every queue that this task has filled has room, flushing first (law B6, F1)."""
+        if self.has_room:
+            return
+        self.leave()
+        while not self.has_room:
+            waiter = self._loop.create_future()
+            self.crowded[0].call_when_room(partial(_release, waiter))
+            await waiter
+        self.enter()
+
+    def _flush_scheduled(self) -> None:
+        self._scheduled = False
+        self.armed = self._in_slice
+        self.flush()
+
+    def _post(self) -> None:
+        shards = self._shards
+        if len(shards) == 1:
+            shards[0].post(Control(self.inits, self.acks, self.fails, self.resets))
+        else:
+            for shard, control in zip(shards, self._split(len(shards)), strict=True):
+                if any(control):
+                    shard.post(control)
+        self.inits, self.acks, self.fails, self.resets = {}, defaultdict(int), [], []
+
+    def _split(self, ackers: int) -> Sequence[Control]:
+        controls = [Control({}, {}, [], []) for _ in range(ackers)]
+        for root, tree in self.inits.items():
+            controls[shard_of(root, ackers)].inits[root] = tree
+        for root, delta in self.acks.items():
+            controls[shard_of(root, ackers)].acks[root] = delta
+        for root, failure in self.fails:
+            controls[shard_of(root, ackers)].fails.append((root, failure))
+        for root in self.resets:
+            controls[shard_of(root, ackers)].resets.append(root)
+        return controls
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

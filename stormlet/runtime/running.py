@@ -1,0 +1,382 @@
+"""A running topology: its start, the handle that the host holds, and its end (law C1 to C5).
+
+The end, in numbered steps. A *drain* does all of them; a crash, an exception in the body, or a second stop request goes straight to 4.
+
+1. Every source ends: no more ``next_tuple``, generators are closed, waiting ``running.emit`` calls raise ``TopologyStopping``.
+2. The conductor works through what is there, with ``flush`` and ``finish``, upstream first, until the topology is quiescent.
+3. At the deadline all that is left fails with SHUTDOWN, and the spouts are told.
+4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import dataclass
+from random import Random
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+from stormlet.core.configuration import Configuration
+from stormlet.core.description import Stream
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.plan import ACKER, Plan
+from stormlet.core.statistics import Statistics, of_component
+from stormlet.errors import InvalidTopology, StartFailed, TopologyCrashed
+from stormlet.runtime.assembly import Assembly, Tasks
+from stormlet.runtime.conductor import Conductor
+from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
+from stormlet.runtime.engine import Engine
+from stormlet.runtime.messages import HostTree, Message
+from stormlet.runtime.outlets import TappedOutlet
+from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
+from stormlet.runtime.spouts import SpoutTask
+from stormlet.runtime.task import Task
+from stormlet.runtime.tickers import rotate_ackers, tick_bolts
+from stormlet.runtime.trees import Tree
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+logger = logging.getLogger(__name__)
+
+SHUTDOWN = Failure(FailureKind.SHUTDOWN)
+ORPHAN_TIMEOUT = 30.0
+"""Seconds after which the ackers forget what they heard of trees that never began, where timeouts are off (law L5)."""
+LAST_OUTCOMES = 1.0
+"""Seconds that spouts get at most to take note of what failed at the deadline."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How one run differs from another."""
+
+    seed: int
+    active: bool
+    dead_letters: DeadLetterTarget | None
+
+
+class Running:
+    """The handle on a running topology."""
+
+    def __init__(
+        self, plan: Plan, configurations: Mapping[str, Configuration], options: RunOptions, topology: object
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self._plan = plan
+        self._name = plan.description.name
+        self._topology = topology
+        self._configuration = plan.description.configuration
+        self._active = options.active
+        self._loop = loop
+        self._conductor = Conductor(loop)
+        simulated = bool(getattr(loop, "simulated_time", False))
+        self._engine = Engine(
+            plan=plan,
+            loop=loop,
+            slices=_slices(loop, self._configuration.slice, options.seed, simulated=simulated),
+            activity=self._conductor.activity,
+            seed=options.seed,
+            context=copy_context(),
+            crashed=self._crashed,
+            simulated=simulated,
+        )
+        self._dead_letters = DeadLetters(options.dead_letters)
+        self._tasks = Assembly(self._engine, configurations, self._dead_letters, self._holders).tasks()
+        self._conductor.conduct(self._tasks, plan.order)
+        self._next_spout = dict.fromkeys(plan.description.spouts, 0)
+        self._running: dict[asyncio.Task[None], Task] = {}
+        self._helpers: list[asyncio.Task[None]] = []
+        self._crash: TopologyCrashed | None = None
+        self._crash_known: asyncio.Future[None] = loop.create_future()
+        self._body: asyncio.Task[Any] | None = None
+        self._in_body = False
+        self._body_cancelled = False
+        self._draining: asyncio.Task[None] | None = None
+        self._ended = False
+
+    # What the host does.
+
+    @overload
+    async def emit(
+        self, stream: Stream[T], value: T, *, collect: Stream[V], attempts: int = 1, origin: object = None
+    ) -> Tree[V]: ...
+    @overload
+    async def emit(
+        self, stream: Stream[T], value: T, *, attempts: int = 1, origin: object = None
+    ) -> Tree[object]: ...
+    async def emit(
+        self,
+        stream: Stream[Any],
+        value: object,
+        *,
+        collect: Stream[Any] | None = None,
+        attempts: int = 1,
+        origin: object = None,
+    ) -> Tree[Any]:
+        """Emit a message on a spout's stream, as soon as there is room, and return its tree (law C4).
+
+        Awaiting the tree gives its final outcome after at most ``attempts`` attempts, and the values that it sent to the stream
+        ``collect``. ``origin`` is inherited by every tuple of the tree.
+
+        Raises :class:`~stormlet.errors.TopologyStopping` if the topology drains, before or while it waits for room;
+        :class:`~stormlet.errors.InvalidTopology` for a stream of another topology or of a bolt, and for ``attempts`` below 1;
+        :class:`~stormlet.errors.InvalidEmit` for a value that does not fit the stream's declared fields.
+        """
+        task = self._spout_for(stream, attempts)
+        if collect is not None:
+            self._tap(collect)
+        await task.room_for_host()
+        tree = Tree[Any](tracked=bool(self._tasks.ackers))
+        host = HostTree(tree, attempts, collects=collect is not None)
+        context = task.own_context()
+        task.emit_for_host(Message(value, None, stream.name, None, origin, context, host))
+        return tree
+
+    async def finished(self) -> None:
+        """Wait until all finite spouts have ended and everything is settled, or a requested stop has drained.
+
+        Raises :class:`~stormlet.errors.TopologyCrashed` if the topology crashes meanwhile.
+        """
+        if self._crash is not None:
+            raise self._crash
+        if not self._ended and (self._draining is None or not self._draining.done()):
+            await self._conductor.quiescent()
+
+    def stop(self) -> None:
+        """Ask for the end: the first call drains, a second one cancels (law C3). To be called on the loop's thread."""
+        if self._draining is None:
+            self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
+        else:
+            self._draining.cancel()
+
+    def activate(self) -> None:
+        """Have the spouts asked for tuples (Storm's ``activate``)."""
+        self._switch(True)
+
+    def deactivate(self) -> None:
+        """Ask the spouts for no more tuples; what is under way is processed (Storm's ``deactivate``)."""
+        self._switch(False)
+
+    def statistics(self) -> Statistics:
+        """What has been done so far, as exact counts."""
+        tasks: dict[str, Sequence[Any]] = {ACKER: self._tasks.ackers, **self._tasks.spouts, **self._tasks.bolts}
+        return Statistics(
+            {name: of_component({task.plan.task: task.statistics() for task in each}) for name, each in tasks.items()}
+        )
+
+    @property
+    def dead_letters(self) -> Sequence[DeadLetter]:
+        """The last dead letters, at most 1000; ``statistics().dead_letters`` counts all."""
+        return tuple(self._dead_letters.last)
+
+    # The start.
+
+    async def start(self) -> None:
+        """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what user code raised."""
+        self._body = asyncio.current_task()
+        if not self._tasks.ackers:
+            logger.warning("topology %r runs with ackers=0: nothing is tracked, and every message counts as acked", self._name)
+        try:
+            self._spawn(self._tasks.ackers)
+            self._spawn(self._tasks.all_bolts)
+            await self._ready([task.ready for task in self._tasks.all_bolts])
+            self._spawn(self._tasks.all_spouts)
+            await self._ready([task.ready for task in self._tasks.all_spouts])
+        except BaseException:
+            await self._end()
+            raise
+        self._start_helpers()
+        if self._active:
+            self.activate()
+        self._in_body = True
+
+    def _spawn(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            running = self._loop.create_task(task.live(), name=f"{self._name}/{task.name}")
+            self._running[running] = task
+            running.add_done_callback(self._task_done)
+
+    async def _ready(self, ready: Sequence[asyncio.Future[None]]) -> None:
+        for each in ready:
+            await asyncio.wait([each, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+            if self._crash is not None:
+                raise StartFailed(self._name, self._crash.task, self._crash.what) from self._crash.__cause__
+
+    def _start_helpers(self) -> None:
+        configuration = self._configuration
+        self._help("conductor", self._conductor.run())
+        if self._tasks.ackers:
+            timeout = configuration.message_timeout or ORPHAN_TIMEOUT
+            self._help("ticker", rotate_ackers(self._tasks.ackers, timeout, configuration.timeout_buckets))
+        for id, spec in self._plan.description.bolts.items():
+            if spec.tick is not None:
+                self._help(f"ticks of {id}", tick_bolts(self._tasks.bolts[id], spec.tick))
+
+    def _help(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._helpers.append(self._loop.create_task(coroutine, name=f"{self._name} {name}"))
+
+    def _switch(self, active: bool) -> None:
+        for task in self._tasks.all_spouts:
+            if task.active is not active:
+                task.switch(active)
+
+    # The end.
+
+    async def leave(self, error: BaseException | None) -> None:
+        """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law C5)."""
+        self._in_body = False
+        if self._body_cancelled and self._body is not None:
+            self._body.uncancel()
+        try:
+            if error is None and self._crash is None:
+                await self._drained()
+        finally:
+            await self._end()
+        if self._crash is not None:
+            raise self._crash
+
+    async def _drained(self) -> None:
+        if self._draining is None:
+            self.stop()
+        assert self._draining is not None
+        await asyncio.wait([self._draining, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+
+    async def _drain(self) -> None:
+        """Steps 1 to 3 of the end."""
+        for task in self._tasks.all_spouts:
+            task.stop_source()
+        try:
+            async with asyncio.timeout(self._configuration.drain_timeout):
+                await self._conductor.quiescent()
+        except TimeoutError:
+            await self._give_up()
+        finally:
+            self._conductor.give_up(None)
+
+    async def _give_up(self) -> None:
+        self._abandon()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_OUTCOMES):
+                for task in self._tasks.all_spouts:
+                    await task.when_quiet()
+
+    def _abandon(self) -> None:
+        for acker in self._tasks.ackers:
+            acker.fail_all(SHUTDOWN)
+        for task in self._tasks.all_spouts:
+            task.abandon(SHUTDOWN)
+
+    async def _end(self) -> None:
+        """Step 4 of the end."""
+        self._ended = True
+        draining = [] if self._draining is None else [self._draining]
+        await _cancel([*draining, *self._helpers])
+        for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
+            await _cancel([running for running, task in self._running.items() if task in tasks])
+        self._abandon()
+        for task in self._tasks.all_spouts:
+            task.settle_left_over()
+        self._report_left_over()
+        self._conductor.give_up(self._crash)
+        if not self._crash_known.done():
+            self._crash_known.cancel()
+
+    # Crashes.
+
+    def _task_done(self, running: asyncio.Task[None]) -> None:
+        if not running.cancelled() and (error := running.exception()) is not None:
+            self._crashed(self._running[running], error)
+
+    def _crashed(self, task: Task, error: BaseException) -> None:
+        """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
+        if self._crash is not None:
+            return
+        self._crash = TopologyCrashed(self._name, task.name, task.doing)
+        self._crash.__cause__ = error
+        self._crash_known.set_result(None)
+        self._conductor.give_up(self._crash)
+        if self._in_body and self._body is not None:
+            self._body_cancelled = True
+            self._body.cancel()
+
+    # What the rest of the engine asks.
+
+    def _holders(self, roots: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
+        """By root, the components that still hold tuples of its tree: one scan of everything that is held (law L14)."""
+        wanted = dict.fromkeys(roots)
+        found = defaultdict[int, dict[str, None]](dict)
+        for task in self._tasks.all_bolts:
+            for tup in task.tuples():
+                for root in tup.roots:
+                    if root in wanted:
+                        found[root][task.plan.component] = None
+        return {root: tuple(components) for root, components in found.items()}
+
+    def _spout_for(self, stream: Stream[Any], attempts: int) -> SpoutTask:
+        tasks = self._tasks.spouts.get(stream.component)
+        if stream.topology is not self._topology or tasks is None:
+            raise InvalidTopology(f"{stream.id} is no spout's stream of topology {self._name!r}; emit on one of {self._spouts()}")
+        if attempts < 1:
+            raise InvalidTopology(f"emit on {stream.id}: attempts must be at least 1, not {attempts}")
+        number = self._next_spout[stream.component]
+        self._next_spout[stream.component] = (number + 1) % len(tasks)
+        return tasks[number]
+
+    def _tap(self, stream: Stream[Any]) -> None:
+        if stream.topology is not self._topology:
+            raise InvalidTopology(f"{stream.id} cannot be collected: it belongs to another topology than {self._name!r}")
+        for task in (*self._tasks.spouts.get(stream.component, ()), *self._tasks.bolts.get(stream.component, ())):
+            outlet = task.outlets[stream.name]
+            if not isinstance(outlet, TappedOutlet):
+                task.outlets[stream.name] = TappedOutlet(outlet, self._engine.collected)
+
+    def _spouts(self) -> str:
+        return ", ".join(map(repr, self._tasks.spouts))
+
+    def _report_left_over(self) -> None:
+        left_over = {name: each.left_over for name, each in self.statistics().components.items() if each.left_over}
+        for name, count in left_over.items():
+            logger.warning("topology %r stopped before %d messages of %r had an outcome", self._name, count, name)
+
+
+class Run:
+    """``async with topology.run() as running``: leaving the block drains, an exception cancels."""
+
+    def __init__(self, make: Callable[[], Running]) -> None:
+        self._make = make
+        self._running: Running | None = None
+
+    async def __aenter__(self) -> Running:
+        if self._running is not None:
+            raise InvalidTopology("this run was entered before; call topology.run() again")
+        self._running = self._make()
+        await self._running.start()
+        return self._running
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._running is not None, "the block was never entered"
+        await self._running.leave(error)
+
+
+def _slices(loop: asyncio.AbstractEventLoop, budget: float, seed: int, *, simulated: bool) -> Slices:
+    return CountedSlices(loop, Random(f"{seed}/slices")) if simulated else TimedSlices(loop, budget)
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel and wait for the end of every task; a cancellation from outside is kept until then, a second one is not."""
+    for task in tasks:
+        task.cancel()
+    if not tasks:
+        return
+    try:
+        await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        await asyncio.wait(tasks)
+        raise

@@ -1,0 +1,53 @@
+"""What all tasks share: a name, a doorbell, and an entry in the account of what is under way."""
+
+from __future__ import annotations
+
+import asyncio
+
+from stormlet.core.plan import TaskPlan
+from stormlet.runtime.engine import Engine
+
+
+class Task:
+    """One coroutine of the topology: an acker, a spout or a bolt task."""
+
+    def __init__(self, plan: TaskPlan, engine: Engine) -> None:
+        self.plan = plan
+        self.name = plan.name
+        self.engine = engine
+        self.loop = engine.loop
+        self.activity = engine.activity
+        self.slices = engine.slices
+        self.doing = "start"
+        """The user's method that runs now, or ran last; a crash is reported with it (law C5)."""
+        self._bell: asyncio.Future[None] | None = None
+
+    def wake(self) -> None:
+        """Have the task look for work; does nothing if it is not asleep."""
+        bell = self._bell
+        if bell is not None and not bell.done():
+            self.activity.begin()
+            bell.set_result(None)
+
+    async def sleep(self) -> None:
+        """Wait for :meth:`wake`. The caller must have looked for work without awaiting since."""
+        self._bell = bell = self.loop.create_future()
+        self.activity.end()
+        try:
+            await bell
+        finally:
+            if bell.cancelled():
+                self.activity.begin()
+            self._bell = None
+
+    async def live(self) -> None:
+        """The life of the task, from its start until it is cancelled."""
+        self.activity.begin()
+        try:
+            await self.run()
+        finally:
+            self.activity.end()
+
+    async def run(self) -> None:
+        """What the task does."""
+        raise NotImplementedError

@@ -1,0 +1,221 @@
+"""``executor="thread"``: user code that blocks runs in threads of its own (law B9).
+
+A slice of tuples is handed over at once, because one hop to a thread and back costs as much as executing dozens of tuples. In the
+thread, a *recorder* stands in for the collector; what it recorded is done on the loop afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from inspect import isawaitable
+from typing import Any, TypeVar, cast
+
+from stormlet.core.components import DEFAULT_STREAM, BatchBolt, TaskContext, To
+from stormlet.core.tuples import Tuple
+from stormlet.errors import InvalidTopology
+from stormlet.runtime.collectors import UNSAID, Anchors, AnyTuple, BoltCollector
+from stormlet.runtime.workers import Desk, Method, Worker
+
+R = TypeVar("R")
+
+SHORT, LONG = 0.005, 0.02
+"""Seconds between which the time of one hand-over is kept."""
+MOST_TUPLES = 1024
+
+Operation = Callable[[BoltCollector], object]
+
+
+class Recorder:
+    """The collector in a thread: remembers what is to be done on the loop. ``emit`` returns no task ids, for none is chosen yet."""
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.error: Exception | None = None
+
+    def emit(
+        self, value: object, *, anchors: Anchors = UNSAID, stream: str = DEFAULT_STREAM, task: int | None = None
+    ) -> tuple[int, ...]:
+        """Emit on the loop, when the slice is done."""
+        self.operations.append(lambda out: out.emit(value, anchors=anchors, stream=stream, task=task))
+        return ()
+
+    def ack(self, tup: Tuple[Any]) -> None:
+        """Ack on the loop."""
+        self.operations.append(lambda out: out.ack(tup))
+
+    def fail(
+        self, tup: Tuple[Any], reason: str = "", *, exception: BaseException | None = None, permanent: bool = False
+    ) -> None:
+        """Fail on the loop."""
+        self.operations.append(lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
+
+    def reset_timeout(self, tup: Tuple[Any]) -> None:
+        """Reset the timeout on the loop."""
+        self.operations.append(lambda out: out.reset_timeout(tup))
+
+    def apply(self, out: BoltCollector) -> None:
+        """Do it all; then raise what user code raised."""
+        for operation in self.operations:
+            operation(out)
+        if self.error is not None:
+            raise self.error
+
+
+class Threads:
+    """The threads of one bolt task: one, or as many as it has concurrent calls."""
+
+    def __init__(self, desk: Desk, threads: int) -> None:
+        self._desk = desk
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=desk.plan.name)
+
+    async def call(self, function: Callable[[], R]) -> R:
+        """Call in a thread, in the topology's context variables; what is unsent leaves meanwhile (law F1)."""
+        outbox = self._desk.outbox
+        outbox.suspend()
+        try:
+            context = self._desk.engine.context.copy()
+            return await self._desk.loop.run_in_executor(self._pool, context.run, function)
+        finally:
+            outbox.enter()
+
+    def close(self) -> None:
+        """No more calls."""
+        self._pool.shutdown(wait=False)
+
+
+class ThreadWorker(Worker):
+    """Has another worker's user code run in threads."""
+
+    def __init__(self, inner: Worker, desk: Desk, threads: int) -> None:
+        super().__init__(desk)
+        self.auto_acks = inner.auto_acks
+        self.chunk = 1
+        self._inner = inner
+        self._threads = Threads(desk, threads)
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+        return self._hand_over(list(tuples), self.desk.out)
+
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
+        await self._hand_over([tup], out)
+
+    def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        return self._threads.call(partial(_finished, partial(self._inner.prepare, context)))
+
+    async def cleanup(self) -> None:
+        try:
+            await self._threads.call(partial(_finished, self._inner.cleanup))
+        finally:
+            self._threads.close()
+
+    def method(self, name: str) -> Method | None:
+        method = self._inner.method(name)
+        return None if method is None else partial(self._call_method, method)
+
+    async def _call_method(self, method: Method, out: BoltCollector) -> None:
+        recorder = Recorder()
+        await self._threads.call(partial(_finished, partial(method, recorder)))
+        recorder.apply(out)
+
+    async def _hand_over(self, tups: list[AnyTuple], out: BoltCollector) -> None:
+        began = self.desk.loop.time()
+        recorders = await self._threads.call(partial(self._execute_all, tups))
+        self._adapt(self.desk.loop.time() - began)
+        for tup, recorder in zip(tups, recorders, strict=True):
+            out.default_anchors = self._inner.anchors_for(tup)
+            try:
+                recorder.apply(out)
+            except Exception as error:
+                self.desk.user_failed((tup,), error, out)
+            else:
+                self._inner.done(tup, out)
+            await self.outbox.room()
+
+    def _adapt(self, seconds: float) -> None:
+        if seconds < SHORT:
+            self.chunk = min((self.chunk or 1) * 2, MOST_TUPLES)
+        elif seconds > LONG:
+            self.chunk = max((self.chunk or 1) // 2, 1)
+
+    def _execute_all(self, tups: Sequence[AnyTuple]) -> list[Recorder]:
+        return [self._execute_one(tup) for tup in tups]
+
+    def _execute_one(self, tup: AnyTuple) -> Recorder:
+        recorder = Recorder()
+        context = tup.lineage.context
+        call = partial(_call_and_record, self._inner, tup, recorder)
+        try:
+            _ = call() if context is None else context.copy().run(call)
+        except Exception as error:
+            recorder.error = error
+        return recorder
+
+
+class ThreadedBatchBolt(BatchBolt[Any, Any]):
+    """A ``BatchBolt`` whose batches are executed in a thread; they are collected on the loop."""
+
+    def __init__(self, bolt: BatchBolt[Any, Any], desk: Desk, threads: int) -> None:
+        self._bolt = bolt
+        self._threads = Threads(desk, threads)
+        self.size = bolt.size
+        self.within = bolt.within
+
+    def key(self, value: object) -> Any:
+        return self._bolt.key(value)
+
+    async def prepare(self, context: TaskContext) -> None:
+        await self._threads.call(partial(_finished, partial(self._bolt.prepare, context)))
+
+    async def execute_batch(self, tups: Sequence[AnyTuple], out: Any) -> None:
+        await self._record(partial(self._bolt.execute_batch, tups), out)
+
+    async def tick(self, out: Any) -> None:
+        await self._record(self._bolt.tick, out)
+
+    async def flush(self, out: Any) -> None:
+        await self._record(self._bolt.flush, out)
+
+    async def finish(self, out: Any) -> None:
+        await self._record(self._bolt.finish, out)
+
+    async def cleanup(self) -> None:
+        try:
+            await self._threads.call(partial(_finished, self._bolt.cleanup))
+        finally:
+            self._threads.close()
+
+    async def _record(self, method: Callable[[Any], Awaitable[None] | None], out: BoltCollector) -> None:
+        recorder = Recorder()
+        try:
+            await self._threads.call(partial(_finished, partial(method, recorder)))
+        finally:
+            recorder.apply(out)
+
+
+def _call_and_record(worker: Worker, tup: AnyTuple, recorder: Recorder) -> None:
+    result = worker.call(tup, cast("BoltCollector", recorder))
+    if result is None:
+        return
+    if isawaitable(result):
+        raise _asynchronous(result)
+    for value in cast("Iterator[object]", result) if isinstance(result, Iterator) else (result,):
+        if type(value) is To:
+            to = cast("To[object]", value)
+            recorder.emit(to.value, stream=to.stream, task=to.task)
+        else:
+            recorder.emit(value)
+
+
+def _finished(call: Callable[[], Awaitable[None] | None]) -> None:
+    result = call()
+    if isawaitable(result):
+        raise _asynchronous(result)
+
+
+def _asynchronous(result: object) -> InvalidTopology:
+    close = getattr(result, "close", None)
+    if close is not None:
+        close()
+    return InvalidTopology('asynchronous code cannot run with executor="thread"; use concurrency= on the loop instead')

@@ -1,0 +1,47 @@
+"""The clocks of a topology: the ticker that rotates the ackers, and the ticks of bolts (law L12, B5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from stormlet.runtime.ackers import AckerTask
+from stormlet.runtime.bolts import BoltTask
+
+
+async def rotate_ackers(ackers: Sequence[AckerTask], timeout: float, buckets: int) -> None:
+    """Rotate all ackers every ``timeout / (buckets - 1)`` seconds, on the loop's clock, without drift."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    rotations = 0
+    while True:
+        rotations += 1
+        await _until(loop, start + rotations * timeout / (buckets - 1))
+        for acker in ackers:
+            acker.rotate_soon()
+
+
+async def tick_bolts(tasks: Sequence[BoltTask], seconds: float) -> None:
+    """Have ``tick`` called every so many seconds at each of these tasks, without drift."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    ticks = 0
+    while True:
+        ticks += 1
+        await _until(loop, start + ticks * seconds)
+        for task in tasks:
+            task.ask("tick")
+
+
+async def _until(loop: asyncio.AbstractEventLoop, when: float) -> None:
+    waiter = loop.create_future()
+    timer = loop.call_at(when, _ring, waiter)
+    try:
+        await waiter
+    finally:
+        timer.cancel()
+
+
+def _ring(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

@@ -1,0 +1,63 @@
+"""Awaiting a tuple tree (law C4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Sequence
+from typing import Any, Generic, TypeVar
+
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.errors import NotTracked, TupleFailed, TupleTimedOut
+
+V = TypeVar("V")
+
+
+class Tree(Generic[V]):
+    """The fate of one message that the host emitted.
+
+    ``await tree`` waits until the whole tuple tree is acked and returns what it sent to the ``collect`` stream; it may be awaited any
+    number of times, or never, and cancelling an await does not touch the tree.
+
+    Raises :class:`~stormlet.errors.TupleFailed` or :class:`~stormlet.errors.TupleTimedOut` if it failed, and
+    :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9).
+    """
+
+    __slots__ = ("_failure", "_settled", "_tracked", "_waiters", "values")
+
+    def __init__(self, tracked: bool) -> None:
+        self._tracked = tracked
+        self._settled = False
+        self._failure: Failure | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        self.values: list[Any] = []
+
+    @property
+    def done(self) -> bool:
+        """Whether the outcome is known."""
+        return self._settled
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it failed; None while it is open and when it was acked."""
+        return self._failure
+
+    def settle(self, failure: Failure | None) -> None:
+        """The engine's: the outcome is known now."""
+        self._settled = True
+        self._failure = failure
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    def __await__(self) -> Generator[Any, None, Sequence[V]]:
+        if not self._tracked:
+            raise NotTracked("the topology runs with ackers=0, so nobody knows when a tree is complete; set ackers to 1 or more")
+        if not self._settled:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            yield from waiter
+        if self._failure is None:
+            return list(self.values)
+        kind = TupleTimedOut if self._failure.kind is FailureKind.TIMEOUT else TupleFailed
+        raise kind(self._failure) from self._failure.exception

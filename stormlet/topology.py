@@ -1,0 +1,398 @@
+"""``Topology``, the builder that users hold: collects components and runs them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from random import SystemRandom
+from typing import Any, TypeVar, cast, overload
+
+from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, overrides
+from stormlet.core.configuration import Configuration, component_options, configure, read_options
+from stormlet.core.description import (
+    BoltSpec,
+    Description,
+    Executor,
+    OnError,
+    Output,
+    SpoutSpec,
+    Stream,
+    StreamId,
+    Subscription,
+    outputs_of,
+)
+from stormlet.core.logic import LogicKind, SourceKind, inferred_schema, logic_kind, source_kind, takes_context
+from stormlet.core.plan import plan
+from stormlet.errors import InvalidConfiguration, InvalidTopology
+from stormlet.runtime.dead_letters import DeadLetterTarget
+from stormlet.runtime.running import Run, Running, RunOptions
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+logger = logging.getLogger(__name__)
+
+
+class Topology:
+    """A named graph of spouts and bolts.
+
+    ``configuration`` are options of :class:`~stormlet.core.configuration.Configuration`; Storm's names go through ``**{...}``.
+    Raises :class:`~stormlet.errors.InvalidTopology` for an empty name and :class:`~stormlet.errors.InvalidConfiguration` for an
+    option that does not exist or does not fit.
+    """
+
+    def __init__(self, name: str, **configuration: object) -> None:
+        if not name.strip():
+            raise InvalidTopology("a topology needs a name")
+        self.name = name
+        self._configuration = _configured(Configuration(), configuration, f"topology {name!r}")
+        self._spouts: dict[str, SpoutSpec] = {}
+        self._bolts: dict[str, BoltSpec] = {}
+        self._consumed: list[object] = []
+
+    @property
+    def configuration(self) -> Configuration:
+        """The configuration of the topology."""
+        return self._configuration
+
+    # Spouts.
+
+    @overload
+    def spout(
+        self,
+        id: str,
+        source: Callable[[], Spout[T]],
+        *,
+        parallelism: int = 1,
+        outputs: object = None,
+        **overrides: object,
+    ) -> Stream[T]: ...
+    @overload
+    def spout(
+        self,
+        id: str,
+        source: Callable[[], AsyncIterator[T]] | Callable[[TaskContext], AsyncIterator[T]],
+        *,
+        parallelism: int = 1,
+        outputs: object = None,
+        **overrides: object,
+    ) -> Stream[T]: ...
+    @overload
+    def spout(
+        self,
+        id: str,
+        source: Callable[[], Iterator[T]] | Callable[[TaskContext], Iterator[T]] | Iterable[T] | AsyncIterable[T],
+        *,
+        parallelism: int = 1,
+        outputs: object = None,
+        **overrides: object,
+    ) -> Stream[T]: ...
+    @overload
+    def spout(
+        self,
+        id: str,
+        source: None = None,
+        *,
+        parallelism: int = 1,
+        outputs: type[T],
+        **overrides: object,
+    ) -> Stream[T]: ...
+    @overload
+    def spout(
+        self,
+        id: str,
+        source: None = None,
+        *,
+        parallelism: int = 1,
+        outputs: object = None,
+        **overrides: object,
+    ) -> Stream[Any]: ...
+    def spout(
+        self, id: str, source: object = None, *, parallelism: int = 1, outputs: object = None, **overrides: object
+    ) -> Stream[Any]:
+        """Add a spout and return its default stream.
+
+        ``source`` is a ``Spout`` class or factory, a generator function (sync or async; it may take the task's
+        :class:`~stormlet.core.components.TaskContext`), any iterable or async iterable, or nothing: then ``running.emit`` feeds it.
+        ``outputs`` declares the streams: a record type, a list of field names, a ``DirectStream``, or a mapping of these by stream
+        name. ``overrides`` are options for this spout alone, such as ``max_spout_pending``.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration` naming the component.
+        """
+        where = f"spout {id!r}"
+        self._check(where, id, parallelism)
+        kind = source_kind(id, source)
+        _check_sharing(id, source, kind, parallelism)
+        options = _options("spout", overrides, where)
+        configure(self._configuration, options, where)
+        streams = _outputs(where, outputs, source)
+        self._spouts[id] = SpoutSpec(id, source, kind, parallelism, streams, options)
+        return self._default_stream(id, streams)
+
+    # Bolts.
+
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[], BoltBase[T, U]],
+        *inputs: Subscription[T],
+        parallelism: int = 1,
+        outputs: object = None,
+        tick: float | None = None,
+        concurrency: int = 1,
+        executor: Executor = "loop",
+        on_error: OnError = "fail",
+        **overrides: object,
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T], AsyncIterator[U]],
+        *inputs: Subscription[T],
+        parallelism: int = 1,
+        outputs: object = None,
+        tick: float | None = None,
+        concurrency: int = 1,
+        executor: Executor = "loop",
+        on_error: OnError = "fail",
+        **overrides: object,
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T], Iterator[U]],
+        *inputs: Subscription[T],
+        parallelism: int = 1,
+        outputs: object = None,
+        tick: float | None = None,
+        concurrency: int = 1,
+        executor: Executor = "loop",
+        on_error: OnError = "fail",
+        **overrides: object,
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T], Awaitable[U | None]],
+        *inputs: Subscription[T],
+        parallelism: int = 1,
+        outputs: object = None,
+        tick: float | None = None,
+        concurrency: int = 1,
+        executor: Executor = "loop",
+        on_error: OnError = "fail",
+        **overrides: object,
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T], U | None],
+        *inputs: Subscription[T],
+        parallelism: int = 1,
+        outputs: object = None,
+        tick: float | None = None,
+        concurrency: int = 1,
+        executor: Executor = "loop",
+        on_error: OnError = "fail",
+        **overrides: object,
+    ) -> Stream[U]: ...
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[..., object],
+        *inputs: Subscription[Any],
+        parallelism: int = 1,
+        outputs: object = None,
+        tick: float | None = None,
+        concurrency: int = 1,
+        executor: Executor = "loop",
+        on_error: OnError = "fail",
+        **overrides: object,
+    ) -> Stream[Any]:
+        """Add a bolt and return its default stream.
+
+        ``logic`` is a function or generator function of the value, sync or async, or a ``Bolt``, ``BasicBolt`` or ``BatchBolt`` class
+        or factory. ``tick`` calls the bolt's ``tick`` every so many seconds (law B5). With ``concurrency`` > 1 so many inputs of one
+        task are processed at a time (law B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` says what
+        an exception in ``execute`` does: "fail" the input and go on, or "stop" the topology (law B4). ``outputs`` and ``overrides`` are
+        as for :meth:`spout`.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration` naming the component.
+        """
+        where = f"bolt {id!r}"
+        self._check(where, id, parallelism)
+        _at_least_one(where, "concurrency", concurrency)
+        _one_of(where, "executor", executor, ("loop", "thread"))
+        _one_of(where, "on_error", on_error, ("fail", "stop"))
+        if not inputs:
+            raise InvalidTopology(f"{where} has no input; subscribe it to a stream, such as lines.shuffle()")
+        self._check_inputs(where, inputs)
+        kind = logic_kind(id, logic)
+        given = overrides if tick is None else {**overrides, "tick": tick}
+        options = _options("bolt", given, where)
+        effective = configure(self._configuration, options, where)
+        _check_tick(where, logic, kind, effective.tick if "tick" in options else None)
+        streams = _outputs(where, outputs, logic)
+        seconds = effective.tick if _ticks(logic, kind) else None
+        self._bolts[id] = BoltSpec(
+            id, logic, kind, parallelism, streams, options, inputs, seconds, concurrency, executor, on_error
+        )
+        return self._default_stream(id, streams)
+
+    def connect(self, bolt: Stream[Any], *inputs: Subscription[Any]) -> None:
+        """Subscribe a bolt that is there already to more streams, its own included: how a cycle is made.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``bolt`` is no stream of a bolt of this topology.
+        """
+        spec = self._bolts.get(bolt.component)
+        if spec is None or bolt.topology is not self:
+            raise InvalidTopology(f"{bolt.id} belongs to no bolt of topology {self.name!r}; bolts: {_names(self._bolts)}")
+        self._check_inputs(f"bolt {spec.id!r}", inputs)
+        self._bolts[spec.id] = replace(spec, inputs=(*spec.inputs, *inputs))
+
+    # Running.
+
+    def describe(self) -> Description:
+        """The frozen description; raises :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
+        description = Description(self.name, self._configuration, dict(self._spouts), dict(self._bolts))
+        description.validate()
+        return description
+
+    def run(
+        self,
+        *,
+        seed: int | None = None,
+        active: bool = True,
+        dead_letters: DeadLetterTarget | None = None,
+        **configuration: object,
+    ) -> Run:
+        """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law C3, C5).
+
+        ``seed`` makes a run under simulated time repeatable, event for event (law L16). With ``active=False`` spouts are opened but
+        not asked for tuples before ``running.activate()``. ``dead_letters`` is a callable that gets each
+        :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``configuration`` overrides the topology's
+        options for this run; options of single components stay.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration` here, and
+        :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the block.
+        """
+        where = f"run of topology {self.name!r}"
+        changed = _configured(self._configuration, configuration, where)
+        description = replace(self.describe(), configuration=changed)
+        configurations = {
+            id: configure(changed, spec.options, where) for id, spec in description.components.items()
+        }
+        planned = plan(description, configurations)
+
+        def make() -> Running:
+            self._consume_one_shot_sources()
+            options = RunOptions(_seed(seed), active, dead_letters)
+            return Running(planned, configurations, options, self)
+
+        return Run(make)
+
+    def _consume_one_shot_sources(self) -> None:
+        for spec in self._spouts.values():
+            if spec.kind is SourceKind.ITERABLE and isinstance(spec.source, Iterator | AsyncIterator):
+                if any(spec.source is each for each in self._consumed):
+                    raise InvalidTopology(
+                        f"spout {spec.id!r}: its iterator was used by an earlier run and cannot start again; "
+                        f"pass a generator function or a list"
+                    )
+                self._consumed.append(cast("object", spec.source))
+
+    def _check(self, where: str, id: str, parallelism: int) -> None:
+        if id in self._spouts or id in self._bolts:
+            raise InvalidTopology(f"{where}: topology {self.name!r} has a component of this id already; choose another one")
+        if not id or id.startswith("__"):
+            raise InvalidTopology(f"{where}: an id must not be empty or begin with '__', which marks the engine's own components")
+        _at_least_one(where, "parallelism", parallelism)
+
+    def _check_inputs(self, where: str, inputs: Iterable[object]) -> None:
+        for each in inputs:
+            if isinstance(each, Stream):
+                stream = cast("Stream[Any]", each)
+                raise InvalidTopology(f"{where}: {stream.id} needs a grouping, such as .shuffle() or .fields(...)")
+            if not isinstance(each, Subscription):
+                raise InvalidTopology(f"{where}: {each!r} is no input; pass a grouped stream, such as lines.shuffle()")
+            subscription = cast("Subscription[Any]", each)
+            if subscription.topology is not self:
+                raise InvalidTopology(f"{where}: {subscription.source} belongs to another topology than {self.name!r}")
+
+    def _default_stream(self, id: str, streams: Mapping[str, Output]) -> Stream[Any]:
+        name = DEFAULT_STREAM if DEFAULT_STREAM in streams else next(iter(streams))
+        return Stream(StreamId(id, name), streams[name], streams, self)
+
+
+def _configured(base: Configuration, options: Mapping[str, object], where: str) -> Configuration:
+    for name, reason in read_options(options, where).ignored.items():
+        logger.warning("%s: %s has no effect: %s", where, name, reason)
+    return configure(base, options, where)
+
+
+def _options(kind: Any, overrides: Mapping[str, object], where: str) -> Mapping[str, object]:
+    options = component_options(kind, overrides, where, keywords=("parallelism", "outputs"))
+    for name, reason in options.ignored.items():
+        logger.warning("%s: %s has no effect: %s", where, name, reason)
+    return options.values
+
+
+def _outputs(where: str, declared: object, logic: object) -> Mapping[str, Output]:
+    try:
+        streams = outputs_of(declared, inferred_schema(logic))
+    except InvalidTopology as error:
+        raise InvalidTopology(f"{where}: {error}") from None
+    for name in streams:
+        if not name or name.startswith("__"):
+            raise InvalidTopology(f"{where}: {name!r} is no valid stream name; it must not be empty or begin with '__'")
+    if not streams:
+        raise InvalidTopology(f"{where}: outputs declares no stream; leave it out for one default stream")
+    return streams
+
+
+def _check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) -> None:
+    shared = kind is SourceKind.ITERABLE or (kind is SourceKind.GENERATOR and not takes_context(source))
+    if parallelism > 1 and shared:
+        raise InvalidTopology(
+            f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use parallelism=1, or a "
+            f"generator function that takes the task context and yields its share: def {id}(context): ..."
+        )
+
+
+def _check_tick(where: str, logic: object, kind: LogicKind, tick: float | None) -> None:
+    if tick is not None and not _ticks(logic, kind):
+        raise InvalidTopology(f"{where} has tick={tick}, but no method tick(self, out); define it, or leave out tick=")
+
+
+def _ticks(logic: object, kind: LogicKind) -> bool:
+    if kind is LogicKind.FUNCTION:
+        return False
+    return not isinstance(logic, type) or overrides(logic, BoltBase, "tick")
+
+
+def _at_least_one(where: str, name: str, value: object) -> None:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidConfiguration(f"{where}: {name} must be an int, not {value!r}")
+    if value < 1:
+        raise InvalidConfiguration(f"{where}: {name} must be at least 1, not {value}")
+
+
+def _one_of(where: str, name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InvalidConfiguration(f"{where}: {name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+
+
+def _seed(seed: int | None) -> int:
+    return SystemRandom().getrandbits(64) if seed is None else seed
+
+
+def _names(mapping: Mapping[str, object]) -> str:
+    return ", ".join(map(repr, mapping)) or "none"
+
+
