@@ -8,6 +8,7 @@ from hypothesis import settings
 
 pytest_plugins = ["pytester"]
 
-if "CI" not in os.environ:  # there Hypothesis chooses a profile of its own: no deadline, and always the same examples
+# In CI Hypothesis chooses a profile of its own: no deadline, and the same examples every time.
+if "CI" not in os.environ:
     settings.register_profile("stormlet", deadline=None)
     settings.load_profile("stormlet")
