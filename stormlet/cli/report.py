@@ -15,18 +15,14 @@ from stormlet.errors import StormletError, TargetError, TopologyCrashed
 COLUMNS = ("emitted", "transferred", "executed", "acked", "failed")
 
 _OURS = str(Path(__file__).parents[1])
-_MACHINERY = (
-    _OURS,
-    str(Path(asyncio.__file__).parent),
-    str(Path(concurrent.futures.__file__).parent),
-    "<frozen ",
-)
+_LOOPS = tuple(str(Path(str(module.__file__)).parent) for module in (asyncio, concurrent.futures))
+_MACHINERY = (_OURS, *_LOOPS, "uvloop/", "<frozen ")
 
 
 def summarise(topology: str, statistics: Statistics, seconds: float) -> str:
-    """The closing summary: one line for each component, then what became of the messages."""
-    rows = [("component", *COLUMNS)]
-    for name, component in statistics.components.items():
+    """The closing summary: one line for each component, the engine's own last, then what became of the messages."""
+    rows: list[tuple[str, ...]] = [("component", *COLUMNS)]
+    for name, component in sorted(statistics.components.items(), key=lambda each: each[0].startswith("__")):
         rows.append((name, *(f"{getattr(component, column):,}" for column in COLUMNS)))
     return "\n".join((f"{topology}: {seconds:.1f} s", *_aligned(rows), *_undone(statistics)))
 

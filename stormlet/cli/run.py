@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import chain, repeat
 
 from stormlet.cli.report import summarise
+from stormlet.core.configuration import read_options
 from stormlet.loading import load_topology
 from stormlet.topology import Topology
 
@@ -19,9 +20,11 @@ from stormlet.topology import Topology
 def run(target: str, arguments: Mapping[str, str], settings: Mapping[str, object]) -> int:
     """Run the topology that ``target`` names until it is finished; 0, or 1 if messages were given up or left over.
 
-    Raises what :func:`~stormlet.loading.load_topology` and the run raise: :class:`~stormlet.errors.TargetError`,
-    :class:`~stormlet.errors.InvalidTopology`, :class:`~stormlet.errors.TopologyCrashed`.
+    Raises what the settings, the loading and the run raise: :class:`~stormlet.errors.InvalidConfiguration`,
+    :class:`~stormlet.errors.TargetError`, :class:`~stormlet.errors.InvalidTopology`,
+    :class:`~stormlet.errors.TopologyCrashed`.
     """
+    read_options(settings, "--set")  # before anything is loaded; and run's own arguments are no options
     topology = load_topology(target, arguments)
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")  # unless the user's file has done so
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -40,7 +43,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 async def _run(topology: Topology, settings: Mapping[str, object]) -> int:
     began = time.monotonic()
     with ExitStack() as at_the_end:  # after the block is left: its drain can be stopped, too
-        async with topology.run(**settings) as running:
+        async with topology.run(seed=None, active=True, dead_letters=None, **settings) as running:
             at_the_end.callback(
                 lambda: _say(summarise(topology.name, running.statistics(), time.monotonic() - began))
             )

@@ -30,7 +30,7 @@ def write(text: str) -> None:
 COUNTING = """
     def build(limit: int = 3) -> Topology:
         topology = Topology("counting")
-        numbers = topology.spout("numbers", lambda: iter(range(limit)))
+        numbers = topology.spout("numbers", range(limit))
         topology.bolt("print", print, numbers.shuffle())
         return topology
     """
@@ -39,7 +39,7 @@ FAILING = """
     def refuse(value: int) -> None:
         raise ValueError(value)
     topology = Topology("failing", max_attempts=1)
-    topology.bolt("refuse", refuse, topology.spout("numbers", lambda: iter(range(3))).shuffle())
+    topology.bolt("refuse", refuse, topology.spout("numbers", range(3)).shuffle())
     """
 
 CRASHING = """
@@ -129,7 +129,7 @@ def test_a_second_signal_cancels(capsys: pytest.CaptureFixture[str]) -> None:
             signal.raise_signal(signal.SIGINT)
             await asyncio.Event().wait()
         topology = Topology("stuck", message_timeout=None)
-        topology.bolt("stuck", stuck, topology.spout("numbers", lambda: iter([1])).shuffle())
+        topology.bolt("stuck", stuck, topology.spout("numbers", [1]).shuffle())
         """
     )
     assert main(["run", "flow.py"]) == 1
@@ -154,7 +154,11 @@ def test_handlers_of_signals_are_put_back() -> None:
             ["run", "flow.py", "--arg", "limit=many"],
             "stormlet: --arg limit=many does not fit flow.py:build(limit: int",
         ),
-        (["run", "flow.py", "--set", "acker=2"], "did you mean ackers"),
+        (
+            ["run", "flow.py", "--set", "acker=2"],
+            "stormlet: --set: unknown option 'acker'; did you mean ackers",
+        ),
+        (["run", "flow.py", "--set", "seed=2"], "stormlet: --set: unknown option 'seed'"),
         (["run", "flow.py", "--set", "ackers=-1"], "ackers"),
     ],
 )

@@ -31,9 +31,10 @@ def error_of(path: Path, text: str) -> StormletError:
 
 
 def test_the_summary_has_a_line_for_each_component() -> None:
-    """Names stand to the left, counts to the right, and the dead letters follow."""
+    """Names stand to the left, counts to the right; the engine's own come last, and then the dead letters."""
     statistics = Statistics(
         {
+            "__acker": ComponentStatistics(executed=13000, acked=999, failed=1),
             "lines": ComponentStatistics(emitted=1000, transferred=1000, acked=999, failed=1, dead_letters=1),
             "split": ComponentStatistics(emitted=6000, transferred=6000, executed=1000, acked=1000),
         }
@@ -43,6 +44,7 @@ def test_the_summary_has_a_line_for_each_component() -> None:
         "component  emitted  transferred  executed  acked  failed",
         "lines        1,000        1,000         0    999       1",
         "split        6,000        6,000     1,000  1,000       0",
+        "__acker          0            0    13,000    999       1",
         "dead letters: 1",
     ]
 
