@@ -1,6 +1,7 @@
 """Storm's guarantees in one asyncio process.
 
-The package, and its import rule: imports only go down, and nothing inside imports ``stormlet`` itself (``tests/test_layers.py``)::
+The package, and its import rule: imports only go down, and nothing inside imports ``stormlet`` itself
+(``tests/test_layers.py``)::
 
     errors        every error, as one tree
     core/         DECIDES: pure rules, no clock, no event loop
@@ -8,6 +9,8 @@ The package, and its import rule: imports only go down, and nothing inside impor
     topology      the builder users hold
     loading, testing/, spark/, ui/, cli/      the edges
 """
+
+from __future__ import annotations
 
 from stormlet.core.components import (
     BasicBolt,

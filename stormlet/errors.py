@@ -41,8 +41,8 @@ class InvalidConfiguration(InvalidTopology):
 
 
 class InvalidEmit(StormletError, ValueError):
-    """An emit that the topology's description does not allow: an undeclared stream, a task that does not subscribe,
-    a value that does not fit the declared fields."""
+    """An emit that the topology's description does not allow: an undeclared stream, a task that does not
+    subscribe, a value that does not fit the declared fields."""
 
 
 class UnroutableKey(StormletError, TypeError):
@@ -50,8 +50,8 @@ class UnroutableKey(StormletError, TypeError):
 
 
 class KeyFunctionFailed(StormletError):
-    """The key function of a grouping raised; ``__cause__`` is its exception. No tuple answers for it, so it crashes the topology
-    (law C5)."""
+    """The key function of a grouping raised; ``__cause__`` is its exception. No tuple answers for it, so it
+    crashes the topology (law C5)."""
 
 
 class AlreadySettled(StormletError, RuntimeError):
@@ -94,7 +94,9 @@ class StartFailed(TopologyCrashed):
     """``prepare`` of a bolt or ``open`` of a spout raised at the first start (law C1)."""
 
     def __str__(self) -> str:
-        return f"topology {self.topology!r} did not start: {self.what} of {self.task} raised {self.__cause__!r}"
+        return (
+            f"topology {self.topology!r} did not start: {self.what} of {self.task} raised {self.__cause__!r}"
+        )
 
 
 class TopologyStopping(StormletError):
@@ -110,4 +112,5 @@ class EndOfStream(StormletError):
 
 
 class Reject(StormletError):
-    """Raised by a bolt: this input can never succeed, so it goes to the dead letters without replays (law S6)."""
+    """Raised by a bolt: this input can never succeed, so it goes to the dead letters without replays (law
+    S6)."""

@@ -6,8 +6,8 @@
     topology.py:name        the topology that a file calls ``name``, or what its function ``name`` returns
     package.module:name     the same of a module that can be imported from here
 
-Whatever is wrong with a target is one :class:`~stormlet.errors.TargetError` that says what exists instead; an exception
-of the user's own code is its ``__cause__``.
+Whatever is wrong with a target is one :class:`~stormlet.errors.TargetError` that says what exists instead; an
+exception of the user's own code is its ``__cause__``.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ Builder = Callable[..., object]
 
 
 def load_topology(target: str, arguments: Mapping[str, str]) -> Topology:
-    """Load the topology that a target names; ``arguments`` fill its function's parameters, as their annotations say.
+    """Load the topology that a target names; ``arguments`` fill its function's parameters, as their
+    annotations say.
 
-    The directory of a file (of a module: the current one) goes to the front of ``sys.path`` and stays there, so that
-    the files beside it can be imported, then and later. Raises :class:`~stormlet.errors.TargetError`, or what the
-    topology itself raised: :class:`~stormlet.errors.InvalidTopology`.
+    The directory of a file (of a module: the current one) goes to the front of ``sys.path`` and stays there,
+    so that the files beside it can be imported, then and later. Raises :class:`~stormlet.errors.TargetError`,
+    or what the topology itself raised: :class:`~stormlet.errors.InvalidTopology`.
     """
     place, name = _split_target(target)
     module = _load_file(place) if place.endswith(".py") else _load_module(place)
@@ -84,7 +85,8 @@ def _load_file(place: str) -> ModuleType:
 
 
 def _module_name(path: Path) -> str:
-    """The file's own name, so that its classes find their module again, unless that would hide another module."""
+    """The file's own name, so that its classes find their module again, unless that would hide another
+    module."""
     stem = path.stem.replace(".", "_")
     loaded = sys.modules.get(stem)
     taken = loaded is not None and getattr(loaded, "__file__", None) != str(path)

@@ -37,9 +37,9 @@ logger = logging.getLogger(__name__)
 class Topology:
     """A named graph of spouts and bolts.
 
-    ``configuration`` are options of :class:`~stormlet.core.configuration.Configuration`; Storm's names go through ``**{...}``.
-    Raises :class:`~stormlet.errors.InvalidTopology` for an empty name and :class:`~stormlet.errors.InvalidConfiguration` for an
-    option that does not exist or does not fit.
+    ``configuration`` are options of :class:`~stormlet.core.configuration.Configuration`; Storm's names go
+    through ``**{...}``. Raises :class:`~stormlet.errors.InvalidTopology` for an empty name and
+    :class:`~stormlet.errors.InvalidConfiguration` for an option that does not exist or does not fit.
     """
 
     def __init__(self, name: str, **configuration: object) -> None:
@@ -82,7 +82,10 @@ class Topology:
     def spout(
         self,
         id: str,
-        source: Callable[[], Iterator[T]] | Callable[[TaskContext], Iterator[T]] | Iterable[T] | AsyncIterable[T],
+        source: Callable[[], Iterator[T]]
+        | Callable[[TaskContext], Iterator[T]]
+        | Iterable[T]
+        | AsyncIterable[T],
         *,
         parallelism: int = 1,
         outputs: object = None,
@@ -109,16 +112,24 @@ class Topology:
         **overrides: object,
     ) -> Stream[Any]: ...
     def spout(
-        self, id: str, source: object = None, *, parallelism: int = 1, outputs: object = None, **overrides: object
+        self,
+        id: str,
+        source: object = None,
+        *,
+        parallelism: int = 1,
+        outputs: object = None,
+        **overrides: object,
     ) -> Stream[Any]:
         """Add a spout and return its default stream.
 
-        ``source`` is a ``Spout`` class or factory, a generator function (sync or async; it may take the task's
-        :class:`~stormlet.core.components.TaskContext`), any iterable or async iterable, or nothing: then ``running.emit`` feeds it.
-        ``outputs`` declares the streams: a record type, a list of field names, a ``DirectStream``, or a mapping of these by stream
-        name. ``overrides`` are options for this spout alone, such as ``max_spout_pending``.
+        ``source`` is a ``Spout`` class or factory, a generator function (sync or async; it may take the
+        task's :class:`~stormlet.core.components.TaskContext`), any iterable or async iterable, or nothing:
+        then ``running.emit`` feeds it. ``outputs`` declares the streams: a record type, a list of field
+        names, a ``DirectStream``, or a mapping of these by stream name. ``overrides`` are options for this
+        spout alone, such as ``max_spout_pending``.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration` naming the component.
+        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
+        naming the component.
         """
         where = f"spout {id!r}"
         self._check(where, id, parallelism)
@@ -217,13 +228,15 @@ class Topology:
     ) -> Stream[Any]:
         """Add a bolt and return its default stream.
 
-        ``logic`` is a function or generator function of the value, sync or async, or a ``Bolt``, ``BasicBolt`` or ``BatchBolt`` class
-        or factory. ``tick`` calls the bolt's ``tick`` every so many seconds (law B5). With ``concurrency`` > 1 so many inputs of one
-        task are processed at a time (law B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` says what
-        an exception in ``execute`` does: "fail" the input and go on, or "stop" the topology (law B4). ``outputs`` and ``overrides`` are
-        as for :meth:`spout`.
+        ``logic`` is a function or generator function of the value, sync or async, or a ``Bolt``,
+        ``BasicBolt`` or ``BatchBolt`` class or factory. ``tick`` calls the bolt's ``tick`` every so many
+        seconds (law B5). With ``concurrency`` > 1 so many inputs of one task are processed at a time (law
+        B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` says what an
+        exception in ``execute`` does: "fail" the input and go on, or "stop" the topology (law B4).
+        ``outputs`` and ``overrides`` are as for :meth:`spout`.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration` naming the component.
+        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
+        naming the component.
         """
         where = f"bolt {id!r}"
         self._check(where, id, parallelism)
@@ -252,7 +265,9 @@ class Topology:
         """
         spec = self._bolts.get(bolt.component)
         if spec is None or bolt.topology is not self:
-            raise InvalidTopology(f"{bolt.id} belongs to no bolt of topology {self.name!r}; bolts: {_names(self._bolts)}")
+            raise InvalidTopology(
+                f"{bolt.id} belongs to no bolt of topology {self.name!r}; bolts: {_names(self._bolts)}"
+            )
         self._check_inputs(f"bolt {spec.id!r}", inputs)
         self._bolts[spec.id] = replace(spec, inputs=(*spec.inputs, *inputs))
 
@@ -272,15 +287,18 @@ class Topology:
         dead_letters: DeadLetterTarget | None = None,
         **configuration: object,
     ) -> Run:
-        """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law C3, C5).
+        """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law
+        C3, C5).
 
-        ``seed`` makes a run under simulated time repeatable, event for event (law L16). With ``active=False`` spouts are opened but
-        not asked for tuples before ``running.activate()``. ``dead_letters`` is a callable that gets each
-        :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``configuration`` overrides the topology's
-        options for this run; options of single components stay.
+        ``seed`` makes a run under simulated time repeatable, event for event (law L16). With ``active=False``
+        spouts are opened but not asked for tuples before ``running.activate()``. ``dead_letters`` is a
+        callable that gets each :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law
+        S6). ``configuration`` overrides the topology's options for this run; options of single components
+        stay.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration` here, and
-        :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the block.
+        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
+        here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
+        block.
         """
         where = f"run of topology {self.name!r}"
         changed = _configured(self._configuration, configuration, where)
@@ -299,35 +317,48 @@ class Topology:
 
     def _consume_one_shot_sources(self) -> None:
         for spec in self._spouts.values():
-            if spec.kind is SourceKind.ITERABLE and isinstance(spec.source, Iterator | AsyncIterator):
+            if spec.kind is SourceKind.ITERABLE and _is_one_shot(spec.source):
                 if any(spec.source is each for each in self._consumed):
                     raise InvalidTopology(
                         f"spout {spec.id!r}: its iterator was used by an earlier run and cannot start again; "
                         f"pass a generator function or a list"
                     )
-                self._consumed.append(cast("object", spec.source))
+                self._consumed.append(spec.source)
 
     def _check(self, where: str, id: str, parallelism: int) -> None:
         if id in self._spouts or id in self._bolts:
-            raise InvalidTopology(f"{where}: topology {self.name!r} has a component of this id already; choose another one")
+            raise InvalidTopology(
+                f"{where}: topology {self.name!r} has a component of this id already; choose another one"
+            )
         if not id or id.startswith("__"):
-            raise InvalidTopology(f"{where}: an id must not be empty or begin with '__', which marks the engine's own components")
+            raise InvalidTopology(
+                f"{where}: an id must not be empty or begin with '__', which marks the engine's own "
+                f"components"
+            )
         _at_least_one(where, "parallelism", parallelism)
 
-    def _check_inputs(self, where: str, inputs: Iterable[object]) -> None:
+    def _check_inputs(self, where: str, inputs: Iterable[Subscription[Any] | Stream[Any]]) -> None:
         for each in inputs:
             if isinstance(each, Stream):
-                stream = cast("Stream[Any]", each)
-                raise InvalidTopology(f"{where}: {stream.id} needs a grouping, such as .shuffle() or .fields(...)")
-            if not isinstance(each, Subscription):
-                raise InvalidTopology(f"{where}: {each!r} is no input; pass a grouped stream, such as lines.shuffle()")
-            subscription = cast("Subscription[Any]", each)
-            if subscription.topology is not self:
-                raise InvalidTopology(f"{where}: {subscription.source} belongs to another topology than {self.name!r}")
+                raise InvalidTopology(
+                    f"{where}: {each.id} needs a grouping, such as .shuffle() or .fields(...)"
+                )
+            if not isinstance(cast("object", each), Subscription):
+                raise InvalidTopology(
+                    f"{where}: {each!r} is no input; pass a grouped stream, such as lines.shuffle()"
+                )
+            if each.topology is not self:
+                raise InvalidTopology(
+                    f"{where}: {each.source} belongs to another topology than {self.name!r}"
+                )
 
     def _default_stream(self, id: str, streams: Mapping[str, Output]) -> Stream[Any]:
         name = DEFAULT_STREAM if DEFAULT_STREAM in streams else next(iter(streams))
         return Stream(StreamId(id, name), streams[name], streams, self)
+
+
+def _is_one_shot(source: object) -> bool:
+    return isinstance(source, Iterator | AsyncIterator)
 
 
 def _configured(base: Configuration, options: Mapping[str, object], where: str) -> Configuration:
@@ -350,7 +381,9 @@ def _outputs(where: str, declared: object, logic: object) -> Mapping[str, Output
         raise InvalidTopology(f"{where}: {error}") from None
     for name in streams:
         if not name or name.startswith("__"):
-            raise InvalidTopology(f"{where}: {name!r} is no valid stream name; it must not be empty or begin with '__'")
+            raise InvalidTopology(
+                f"{where}: {name!r} is no valid stream name; it must not be empty or begin with '__'"
+            )
     if not streams:
         raise InvalidTopology(f"{where}: outputs declares no stream; leave it out for one default stream")
     return streams
@@ -360,14 +393,17 @@ def _check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) 
     shared = kind is SourceKind.ITERABLE or (kind is SourceKind.GENERATOR and not takes_context(source))
     if parallelism > 1 and shared:
         raise InvalidTopology(
-            f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use parallelism=1, or a "
-            f"generator function that takes the task context and yields its share: def {id}(context): ..."
+            f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use "
+            f"parallelism=1, or a generator function that takes the task context and yields its share: def "
+            f"{id}(context): ..."
         )
 
 
 def _check_tick(where: str, logic: object, kind: LogicKind, tick: float | None) -> None:
     if tick is not None and not _ticks(logic, kind):
-        raise InvalidTopology(f"{where} has tick={tick}, but no method tick(self, out); define it, or leave out tick=")
+        raise InvalidTopology(
+            f"{where} has tick={tick}, but no method tick(self, out); define it, or leave out tick="
+        )
 
 
 def _ticks(logic: object, kind: LogicKind) -> bool:
@@ -385,7 +421,9 @@ def _at_least_one(where: str, name: str, value: object) -> None:
 
 def _one_of(where: str, name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise InvalidConfiguration(f"{where}: {name} must be one of {', '.join(map(repr, choices))}, not {value!r}")
+        raise InvalidConfiguration(
+            f"{where}: {name} must be one of {', '.join(map(repr, choices))}, not {value!r}"
+        )
 
 
 def _seed(seed: int | None) -> int:
@@ -394,5 +432,3 @@ def _seed(seed: int | None) -> int:
 
 def _names(mapping: Mapping[str, object]) -> str:
     return ", ".join(map(repr, mapping)) or "none"
-
-

@@ -28,7 +28,8 @@ examples:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Carry out one command line and return its exit code; errors go to standard error, in the user's own terms."""
+    """Carry out one command line and return its exit code; errors go to standard error, in the user's own
+    terms."""
     options = _parser().parse_args(argv)
     try:
         return run(options.target, dict(options.arg), dict(options.set))

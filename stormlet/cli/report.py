@@ -20,7 +20,8 @@ _MACHINERY = (_OURS, *_LOOPS, "uvloop/", "<frozen ")
 
 
 def summarise(topology: str, statistics: Statistics, seconds: float) -> str:
-    """The closing summary: one line for each component, the engine's own last, then what became of the messages."""
+    """The closing summary: one line for each component, the engine's own last, then what became of the
+    messages."""
     rows: list[tuple[str, ...]] = [("component", *COLUMNS)]
     for name, component in sorted(statistics.components.items(), key=lambda each: each[0].startswith("__")):
         rows.append((name, *(f"{getattr(component, column):,}" for column in COLUMNS)))
@@ -42,7 +43,8 @@ def _undone(statistics: Statistics) -> Iterator[str]:
 
 
 def explain(error: StormletError) -> str:
-    """One message: what is wrong, and where in the user's code; under the traceback of an exception of theirs."""
+    """One message: what is wrong, and where in the user's code; under the traceback of an exception of
+    theirs."""
     message = f"stormlet: {error}"
     if isinstance(error, TargetError | TopologyCrashed) and error.__cause__ is not None:
         return f"{_traceback(error.__cause__)}\n{message}"

@@ -18,7 +18,8 @@ from stormlet.topology import Topology
 
 
 def run(target: str, arguments: Mapping[str, str], settings: Mapping[str, object]) -> int:
-    """Run the topology that ``target`` names until it is finished; 0, or 1 if messages were given up or left over.
+    """Run the topology that ``target`` names until it is finished; 0, or 1 if messages were given up or left
+    over.
 
     Raises what the settings, the loading and the run raise: :class:`~stormlet.errors.InvalidConfiguration`,
     :class:`~stormlet.errors.TargetError`, :class:`~stormlet.errors.InvalidTopology`,

@@ -1,4 +1,5 @@
-"""The interfaces that users implement and call: spouts, bolts and their collectors (Storm's ``ISpout``, ``IBolt``).
+"""The interfaces that users implement and call: spouts, bolts and their collectors (Storm's ``ISpout``,
+``IBolt``).
 
 Every method may be a plain function or a coroutine function. Instances are made by the engine, one per task.
 """
@@ -42,7 +43,8 @@ class TaskContext:
 
 @dataclass(frozen=True, slots=True)
 class To(Generic[U_co]):
-    """An output of a function bolt or a generator spout that goes to another stream, or to one task (law B1)."""
+    """An output of a function bolt or a generator spout that goes to another stream, or to one task (law
+    B1)."""
 
     value: U_co
     stream: str = DEFAULT_STREAM
@@ -53,12 +55,17 @@ class To(Generic[U_co]):
 class Collector(Protocol[U_contra]):
     """How a bolt emits, acks and fails (Storm's ``OutputCollector``).
 
-    All methods are plain calls and may be used at any time on the loop's thread (law F3); the ``_threadsafe`` ones from any other.
+    All methods are plain calls and may be used at any time on the loop's thread (law F3); the ``_threadsafe``
+    ones from any other.
     """
 
     @overload
     def emit(
-        self, value: U_contra, *, anchors: Tuple[object] | Iterable[Tuple[object]] = ..., task: int | None = None
+        self,
+        value: U_contra,
+        *,
+        anchors: Tuple[object] | Iterable[Tuple[object]] = ...,
+        task: int | None = None,
     ) -> tuple[int, ...]: ...
     @overload
     def emit(
@@ -79,22 +86,28 @@ class Collector(Protocol[U_contra]):
     ) -> tuple[int, ...]:
         """Emit a value and return the ids of the tasks it was delivered to.
 
-        ``anchors`` are the inputs whose trees it joins (law L7); without it, a :class:`Bolt` emits unanchored (law L8), a
-        :class:`BasicBolt` anchors to its input and a :class:`BatchBolt` to the whole batch. ``task`` chooses the receiver on a
-        stream declared ``Direct``.
+        ``anchors`` are the inputs whose trees it joins (law L7); without it, a :class:`Bolt` emits unanchored
+        (law L8), a :class:`BasicBolt` anchors to its input and a :class:`BatchBolt` to the whole batch.
+        ``task`` chooses the receiver on a stream declared ``Direct``.
 
-        Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its fields, or a wrong
-        ``task``; :class:`~stormlet.errors.AlreadySettled` if an anchor was acked or failed before (law L15);
-        :class:`~stormlet.errors.UnroutableKey` for a grouping key without a stable hash.
+        Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
+        fields, or a wrong ``task``; :class:`~stormlet.errors.AlreadySettled` if an anchor was acked or failed
+        before (law L15); :class:`~stormlet.errors.UnroutableKey` for a grouping key without a stable hash.
         """
         ...
 
     def ack(self, tup: Tuple[object]) -> None:
-        """This input is done. Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed before (law L15)."""
+        """This input is done. Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed
+        before (law L15)."""
         ...
 
     def fail(
-        self, tup: Tuple[object], reason: str = "", *, exception: BaseException | None = None, permanent: bool = False
+        self,
+        tup: Tuple[object],
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
     ) -> None:
         """Fail the trees of this input at once; ``permanent`` skips the replays (law S6).
 
@@ -122,7 +135,12 @@ class Collector(Protocol[U_contra]):
         ...
 
     def fail_threadsafe(
-        self, tup: Tuple[object], reason: str = "", *, exception: BaseException | None = None, permanent: bool = False
+        self,
+        tup: Tuple[object],
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
     ) -> Future[None]:
         """``fail`` from another thread."""
         ...
@@ -156,11 +174,12 @@ class SpoutCollector(Protocol[U_contra]):
     ) -> tuple[int, ...]:
         """Emit a value and return the ids of the tasks it was delivered to.
 
-        With a ``message_id`` the message is tracked and gets exactly one ``ack`` or ``fail``; without, it is tracked by nobody
-        (law L10). ``origin`` is inherited by every tuple of the tree.
+        With a ``message_id`` the message is tracked and gets exactly one ``ack`` or ``fail``; without, it is
+        tracked by nobody (law L10). ``origin`` is inherited by every tuple of the tree.
 
-        Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its fields, or a wrong
-        ``task``; :class:`~stormlet.errors.TopologyStopping` in ``ack`` or ``fail`` while draining (law C3).
+        Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
+        fields, or a wrong ``task``; :class:`~stormlet.errors.TopologyStopping` in ``ack`` or ``fail`` while
+        draining (law C3).
         """
         ...
 
@@ -187,7 +206,8 @@ class SpoutCollector(Protocol[U_contra]):
 
 
 class Spout(Generic[U]):
-    """A source of tuples (Storm's ``ISpout``). ``next_tuple``, ``ack`` and ``fail`` of one task never overlap (law S1)."""
+    """A source of tuples (Storm's ``ISpout``). ``next_tuple``, ``ack`` and ``fail`` of one task never overlap
+    (law S1)."""
 
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""
@@ -195,10 +215,10 @@ class Spout(Generic[U]):
     def next_tuple(self, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Emit the next tuple, or nothing if there is none now.
 
-        Called only while fewer than ``max_spout_pending`` messages are pending (law S3). A synchronous one must not block; one
-        that emits nothing is asked again after a pause that grows to ``idle_max`` (law S4). An asynchronous one may wait; it is
-        cancelled at its await when an outcome must be delivered, and called again (law S7). Raise
-        :class:`~stormlet.errors.EndOfStream` when there will be no more.
+        Called only while fewer than ``max_spout_pending`` messages are pending (law S3). A synchronous one
+        must not block; one that emits nothing is asked again after a pause that grows to ``idle_max`` (law
+        S4). An asynchronous one may wait; it is cancelled at its await when an outcome must be delivered, and
+        called again (law S7). Raise :class:`~stormlet.errors.EndOfStream` when there will be no more.
         """
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple(self, out)")
 
@@ -212,7 +232,8 @@ class Spout(Generic[U]):
         """Called after ``open`` and whenever the topology is activated."""
 
     def deactivate(self) -> Awaitable[None] | None:
-        """Called whenever the topology is deactivated; ``next_tuple`` is not called until it is activated again."""
+        """Called whenever the topology is deactivated; ``next_tuple`` is not called until it is activated
+        again."""
 
     def close(self) -> Awaitable[None] | None:
         """Called at the end, if ``open`` was."""
@@ -225,20 +246,24 @@ class BoltBase(Generic[T, U]):
         """Called once, before anything else. An exception fails the start (law C1)."""
 
     def tick(self, out: Collector[U]) -> Awaitable[None] | None:
-        """Called every ``tick`` seconds, if the topology asks for it (law B5). What it emits is unanchored unless it says so."""
+        """Called every ``tick`` seconds, if the topology asks for it (law B5). What it emits is unanchored
+        unless it says so."""
 
     def flush(self, out: Collector[U]) -> Awaitable[None] | None:
-        """Called when nothing moves any more but this bolt holds inputs: settle those that wait for more input (law B8)."""
+        """Called when nothing moves any more but this bolt holds inputs: settle those that wait for more
+        input (law B8)."""
 
     def finish(self, out: Collector[U]) -> Awaitable[None] | None:
-        """Called when no more input will come, upstream first; again if a replay brought more input since (law C2)."""
+        """Called when no more input will come, upstream first; again if a replay brought more input since
+        (law C2)."""
 
     def cleanup(self) -> Awaitable[None] | None:
         """Called at the end, if ``prepare`` was."""
 
 
 class Bolt(BoltBase[T, U]):
-    """A bolt that anchors and acks by itself and may hold inputs across calls (law B2; Storm's ``IRichBolt``)."""
+    """A bolt that anchors and acks by itself and may hold inputs across calls (law B2; Storm's
+    ``IRichBolt``)."""
 
     def execute(self, tup: Tuple[T], out: Collector[U]) -> Awaitable[None] | None:
         """Process one input. It must be acked or failed, now or later."""
@@ -246,8 +271,8 @@ class Bolt(BoltBase[T, U]):
 
 
 class BasicBolt(BoltBase[T, U]):
-    """A bolt whose outputs are anchored to its input, which is acked on return and failed on an exception (law B1; Storm's
-    ``IBasicBolt``)."""
+    """A bolt whose outputs are anchored to its input, which is acked on return and failed on an exception
+    (law B1; Storm's ``IBasicBolt``)."""
 
     def execute(self, tup: Tuple[T], out: Collector[U]) -> Awaitable[None] | None:
         """Process one input."""
@@ -257,8 +282,8 @@ class BasicBolt(BoltBase[T, U]):
 class BatchBolt(BoltBase[T, U]):
     """A bolt that works on batches of inputs.
 
-    A batch is executed when it has ``size`` members, when its first member is ``within`` seconds old, or when nothing else can
-    come (``flush`` and ``finish``), so that no batch is ever stuck.
+    A batch is executed when it has ``size`` members, when its first member is ``within`` seconds old, or when
+    nothing else can come (``flush`` and ``finish``), so that no batch is ever stuck.
     """
 
     size: int = 100
@@ -271,8 +296,8 @@ class BatchBolt(BoltBase[T, U]):
         return None
 
     def execute_batch(self, tups: Sequence[Tuple[T]], out: Collector[U]) -> Awaitable[None] | None:
-        """Process one batch. Outputs are anchored to all its members; on return every member that was not failed is acked, on an
-        exception every member that is not settled is failed."""
+        """Process one batch. Outputs are anchored to all its members; on return every member that was not
+        failed is acked, on an exception every member that is not settled is failed."""
         raise NotImplementedError(f"{type(self).__name__} must define execute_batch(self, tups, out)")
 
 

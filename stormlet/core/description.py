@@ -36,7 +36,8 @@ OnError = Literal["fail", "stop"]
 
 @dataclass(frozen=True, slots=True)
 class DirectStream:
-    """Declares a stream whose tuples are sent to tasks that the producer names: ``outputs=DirectStream(Word)``."""
+    """Declares a stream whose tuples are sent to tasks that the producer names:
+    ``outputs=DirectStream(Word)``."""
 
     schema: object = None
     """A record type, a list of field names, or None."""
@@ -102,7 +103,8 @@ class Stream(Generic[T]):
     def named(self, name: str, record: type[object] = object) -> Stream[Any]:
         """Another stream that the same component declares; ``record`` is its type, for type checkers.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` naming the declared streams, if there is none of this name.
+        Raises :class:`~stormlet.errors.InvalidTopology` naming the declared streams, if there is none of this
+        name.
         """
         if name not in self.outputs:
             raise InvalidTopology(
@@ -120,10 +122,11 @@ class Stream(Generic[T]):
     @overload
     def fields(self, key: Callable[[T], object], /) -> Subscription[T]: ...
     def fields(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
-        """Equal keys to the same task, in every run and process. The key is the named fields, the value's item at an index, the
-        result of a function, or, without arguments, the whole value.
+        """Equal keys to the same task, in every run and process. The key is the named fields, the value's
+        item at an index, the result of a function, or, without arguments, the whole value.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` for a name that the stream does not have, listing those it has.
+        Raises :class:`~stormlet.errors.InvalidTopology` for a name that the stream does not have, listing
+        those it has.
         """
         return self._subscribe(Fields(self._key(names)))
 
@@ -132,7 +135,8 @@ class Stream(Generic[T]):
     @overload
     def partial_key(self, key: Callable[[T], object], /) -> Subscription[T]: ...
     def partial_key(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
-        """As ``fields``, but each key is dealt to the less loaded of two tasks (Storm's ``PartialKeyGrouping``)."""
+        """As ``fields``, but each key is dealt to the less loaded of two tasks (Storm's
+        ``PartialKeyGrouping``)."""
         return self._subscribe(PartialKey(self._key(names)))
 
     def all(self) -> Subscription[T]:
@@ -144,7 +148,8 @@ class Stream(Generic[T]):
         return self._subscribe(Global())
 
     def direct(self) -> Subscription[T]:
-        """To the task that the producer names with ``emit(..., task=)``; the stream must be declared ``DirectStream``."""
+        """To the task that the producer names with ``emit(..., task=)``; the stream must be declared
+        ``DirectStream``."""
         return self._subscribe(Direct())
 
     def local_or_shuffle(self) -> Subscription[T]:
@@ -165,7 +170,9 @@ class Stream(Generic[T]):
                 f"{self.id} is not declared direct; declare it with outputs=DirectStream(...), or use another grouping"
             )
         if self.output.direct and not isinstance(grouping, Direct):
-            raise InvalidTopology(f"{self.id} is declared direct; subscribe to it with .direct(), not .{grouping.name}()")
+            raise InvalidTopology(
+                f"{self.id} is declared direct; subscribe to it with .direct(), not .{grouping.name}()"
+            )
         return Subscription(self.id, grouping, self.topology)
 
     def _key(self, names: Sequence[str | int | Callable[[T], object]]) -> Callable[[object], object] | None:
@@ -226,10 +233,14 @@ class Description:
     def validate(self) -> None:
         """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, or a bolt has no input."""
         if not self.spouts:
-            raise InvalidTopology(f"topology {self.name!r} does not have any spout; add one with topology.spout(...)")
+            raise InvalidTopology(
+                f"topology {self.name!r} does not have any spout; add one with topology.spout(...)"
+            )
         for bolt in self.bolts.values():
             if not bolt.inputs:
-                raise InvalidTopology(f"bolt {bolt.id!r} has no input; subscribe it to a stream, such as lines.shuffle()")
+                raise InvalidTopology(
+                    f"bolt {bolt.id!r} has no input; subscribe it to a stream, such as lines.shuffle()"
+                )
 
     def in_order(self) -> list[list[str]]:
         """Components upstream first; those that form a cycle stand together (law C2)."""
@@ -241,12 +252,17 @@ class Description:
 
     def cycles(self) -> list[list[str]]:
         """The cycles; they are allowed, and their edges do not wait for room (law B6)."""
-        loops = {bolt.id for bolt in self.bolts.values() if any(each.source.component == bolt.id for each in bolt.inputs)}
+        loops = {
+            bolt.id
+            for bolt in self.bolts.values()
+            if any(each.source.component == bolt.id for each in bolt.inputs)
+        }
         return [group for group in self.in_order() if len(group) > 1 or group[0] in loops]
 
 
 def outputs_of(declared: object, inferred: Schema) -> dict[str, Output]:
-    """The streams that a component declares with ``outputs=``; without it, one stream of the schema inferred."""
+    """The streams that a component declares with ``outputs=``; without it, one stream of the schema
+    inferred."""
     if declared is None:
         return {DEFAULT_STREAM: Output(inferred)}
     if isinstance(declared, Mapping):

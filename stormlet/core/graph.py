@@ -39,7 +39,9 @@ def components_in_order(successors: Mapping[str, Sequence[str]]) -> list[list[st
     return found
 
 
-def _enter(node: str, index: dict[str, int], lowest: dict[str, int], path: list[str], on_path: dict[str, None]) -> None:
+def _enter(
+    node: str, index: dict[str, int], lowest: dict[str, int], path: list[str], on_path: dict[str, None]
+) -> None:
     index[node] = lowest[node] = len(index)
     path.append(node)
     on_path[node] = None

@@ -1,9 +1,10 @@
 """The stream groupings: how a producer task chooses the consumer tasks of a value.
 
-Every grouping has two halves. The frozen *spec* says what the user declared; it is part of the description and is
-shared. Its ``chooser`` makes the state that one producer task keeps for one consumer: a :class:`One` where each value
-goes to exactly one task, a :class:`Many` otherwise. Choosers answer with indexes into the consumer's targets, so that
-nothing on the hot path looks up an id. The names are Storm's; so is what shuffle, partial_key, all and global do.
+Every grouping has two halves. The frozen *spec* says what the user declared; it is part of the description
+and is shared. Its ``chooser`` makes the state that one producer task keeps for one consumer: a :class:`One`
+where each value goes to exactly one task, a :class:`Many` otherwise. Choosers answer with indexes into the
+consumer's targets, so that nothing on the hot path looks up an id. The names are Storm's; so is what shuffle,
+partial_key, all and global do.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ Chooser: TypeAlias = One | Many
 class CustomGrouping(Protocol):
     """What users implement for ``stream.custom(...)``; Storm's CustomStreamGrouping.
 
-    One object serves every task of the producer: ``prepare`` is called once for each of them, with the same targets.
+    One object serves every task of the producer: ``prepare`` is called once for each of them, with the same
+    targets.
     """
 
     def prepare(self, targets: Sequence[int]) -> None:
@@ -110,7 +112,8 @@ class NoGrouping(Shuffle):
 
 @dataclass(frozen=True, slots=True)
 class Fields(Grouping):
-    """Equal keys go to the same task, in every run and process; without a key function the whole value is the key."""
+    """Equal keys go to the same task, in every run and process; without a key function the whole value is the
+    key."""
 
     key: KeyFunction | None = None
     name: ClassVar[str] = "fields"
@@ -123,7 +126,8 @@ class Fields(Grouping):
 
 @dataclass(frozen=True, slots=True)
 class PartialKey(Grouping):
-    """Each key has two tasks, and each value goes to the one that got less so far; Storm's PartialKeyGrouping."""
+    """Each key has two tasks, and each value goes to the one that got less so far; Storm's
+    PartialKeyGrouping."""
 
     key: KeyFunction | None = None
     name: ClassVar[str] = "partial_key"
@@ -174,7 +178,8 @@ class Custom(Grouping):
     name: ClassVar[str] = "custom"
 
     def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Many:
-        """Prepare the user's object; the chooser raises :class:`InvalidEmit` if that names a task not its own."""
+        """Prepare the user's object; the chooser raises :class:`InvalidEmit` if that names a task not its
+        own."""
         self.grouping.prepare(tuple(targets))
         return _Chosen(self.grouping, targets, self.title(label))
 
@@ -225,8 +230,8 @@ class _Chosen(Many):
 class _Routes(ABC, dict[object, _Route]):
     """Remembers what the hash of a key led to.
 
-    A cache keyed by ``==`` is right because equal keys hash equal. It never grows past ``CACHED_KEYS``; starting
-    afresh costs less per key than keeping an order of use.
+    A cache keyed by ``==`` is right because equal keys hash equal. It never grows past ``CACHED_KEYS``;
+    starting afresh costs less per key than keeping an order of use.
     """
 
     __slots__ = ("_tasks", "_title")
@@ -264,8 +269,8 @@ class _TaskOfKey(_Routes[int]):
 class _TasksOfKey(_Routes[tuple[int, int]]):
     """Two distinct candidates (of one task, that task twice), every pair equally likely.
 
-    The second comes from the quotient that the first leaves over. A crc32 with another seed would not do: the two
-    checksums differ by a constant for all keys of one length, which leaves few of the pairs.
+    The second comes from the quotient that the first leaves over. A crc32 with another seed would not do: the
+    two checksums differ by a constant for all keys of one length, which leaves few of the pairs.
     """
 
     __slots__ = ()
@@ -277,7 +282,8 @@ class _TasksOfKey(_Routes[tuple[int, int]]):
 
 
 # A list, a dict or a mutable record cannot be looked up: it is a TypeError, and the route is computed. So is
-# UnroutableKey, which then rises once more. The lookups below are spelled out because a call would cost as much again.
+# UnroutableKey, which then rises once more. The lookups below are spelled out because a call would cost as
+# much again.
 
 
 class _ByValue(One):

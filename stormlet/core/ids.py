@@ -14,8 +14,8 @@ BLOCK = 512
 class IdSource:
     """An endless stream of random non-zero 64-bit ids.
 
-    Zero is left out, because ``x ^ 0 == x``: a tuple with edge id 0 would be invisible to the ledger (seed 004,
-    "ID generation").
+    Zero is left out, because ``x ^ 0 == x``: a tuple with edge id 0 would be invisible to the ledger (seed
+    004, "ID generation").
     """
 
     __slots__ = ("next_id",)

@@ -1,17 +1,19 @@
 """A hash of grouping keys that is the same in every run and every process.
 
-The law's paragraph "Groupings" fixes the types: None, bool, int, float, str, bytes, Decimal, date, datetime, time,
-UUID, Enum, and tuples, lists and records (msgspec.Struct, dataclass, NamedTuple, dict) of these. Equal keys hash
-equal, because a ``fields`` grouping promises one task for one key: ``1 == 1.0 == True == Decimal(1)``, aware datetimes
-of different zones are equal at one instant, a NamedTuple equals a plain tuple, a dict has no order.
+The law's paragraph "Groupings" fixes the types: None, bool, int, float, str, bytes, Decimal, date, datetime,
+time, UUID, Enum, and tuples, lists and records (msgspec.Struct, dataclass, NamedTuple, dict) of these. Equal
+keys hash equal, because a ``fields`` grouping promises one task for one key: ``1 == 1.0 == True ==
+Decimal(1)``, aware datetimes of different zones are equal at one instant, a NamedTuple equals a plain tuple,
+a dict has no order.
 
-So the hash of a type follows what decides its equality: the nearest base class whose ``==`` we know. A subclass that
-redefines ``__eq__`` in Python is refused, because its equal keys could part ways. Unequal keys may collide; a list and
-a tuple of the same items do, and so do records of different types with the same contents.
+So the hash of a type follows what decides its equality: the nearest base class whose ``==`` we know. A
+subclass that redefines ``__eq__`` in Python is refused, because its equal keys could part ways. Unequal keys
+may collide; a list and a tuple of the same items do, and so do records of different types with the same
+contents.
 
-Not used: the salted :func:`hash` of text, ``repr`` (addresses, float formats) and pickle (memo order, versions). The
-hash of *numbers* is unsalted and agrees over int, float and Decimal, except for NaN. It depends on the word size: the
-hashes here are those of 64-bit builds.
+Not used: the salted :func:`hash` of text, ``repr`` (addresses, float formats) and pickle (memo order,
+versions). The hash of *numbers* is unsalted and agrees over int, float and Decimal, except for NaN. It
+depends on the word size: the hashes here are those of 64-bit builds.
 """
 
 from __future__ import annotations
@@ -111,8 +113,8 @@ def _hash_date(day: date) -> int:
 
 
 def _hash_datetime(moment: datetime) -> int:
-    # Moments of one zone are equal whatever their fold, so the offset is that of fold 0. An aware moment may lie
-    # before year 1 in UTC: a timedelta can say so, a datetime cannot.
+    # Moments of one zone are equal whatever their fold, so the offset is that of fold 0. An aware moment may
+    # lie before year 1 in UTC: a timedelta can say so, a datetime cannot.
     local = timedelta(moment.toordinal()) + _since_midnight(moment)
     return _hash_duration(local, moment.replace(fold=0).utcoffset())
 

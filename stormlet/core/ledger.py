@@ -1,7 +1,8 @@
 """One acker shard: which trees are open, and when one is settled (law L2 to L5, L12).
 
-Theory of operation. A tree's checksum is the XOR of the ids of all edges that were created and not yet acked; each id enters it
-twice, so it is zero exactly when every tuple of the tree was acked (seed 000). Three messages change it:
+Theory of operation. A tree's checksum is the XOR of the ids of all edges that were created and not yet acked;
+each id enters it twice, so it is zero exactly when every tuple of the tree was acked (seed 000). Three
+messages change it:
 
 =========  ================================  ==========================================================
 message    sent by                           says
@@ -22,11 +23,12 @@ every ``Anchor`` of a bolt's emits + ``Ok`` one *ack* with the XOR of those ids 
 ``Tick``                                    :meth:`Ledger.rotate`
 ==========================================  =================================================
 
-What FsShelter calls ``Complete`` is a verdict that is handed out and forgotten: nothing else is kept of a settled tree.
+What FsShelter calls ``Complete`` is a verdict that is handed out and forgotten: nothing else is kept of a
+settled tree.
 
-Rules. Messages of one root may arrive in any order; the ones before *init* are kept as an *orphan*, and no verdict is given before
-*init* is known (L3). When it is, a recorded fail wins at once, else zero acks at once (L4). A message for a tree that is not open
-makes an orphan, which nobody sees and which rotates away (L5).
+Rules. Messages of one root may arrive in any order; the ones before *init* are kept as an *orphan*, and no
+verdict is given before *init* is known (L3). When it is, a recorded fail wins at once, else zero acks at once
+(L4). A message for a tree that is not open makes an orphan, which nobody sees and which rotates away (L5).
 """
 
 from __future__ import annotations
@@ -146,7 +148,8 @@ class Ledger:
             orphan.failure = failure
 
     def reset_timeout(self, root: int) -> None:
-        """Give the tree of this root its full timeout again; a root that is not open is left alone (law L12)."""
+        """Give the tree of this root its full timeout again; a root that is not open is left alone (law
+        L12)."""
         found = self._find(root)
         if found is not None:
             bucket, tree = found
@@ -154,7 +157,8 @@ class Ledger:
             self._trees.buckets[0][root] = tree
 
     def rotate(self) -> None:
-        """One step of the clock: trees put ``buckets`` rotations ago become *expiring*, such orphans are forgotten."""
+        """One step of the clock: trees put ``buckets`` rotations ago become *expiring*, such orphans are
+        forgotten."""
         self._expiring.update(self._trees.rotate())
         self._expired = list(self._expiring)
         self._expired.reverse()
@@ -169,8 +173,8 @@ class Ledger:
         return self._expiring.keys()
 
     def expire(self, most: int, holders: Mapping[int, tuple[str, ...]]) -> None:
-        """Fail at most ``most`` expired trees with TIMEOUT. An expiry is spread like this so that it never holds the loop for
-        long; a tree that is acked while it waits is acked (law L12)."""
+        """Fail at most ``most`` expired trees with TIMEOUT. An expiry is spread like this so that it never
+        holds the loop for long; a tree that is acked while it waits is acked (law L12)."""
         for _ in range(min(most, len(self._expired))):
             root = self._expired.pop()
             tree = self._expiring.pop(root, None)

@@ -1,4 +1,5 @@
-"""What a user handed in as a spout's source or a bolt's logic, told apart once, when the topology is built."""
+"""What a user handed in as a spout's source or a bolt's logic, told apart once, when the topology is
+built."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class LogicKind(Enum):
 
 
 def source_kind(component: str, source: object) -> SourceKind:
-    """Raises :class:`InvalidTopology` for an instance of ``Spout`` (law S8) and for what is no source at all."""
+    """Raises :class:`InvalidTopology` for an instance of ``Spout`` (law S8) and for what is no source at
+    all."""
     if source is None:
         return SourceKind.FED
     if isinstance(source, Spout):
@@ -49,25 +51,29 @@ def source_kind(component: str, source: object) -> SourceKind:
         if issubclass(source, Spout):
             return SourceKind.FACTORY
         raise InvalidTopology(
-            f"spout {component!r}: class {source.__name__} does not derive from Spout; derive it, or pass a generator function"
+            f"spout {component!r}: class {source.__name__} does not derive from Spout; "
+            f"derive it, or pass a generator function"
         )
     if isinstance(source, Iterable | AsyncIterable):
         return SourceKind.ITERABLE
     if callable(source) and positional_parameters(source) in (None, 0):
         return SourceKind.FACTORY
     raise InvalidTopology(
-        f"spout {component!r}: {source!r} is no source; pass a Spout class or factory, a generator function, an iterable, "
-        f"or nothing to feed it with running.emit"
+        f"spout {component!r}: {source!r} is no source; pass a Spout class or factory, a generator function, "
+        f"an iterable, or nothing to feed it with running.emit"
     )
 
 
 def logic_kind(component: str, logic: object) -> LogicKind:
-    """Raises :class:`InvalidTopology` for an instance of a bolt class (law S8) and for what is not callable."""
+    """Raises :class:`InvalidTopology` for an instance of a bolt class (law S8) and for what is not
+    callable."""
     if isinstance(logic, BoltBase):
         raise InvalidTopology(_instance("bolt", component, cast("object", logic)))
     if isinstance(logic, type):
         if issubclass(logic, Spout):
-            raise InvalidTopology(f"bolt {component!r}: {logic.__name__} is a Spout; add it with topology.spout(...)")
+            raise InvalidTopology(
+                f"bolt {component!r}: {logic.__name__} is a Spout; add it with topology.spout(...)"
+            )
         return LogicKind.FACTORY if issubclass(logic, BoltBase) else LogicKind.FUNCTION
     if not callable(logic):
         raise InvalidTopology(
@@ -75,26 +81,37 @@ def logic_kind(component: str, logic: object) -> LogicKind:
         )
     if isinstance(logic, partial) and isinstance(cast("partial[object]", logic).func, type):
         return logic_kind(component, cast("partial[object]", logic).func)
-    return LogicKind.FACTORY if positional_parameters(logic) == 0 else LogicKind.FUNCTION
+    return (
+        LogicKind.FACTORY
+        if positional_parameters(cast("Callable[..., object]", logic)) == 0
+        else LogicKind.FUNCTION
+    )
 
 
 def positional_parameters(function: Callable[..., object]) -> int | None:
-    """How many positional arguments the function takes; None where Python cannot tell, as for some builtins."""
+    """How many positional arguments the function takes; None where Python cannot tell, as for some
+    builtins."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
         return None
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    kinds = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+    )
     return sum(parameter.kind in kinds for parameter in parameters)
 
 
 def takes_context(source: object) -> bool:
-    """Whether a generator function asks for the task context, so that its tasks can share the work (law S8)."""
+    """Whether a generator function asks for the task context, so that its tasks can share the work (law
+    S8)."""
     return positional_parameters(cast("Callable[..., object]", source)) == 1
 
 
 def inferred_schema(logic: object) -> Schema:
-    """The schema that the annotations promise: of a function, what it returns or yields; of a class, its type arguments."""
+    """The schema that the annotations promise: of a function, what it returns or yields; of a class, its type
+    arguments."""
     if isinstance(logic, partial):
         return inferred_schema(cast("partial[object]", logic).func)
     if isinstance(logic, type):
@@ -103,11 +120,11 @@ def inferred_schema(logic: object) -> Schema:
         annotation = get_type_hints(logic).get("return")
     except (NameError, TypeError):
         return OPAQUE
-    if isinstance(annotation, type) and issubclass(annotation, BoltBase | Spout):
+    if isinstance(annotation, type) and _is_component(annotation):
         return _schema_of_class(annotation)
     if get_origin(annotation) is not None and _is_component(get_origin(annotation)):
         return schema_from_annotation(get_args(annotation)[-1])
-    return OPAQUE if annotation is None else schema_from_annotation(annotation)
+    return OPAQUE if annotation is None else schema_from_annotation(cast("object", annotation))
 
 
 def _schema_of_class(cls: type) -> Schema:

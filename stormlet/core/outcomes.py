@@ -50,7 +50,11 @@ class Failure:
         if self.component is not None:
             return f" in {self.component!r} (task {self.task})"
         if self.kind is FailureKind.TIMEOUT:
-            return f", held by {', '.join(map(repr, self.holders))}" if self.holders else ", held by no component"
+            return (
+                f", held by {', '.join(map(repr, self.holders))}"
+                if self.holders
+                else ", held by no component"
+            )
         return ""
 
     def _why(self) -> str:

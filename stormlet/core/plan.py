@@ -62,7 +62,8 @@ class Plan:
 def plan(description: Description, spouts: Mapping[str, Configuration]) -> Plan:
     """Number the tasks and resolve the links. ``spouts`` has each spout's effective configuration.
 
-    Ids go to the ackers first, then to spouts and bolts as declared, so that the lowest task of ``global_`` is the first.
+    Ids go to the ackers first, then to spouts and bolts as declared, so that the lowest task of ``global_``
+    is the first.
     """
     description.validate()
     configuration = description.configuration
@@ -73,7 +74,9 @@ def plan(description: Description, spouts: Mapping[str, Configuration]) -> Plan:
         tasks[component.id] = _number(component.id, component.parallelism, following)
         following += component.parallelism
     order = description.in_order()
-    return Plan(description, ackers, tasks, _links(description, tasks, order), order, _high_water(description, spouts))
+    return Plan(
+        description, ackers, tasks, _links(description, tasks, order), order, _high_water(description, spouts)
+    )
 
 
 def _number(component: str, parallelism: int, first: int) -> Sequence[TaskPlan]:
@@ -85,7 +88,9 @@ def _links(
 ) -> Mapping[StreamId, Sequence[Link]]:
     group_of = {component: number for number, group in enumerate(order) for component in group}
     links: dict[StreamId, list[Link]] = {
-        StreamId(component.id, stream): [] for component in description.components.values() for stream in component.outputs
+        StreamId(component.id, stream): []
+        for component in description.components.values()
+        for stream in component.outputs
     }
     for bolt in description.bolts.values():
         targets = tuple(each.task for each in tasks[bolt.id])

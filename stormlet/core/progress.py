@@ -44,10 +44,11 @@ class Calm:
 
 
 def next_step(calm: Calm, order: Sequence[Sequence[str]]) -> tuple[Step, Sequence[str]]:
-    """Decide. ``order`` has the components upstream first, those of a cycle together; the answer names some of them.
+    """Decide. ``order`` has the components upstream first, those of a cycle together; the answer names some
+    of them.
 
-    Held inputs are flushed before anything is finished, so that a batch which can never fill is written, not timed out (B8). A
-    component is finished when its upstreams are (C2).
+    Held inputs are flushed before anything is finished, so that a batch which can never fill is written, not
+    timed out (B8). A component is finished when its upstreams are (C2).
     """
     if not calm.spouts_still:
         return Step.WAIT, ()

@@ -8,7 +8,8 @@ from random import Random
 from stormlet.core.outcomes import Failure, FailureKind
 
 JITTER = 0.25
-"""A pause is stretched by up to this fraction of itself, so that messages that failed together do not return together."""
+"""A pause is stretched by up to this fraction of itself, so that messages that failed together do not return
+together."""
 
 NOT_ATTEMPTS = (FailureKind.OVERFLOW, FailureKind.SHUTDOWN)
 """Failures of messages that no bolt has tried (law S6)."""
@@ -31,6 +32,7 @@ class ReplayPolicy:
         return failure.permanent or attempts >= (max_attempts or self.max_attempts)
 
     def pause(self, failures: int, random: Random) -> float:
-        """Seconds until the replay after so many failures in a row: 0.1, 0.2, 0.4 … 30 by default, plus jitter."""
+        """Seconds until the replay after so many failures in a row: 0.1, 0.2, 0.4 … 30 by default, plus
+        jitter."""
         doubled = self.first_pause * 2.0 ** min(failures - 1, 64)
         return min(doubled, self.longest_pause) * (1.0 + JITTER * random.random())

@@ -1,8 +1,9 @@
 """The seeds' ``RotatingMap``: expiry in cohorts, without a timestamp per entry.
 
-It behaves as a map and holds several buckets. ``put`` relocates a key to the newest bucket, the nursery; ``rotate`` moves every
-bucket one step towards its end and hands out the oldest one, death row (seed 000, "Pending tuples and the RotatingMap").
-With *n* buckets an untouched key is handed out by the *n*-th ``rotate`` after its last ``put``.
+It behaves as a map and holds several buckets. ``put`` relocates a key to the newest bucket, the nursery;
+``rotate`` moves every bucket one step towards its end and hands out the oldest one, death row (seed 000,
+"Pending tuples and the RotatingMap"). With *n* buckets an untouched key is handed out by the *n*-th
+``rotate`` after its last ``put``.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ V = TypeVar("V")
 class RotatingMap(Generic[K, V]):
     """A map whose entries expire in cohorts.
 
-    ``on_expired``, if given, is called with every key and value that a rotation drops, as Storm's ``ExpiredCallback`` is.
-    Raises :class:`ValueError` for fewer than two buckets: one bucket would drop entries that have just been put.
+    ``on_expired``, if given, is called with every key and value that a rotation drops, as Storm's
+    ``ExpiredCallback`` is. Raises :class:`ValueError` for fewer than two buckets: one bucket would drop
+    entries that have just been put.
     """
 
     __slots__ = ("_on_expired", "buckets")

@@ -1,7 +1,7 @@
 """What is known of the values of a stream: their fields, how to read them, and whether a value fits.
 
-A schema is declared (``outputs=...``) or inferred from a return annotation. Either gives field names, which are
-checked when the topology is built; only a declared one is enforced on what is emitted.
+A schema is declared (``outputs=...``) or inferred from a return annotation. Either gives field names, which
+are checked when the topology is built; only a declared one is enforced on what is emitted.
 """
 
 from __future__ import annotations
@@ -157,7 +157,8 @@ class Record(Schema):
 
 @dataclass(frozen=True, slots=True)
 class Keyed(Schema):
-    """Dicts: of a TypedDict the keys are known, of a plain dict they are not (and any name is taken on trust)."""
+    """Dicts: of a TypedDict the keys are known, of a plain dict they are not (and any name is taken on
+    trust)."""
 
     required: tuple[str, ...]
     kind: ClassVar[str] = "dict"
@@ -202,9 +203,9 @@ class FieldList(Schema):
 def schema_of(declared: object, *, enforced: bool = True) -> Schema:
     """Return the schema of what a user declares as ``outputs``.
 
-    A record class (msgspec.Struct, dataclass, NamedTuple, TypedDict, dict) or a list or tuple of field names has
-    fields; None and any other type are opaque, which nothing enforces. Raises :class:`InvalidTopology` for names that
-    are not strings or occur twice, and for what is neither names nor a type.
+    A record class (msgspec.Struct, dataclass, NamedTuple, TypedDict, dict) or a list or tuple of field names
+    has fields; None and any other type are opaque, which nothing enforces. Raises :class:`InvalidTopology`
+    for names that are not strings or occur twice, and for what is neither names nor a type.
     """
     if isinstance(declared, (list, tuple)):
         return _field_list(cast(Sequence[object], declared), enforced)
@@ -214,11 +215,12 @@ def schema_of(declared: object, *, enforced: bool = True) -> Schema:
 
 
 def schema_from_annotation(annotation: object) -> Schema:
-    """Return the schema of the values that a function with this return annotation produces; it is not enforced.
+    """Return the schema of the values that a function with this return annotation produces; it is not
+    enforced.
 
-    The annotation must be resolved (no strings inside). ``Iterator[T]`` and its kin, sync and async, and coroutines
-    produce T; ``None`` and ``To[...]``, which goes to another stream, produce nothing here (law B1). What remains
-    of a union is opaque if it is more than one type.
+    The annotation must be resolved (no strings inside). ``Iterator[T]`` and its kin, sync and async, and
+    coroutines produce T; ``None`` and ``To[...]``, which goes to another stream, produce nothing here (law
+    B1). What remains of a union is opaque if it is more than one type.
     """
     return _schema_of_type(_produced(annotation), enforced=False)
 
@@ -270,7 +272,8 @@ def _keys_of(record: type) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
 
 
 def _marks_of(record: type) -> dict[str, bool]:
-    """Return what Required and NotRequired say of the keys, which Python itself misses in postponed annotations."""
+    """Return what Required and NotRequired say of the keys, which Python itself misses in postponed
+    annotations."""
     try:
         hints = get_type_hints(record, include_extras=True)
     except (NameError, AttributeError, TypeError):  # a name or a notation that only type checkers understand
@@ -299,7 +302,8 @@ _ITERATED = (Iterator, Iterable, Generator, AsyncIterator, AsyncIterable, AsyncG
 
 
 def _produced(annotation: object) -> object:
-    """Return the type of the values: what is awaited first, then what is iterated, without what produces nothing."""
+    """Return the type of the values: what is awaited first, then what is iterated, without what produces
+    nothing."""
     annotation = _relevant(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in _AWAITED and arguments:

@@ -21,8 +21,8 @@ class TaskStatistics:
     failed: int = 0
     """Spout: attempts failed. Bolt: inputs failed. Acker: trees failed."""
     pending: int = 0
-    """Now. Spout: messages without an outcome, those waiting for a replay included. Bolt: inputs queued, in hand or held.
-    Acker: open trees."""
+    """Now. Spout: messages without an outcome, those waiting for a replay included. Bolt: inputs queued, in
+    hand or held. Acker: open trees."""
     replayed: int = 0
     """Spout: how often the engine emitted a failed message again."""
     dead_letters: int = 0
@@ -33,7 +33,9 @@ class TaskStatistics:
     """Exceptions of user code that failed no tuple, because it was settled already."""
 
     def __add__(self, other: TaskStatistics) -> TaskStatistics:
-        return TaskStatistics(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
+        return TaskStatistics(
+            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +67,5 @@ class Statistics:
 def of_component(tasks: Mapping[int, TaskStatistics]) -> ComponentStatistics:
     """The sum over the tasks of one component."""
     total = sum(tasks.values(), TaskStatistics())
-    return ComponentStatistics(*(getattr(total, each.name) for each in fields(TaskStatistics)), tasks=tasks)
+    counts = {each.name: getattr(total, each.name) for each in fields(TaskStatistics)}
+    return ComponentStatistics(**counts, tasks=tasks)

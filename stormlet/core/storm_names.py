@@ -83,8 +83,8 @@ _IGNORED_FOR: Final[dict[str, str]] = {
     "there is one process and no workers": """
         workers worker.childopts worker.gc.childopts worker.logwriter.childopts worker.max.heap.size.mb
         worker.metrics worker.nimbus.thrift.client.use.tls worker.timeout.secs
-        worker.receiver.thread.count worker.shared.thread.pool.size classpath classpath.beginning blobstore.map
-        oci.image logging.config logging.sensitivity version""",
+        worker.receiver.thread.count worker.shared.thread.pool.size classpath classpath.beginning
+        blobstore.map oci.image logging.config logging.sensitivity version""",
     "nothing is submitted to a cluster, so nothing is scheduled or replicated": """
         acker.cpu.pcore.percent acker.resources.offheap.memory.mb acker.resources.onheap.memory.mb
         component.cpu.pcore.percent component.resources.map component.resources.offheap.memory.mb

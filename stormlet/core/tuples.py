@@ -1,7 +1,8 @@
 """The tuple as bolts see it, and what the engine must know of it.
 
-A ``Tuple`` is one delivery: every copy that reaches a task is an object of its own with an edge id of its own (law L1).
-Fields that are the same for many tuples stand once: ``Source`` per producing task and stream, ``Lineage`` per message.
+A ``Tuple`` is one delivery: every copy that reaches a task is an object of its own with an edge id of its own
+(law L1). Fields that are the same for many tuples stand once: ``Source`` per producing task and stream,
+``Lineage`` per message.
 """
 
 from __future__ import annotations
@@ -43,19 +44,22 @@ class Lineage:
         self.attempt = attempt
         self.origin = origin
         self.context = context
-        """The context variables of the spout or host, or None where they are those of the topology (law B10)."""
+        """The context variables of the spout or host, or None where they are those of the topology (law
+        B10)."""
 
 
 PLAIN: Final = Lineage()
 """The lineage of first attempts that say nothing of themselves; shared by nearly all tuples.
 
-Whatever needs more care than the shortest way through a bolt has another one: replays, origins, contexts, joined tuples."""
+Whatever needs more care than the shortest way through a bolt has another one: replays, origins, contexts,
+joined tuples."""
 
 _JOINED: Final = Lineage()
 
 
 def joined(lineages: Iterable[Lineage]) -> Lineage:
-    """What an output anchored to several inputs inherits: the highest attempt, the first origin and the first context."""
+    """What an output anchored to several inputs inherits: the highest attempt, the first origin and the first
+    context."""
     distinct = list(dict.fromkeys(lineages))
     if len(distinct) == 1:
         return distinct[0]
@@ -68,8 +72,8 @@ def joined(lineages: Iterable[Lineage]) -> Lineage:
 class Tuple(Generic[T_co]):
     """One value delivered to one task.
 
-    Users read ``value``, ``tup["field"]``, ``component``, ``stream``, ``task``, ``attempt``, ``roots`` and ``origin``; the other
-    attributes belong to the engine.
+    Users read ``value``, ``tup["field"]``, ``component``, ``stream``, ``task``, ``attempt``, ``roots`` and
+    ``origin``; the other attributes belong to the engine.
     """
 
     __slots__ = ("edge", "lineage", "root", "source", "state", "value")
@@ -82,7 +86,8 @@ class Tuple(Generic[T_co]):
         self.root = root
         """The root of the only tree it belongs to; 0 if it is untracked or belongs to several."""
         self.edge = edge
-        """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law L2)."""
+        """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law
+        L2)."""
         self.state = OPEN
 
     @property
@@ -138,8 +143,10 @@ class JoinedTuple(Tuple[T_co]):
 
     @property
     def roots(self) -> tuple[int, ...]:
+        """The roots of all its trees."""
         return tuple(self._edges)
 
     def edges(self) -> Mapping[int, int]:
-        # Everything anchored to this tuple joins all its trees under one edge (Storm's ackVal).
+        """By root, what the ack of this tuple tells the acker: everything anchored to it joined all its trees under one edge
+        (Storm's ``ackVal``)."""
         return {root: edge ^ self.edge for root, edge in self._edges.items()}

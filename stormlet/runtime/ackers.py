@@ -24,8 +24,10 @@ Holders = Callable[[Iterable[int]], Mapping[int, tuple[str, ...]]]
 class Spout(Protocol):
     """The spout task that waits for verdicts, as an acker sees it."""
 
-    outcomes: deque[tuple[object, Failure | None]]
-    """Messages whose trees are settled, each with its failure or None, in the order of their verdicts."""
+    @property
+    def outcomes(self) -> deque[tuple[object, Failure | None]]:
+        """Messages whose trees are settled, each with its failure or None, in the order of their verdicts."""
+        ...
 
     def attend_soon(self) -> None:
         """Have it look at the outcomes that were appended."""
@@ -165,4 +167,3 @@ class AckerTask(Task):
             woken[tree.spout] = None
         for spout in woken:
             spouts[spout].attend_soon()
-

@@ -1,4 +1,5 @@
-"""Counts what is under way, so that the moment when nothing moves any more is seen without polling (law S5, B8)."""
+"""Counts what is under way, so that the moment when nothing moves any more is seen without polling (law S5,
+B8)."""
 
 from __future__ import annotations
 

@@ -9,12 +9,11 @@ from typing import Any, cast
 from stormlet.core.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, TaskContext, overrides
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import BoltSpec, Description, Output, SpoutSpec, StreamId
-from stormlet.core.groupings import Direct, One
+from stormlet.core.groupings import One
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, takes_context
 from stormlet.core.plan import Link, Plan, TaskPlan
-from stormlet.core.replay import ReplayPolicy
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology
 from stormlet.runtime.ackers import AckerTask, Holders
@@ -24,7 +23,15 @@ from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, SpoutFeed
 from stormlet.runtime.outbox import Outbox
-from stormlet.runtime.outlets import CheckedOutlet, DirectOutlet, FanOutlet, FixedOutlet, Outlet, SingleOutlet, Target
+from stormlet.runtime.outlets import (
+    CheckedOutlet,
+    DirectOutlet,
+    FanOutlet,
+    FixedOutlet,
+    Outlet,
+    SingleOutlet,
+    Target,
+)
 from stormlet.runtime.spouts import Feed, SpoutTask
 from stormlet.runtime.threads import ThreadedBatchBolt, ThreadWorker
 from stormlet.runtime.workers import BasicWorker, BatchWorker, BoltWorker, FunctionWorker, Worker
@@ -69,7 +76,10 @@ class Assembly:
 
     def tasks(self) -> Tasks:
         """Make all tasks and wire them."""
-        bolts = {id: [self._bolt(spec, each) for each in self._plan.tasks[id]] for id, spec in self._description.bolts.items()}
+        bolts = {
+            id: [self._bolt(spec, each) for each in self._plan.tasks[id]]
+            for id, spec in self._description.bolts.items()
+        }
         self._inboxes = {task.plan.task: task for tasks in bolts.values() for task in tasks}
         spouts = self._spouts()
         for id, spec in self._description.components.items():
@@ -113,13 +123,9 @@ class Assembly:
         return spouts
 
     def _spout(self, spec: SpoutSpec, plan: TaskPlan, number: int) -> SpoutTask:
-        context = self._context(plan)
-        config = context.config
-        policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
         ids = IdSource(self._engine.random(plan, "roots"))
-        task = SpoutTask(
-            plan, self._engine, context, number, self._outbox(), {}, ids, self._ackers, self._dead_letters, policy
-        )
+        context, outbox = self._context(plan), self._outbox()
+        task = SpoutTask(plan, self._engine, context, number, outbox, ids, self._ackers, self._dead_letters)
         task.feed = self._feed(spec, task)
         return task
 
@@ -128,7 +134,9 @@ class Assembly:
 
     def _context(self, plan: TaskPlan) -> TaskContext:
         config = self._configurations[plan.component]
-        return TaskContext(self._description.name, plan.component, plan.task, plan.index, plan.parallelism, config)
+        return TaskContext(
+            self._description.name, plan.component, plan.task, plan.index, plan.parallelism, config
+        )
 
     # Wiring.
 
@@ -144,15 +152,26 @@ class Assembly:
         task.outbox.consumers = [self._inboxes[consumer].inbox for consumer in consumers]
 
     def _outlet(
-        self, task: SpoutTask | BoltTask, source: Source, ids: IdSource, links: Sequence[Link], *, direct: bool
+        self,
+        task: SpoutTask | BoltTask,
+        source: Source,
+        ids: IdSource,
+        links: Sequence[Link],
+        *,
+        direct: bool,
     ) -> Outlet:
         outbox = task.outbox
         if direct:
-            targets = [target for link in links for target in self._targets(link)]
-            return DirectOutlet(source, {each.ids[0]: FixedOutlet(source, ids, outbox, each) for each in targets})
+            receivers = [target for link in links for target in self._targets(link)]
+            return DirectOutlet(
+                source, {each.ids[0]: FixedOutlet(source, ids, outbox, each) for each in receivers}
+            )
         if not links:
             return Outlet(source)
-        choosers = [(link.grouping.chooser(link.targets, *self._dealing(task, link)), self._targets(link)) for link in links]
+        choosers = [
+            (link.grouping.chooser(link.targets, *self._dealing(task, link)), self._targets(link))
+            for link in links
+        ]
         first, targets = choosers[0]
         if len(choosers) == 1 and isinstance(first, One):
             return SingleOutlet(source, ids, outbox, first, targets)
@@ -171,22 +190,28 @@ class Assembly:
         # Under simulated time threads would break the order of events: their code runs inline (law B9).
         threads = spec.concurrency if spec.executor == "thread" and not self._engine.simulated else 0
         worker = self._worker_of(spec, task, threads)
-        return ThreadWorker(worker, task, threads) if threads and not isinstance(worker, BatchWorker) else worker
+        return (
+            ThreadWorker(worker, task, threads) if threads and not isinstance(worker, BatchWorker) else worker
+        )
 
     def _worker_of(self, spec: BoltSpec, task: BoltTask, threads: int) -> Worker:
-        logic = cast("Callable[..., object]", spec.logic)
         if spec.kind is LogicKind.FUNCTION:
-            return FunctionWorker(task, logic, task.outlets)
-        bolt = logic()
-        if not isinstance(bolt, BoltBase):
-            raise InvalidTopology(f"bolt {spec.id!r}: the factory made {bolt!r}, which is no Bolt, BasicBolt or BatchBolt")
-        if spec.tick is not None and not overrides(cast("object", bolt), BoltBase, "tick"):
-            raise InvalidTopology(f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)")
+            return FunctionWorker(task, cast("Callable[[Any], object]", spec.logic), task.outlets)
+        bolt = cast("Callable[[], BoltBase[Any, Any]]", spec.logic)()
+        if not isinstance(cast("object", bolt), BoltBase):
+            raise InvalidTopology(
+                f"bolt {spec.id!r}: the factory made {bolt!r}, which is no Bolt, BasicBolt or BatchBolt"
+            )
+        if spec.tick is not None and not overrides(bolt, BoltBase, "tick"):
+            raise InvalidTopology(
+                f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
+            )
         if isinstance(bolt, BatchBolt):
-            batches = cast("BatchBolt[Any, Any]", bolt)
-            return BatchWorker(task, BatchRunner(ThreadedBatchBolt(batches, task, threads) if threads else batches, task))
+            return BatchWorker(
+                task, BatchRunner(ThreadedBatchBolt(bolt, task, threads) if threads else bolt, task)
+            )
         if isinstance(bolt, BasicBolt):
-            return BasicWorker(task, cast("BasicBolt[Any, Any]", bolt))
+            return BasicWorker(task, bolt)
         return BoltWorker(task, cast("Bolt[Any, Any]", bolt))
 
     def _feed(self, spec: SpoutSpec, task: SpoutTask) -> Feed:
@@ -194,13 +219,13 @@ class Assembly:
             return HostFeed(task)
         if spec.kind is SourceKind.ITERABLE:
             return _feed_of(task, spec.source)
-        function = cast("Callable[..., object]", spec.source)
         if spec.kind is SourceKind.GENERATOR:
+            function = cast("Callable[..., object]", spec.source)
             return _feed_of(task, function(task.context) if takes_context(function) else function())
-        spout = function()
-        if not isinstance(spout, Spout):
+        spout = cast("Callable[[], Spout[Any]]", spec.source)()
+        if not isinstance(cast("object", spout), Spout):
             raise InvalidTopology(f"spout {spec.id!r}: the factory made {spout!r}, which is no Spout")
-        return SpoutFeed(task, cast("Spout[Any]", spout), task.context.config.idle_max)
+        return SpoutFeed(task, spout, task.context.config.idle_max)
 
 
 def _feed_of(task: SpoutTask, values: object) -> Feed:

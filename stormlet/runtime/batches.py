@@ -100,7 +100,7 @@ class BatchRunner(Bolt[Any, Any]):
             collector.default_anchors = ()
             return None
         if isawaitable(result):
-            return self._await(members, cast("Awaitable[None]", result), collector)
+            return self._await(members, result, collector)
         _ack(members, collector)
         collector.default_anchors = ()
         return None

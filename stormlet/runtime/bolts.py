@@ -85,7 +85,8 @@ class BoltTask(Task):
         return bool(self.account.held)
 
     def ask(self, errand: str) -> None:
-        """Have the user's ``tick``, ``flush`` or ``finish`` called; at most one of each is outstanding (law B5)."""
+        """Have the user's ``tick``, ``flush`` or ``finish`` called; at most one of each is outstanding (law
+        B5)."""
         if errand not in self._errands:
             self._errands.append(errand)
             self.wake()

@@ -69,7 +69,12 @@ class BoltCollector:
         return BoltCollector(self._plan, self._loop, self._outbox, self._outlets, self._account)
 
     def emit(
-        self, value: object, *, anchors: Anchors = UNSAID, stream: str = DEFAULT_STREAM, task: int | None = None
+        self,
+        value: object,
+        *,
+        anchors: Anchors = UNSAID,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
     ) -> tuple[int, ...]:
         """See :meth:`stormlet.core.components.Collector.emit`."""
         if anchors is UNSAID:
@@ -85,8 +90,6 @@ class BoltCollector:
             if anchors.state > HELD:
                 raise self._settled(anchors, "anchors to")
             anchors.edge ^= outlet.deliver(value, anchors.root, anchors.lineage)
-        elif not anchors:
-            outlet.deliver(value, 0, PLAIN)
         else:
             self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
         return outlet.reached
@@ -106,7 +109,12 @@ class BoltCollector:
             outbox.arm()
 
     def fail(
-        self, tup: AnyTuple, reason: str = "", *, exception: BaseException | None = None, permanent: bool = False
+        self,
+        tup: AnyTuple,
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
     ) -> None:
         """See :meth:`stormlet.core.components.Collector.fail`."""
         self._settle(tup, FAILED, "fails")
@@ -125,22 +133,39 @@ class BoltCollector:
             self._outbox.arm()
 
     def emit_threadsafe(
-        self, value: object, *, anchors: Anchors = UNSAID, stream: str = DEFAULT_STREAM, task: int | None = None
+        self,
+        value: object,
+        *,
+        anchors: Anchors = UNSAID,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
     ) -> Future[tuple[int, ...]]:
         """See :meth:`stormlet.core.components.Collector.emit_threadsafe`."""
-        return call_threadsafe(self._loop, partial(self.emit, value, anchors=anchors, stream=stream, task=task))
+        return call_threadsafe(
+            self._loop, partial(self.emit, value, anchors=anchors, stream=stream, task=task)
+        )
 
     def ack_threadsafe(self, tup: AnyTuple) -> Future[None]:
         """See :meth:`stormlet.core.components.Collector.ack_threadsafe`."""
         return call_threadsafe(self._loop, partial(self.ack, tup))
 
     def fail_threadsafe(
-        self, tup: AnyTuple, reason: str = "", *, exception: BaseException | None = None, permanent: bool = False
+        self,
+        tup: AnyTuple,
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
     ) -> Future[None]:
         """See :meth:`stormlet.core.components.Collector.fail_threadsafe`."""
-        return call_threadsafe(self._loop, partial(self.fail, tup, reason, exception=exception, permanent=permanent))
+        return call_threadsafe(
+            self._loop, partial(self.fail, tup, reason, exception=exception, permanent=permanent)
+        )
 
     def _emit_joined(self, outlet: Outlet, value: object, anchors: list[AnyTuple]) -> None:
+        if not anchors:
+            outlet.deliver(value, 0, PLAIN)
+            return
         for anchor in anchors:
             if anchor.state > HELD:
                 raise self._settled(anchor, "anchors to")
@@ -160,7 +185,9 @@ class BoltCollector:
 
     def _settled(self, tup: AnyTuple, verb: str) -> AlreadySettled:
         plan = self._plan
-        return AlreadySettled(f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which it {VERBS[tup.state]} before")
+        return AlreadySettled(
+            f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which it {VERBS[tup.state]} before"
+        )
 
 
 def undeclared(outlets: Mapping[str, Outlet], stream: str, plan: TaskPlan) -> InvalidEmit:

@@ -1,4 +1,5 @@
-"""Watches for calm and decides what then happens: flush, finish, or the news that the topology is quiescent (law B8, C2, S5)."""
+"""Watches for calm and decides what then happens: flush, finish, or the news that the topology is quiescent
+(law B8, C2, S5)."""
 
 from __future__ import annotations
 
@@ -45,8 +46,12 @@ class Conductor:
     def give_up(self, error: BaseException | None) -> None:
         """The topology has ended: nobody waits any longer."""
         for waiter in self._waiting:
-            if not waiter.done():
-                _ = waiter.set_result(None) if error is None else waiter.set_exception(error)
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
         self._waiting.clear()
 
     def _calm(self) -> None:
@@ -76,8 +81,8 @@ def _survey(tasks: Tasks) -> Calm:
     return Calm(
         spouts_still=all(task.still for task in spouts),
         spouts_ended=all(task.ended for task in spouts),
-        replays_waiting=any(task.replays_waiting for task in spouts),
-        pending=sum(task.pending for task in spouts),
+        replays_waiting=any(task.tracker.replays_waiting for task in spouts),
+        pending=sum(task.tracker.pending for task in spouts),
         bolts={
             component: BoltState(
                 flushable=any(_flushable(task) for task in each),

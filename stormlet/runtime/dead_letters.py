@@ -32,10 +32,11 @@ class DeadLetters:
         self.last: deque[DeadLetter] = deque(maxlen=KEPT)
         """The last ones."""
         self.count = 0
-        self._sink = JsonLines(Path(target)).write if isinstance(target, str | PathLike) else target
+        self._sink = target if target is None or callable(target) else JsonLines(Path(target)).write
 
     def bury(self, letter: DeadLetter) -> Awaitable[None] | None:
-        """Keep, count and log it, and hand it to the sink; an awaitable must be awaited before the message is released."""
+        """Keep, count and log it, and hand it to the sink; an awaitable must be awaited before the message is
+        released."""
         self.count += 1
         self.last.append(letter)
         logger.error(
@@ -49,7 +50,8 @@ class DeadLetters:
         return self.hand_over(letter)
 
     def hand_over(self, letter: DeadLetter) -> Awaitable[None] | None:
-        """Give it to the sink alone: a message that was left over at a shutdown is no dead letter, but must not be lost silently."""
+        """Give it to the sink alone: a message that was left over at a shutdown is no dead letter, but must
+        not be lost silently."""
         return None if self._sink is None else self._sink(letter)
 
 

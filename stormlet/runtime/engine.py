@@ -7,15 +7,19 @@ from collections.abc import Callable
 from contextvars import Context
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from stormlet.core.ids import IdSource
 from stormlet.core.plan import Plan, TaskPlan
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.slices import Slices
 
-if TYPE_CHECKING:
-    from stormlet.runtime.task import Task
+
+class Culprit(Protocol):
+    """Whose user code raised."""
+
+    plan: TaskPlan
+    doing: str
 
 
 @dataclass(slots=True)
@@ -29,14 +33,15 @@ class Engine:
     seed: int
     context: Context
     """The context variables of the topology; a message that brings others carries them along (law B10)."""
-    crashed: Callable[[Task, BaseException], None]
+    crashed: Callable[[Culprit, BaseException], None]
     """To be called with what user code raised where no tuple answers for it (law C5)."""
     simulated: bool = False
-    collected: dict[int, list[object]] = field(default_factory=dict)
+    collected: dict[int, list[object]] = field(default_factory=dict[int, list[object]])
     """By root, the values that an awaited tree collects (law C4)."""
 
     def random(self, task: TaskPlan, purpose: str) -> Random:
-        """A generator of its own for each purpose of each task, so that runs with one seed are the same (law L16)."""
+        """A generator of its own for each purpose of each task, so that runs with one seed are the same (law
+        L16)."""
         return Random(f"{self.seed}/{task.component}/{task.index}/{purpose}")
 
     def ids(self, task: TaskPlan) -> IdSource:

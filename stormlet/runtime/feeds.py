@@ -1,8 +1,9 @@
-"""Where spout tasks get their tuples from: a ``Spout`` class, an iterator, an async iterator, or the host alone."""
+"""Where spout tasks get their tuples from: a ``Spout`` class, an iterator, an async iterator, or the host
+alone."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import partial
@@ -14,10 +15,11 @@ from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.messages import Message
-from stormlet.runtime.spouts import Asking, SpoutTask
+from stormlet.runtime.spouts import Asking, Interrupted, SpoutTask
 
 FIRST_NAP = 0.001
-"""Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to ``idle_max``."""
+"""Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to
+``idle_max``."""
 
 
 class HostFeed:
@@ -48,6 +50,7 @@ class HostFeed:
     def end(self) -> Awaitable[None] | None:
         """There shall be no more."""
         self.ended = True
+        return None
 
     def close(self) -> Awaitable[None] | None:
         """Nothing to close."""
@@ -70,7 +73,7 @@ class _KeptFeed(HostFeed):
             value, stream, receiver = to.value, to.stream, to.task
         message = Message(value, self._emitted, stream, receiver, context=self.task.own_context())
         self._emitted += 1
-        self.task.emit_message(message)
+        self.task.tracker.emit_message(message)
 
 
 class IteratorFeed(_KeptFeed):
@@ -87,15 +90,18 @@ class IteratorFeed(_KeptFeed):
                 value = next(self._values)
             except StopIteration:
                 self.ended = True
-                return
+                return None
             self.emit(value)
             if outbox.crowded:
-                return
+                break
+        return None
 
     def end(self) -> Awaitable[None] | None:
         self.ended = True
-        if isinstance(self._values, Generator):
-            cast("Generator[object, None, None]", self._values).close()
+        close = getattr(self._values, "close", None)
+        if callable(close):
+            close()
+        return None
 
     def close(self) -> Awaitable[None] | None:
         return self.end()
@@ -114,20 +120,16 @@ class AsyncIteratorFeed(_KeptFeed):
     async def _pull(self, most: int) -> None:
         task = self.task
         for _ in range(most):
-            value = await task.from_source(Asking.GENERATOR, anext(self._values, END))
+            try:
+                value = await task.from_source(Asking.GENERATOR, anext(self._values, END))
+            except Interrupted:
+                return
             if value is END:
                 self.ended = True
-            elif task.stopping:
-                self._emit_last(value)
-            else:
-                self.emit(value)
-            if self.ended or task.stopping or task.outcomes or task.outbox.crowded:
                 return
-
-    def _emit_last(self, value: object) -> None:
-        # The generator swallowed its cancellation, or yielded in the same moment: what it yields is not lost.
-        if value is not None:
             self.emit(value)
+            if task.stopping or task.tracker.has_work or task.outbox.crowded:
+                return
 
     def end(self) -> Awaitable[None] | None:
         self.ended = True
@@ -166,7 +168,7 @@ class SpoutFeed(HostFeed):
     def ask(self, most: int) -> Awaitable[None] | None:
         task = self.task
         for _ in range(most):
-            before = task.emitted
+            before = task.tracker.emitted
             try:
                 result = self._in_context()
             except EndOfStream:
@@ -174,12 +176,13 @@ class SpoutFeed(HostFeed):
                 return None
             if result is not None and isawaitable(result):
                 return self._await(result, before)
-            if self._nothing_came(before) or task.outbox.crowded or task.outcomes:
+            if self._nothing_came(before) or task.outbox.crowded or task.tracker.has_work:
                 return None
         return None
 
     def _in_context(self) -> Awaitable[None] | None:
-        # A context of its own for each call: what it sets travels with what it emits, not to the next call (law B10).
+        # A context of its own for each call: what it sets travels with what it emits, not to the next call
+        # (law B10).
         result = self._context.run(self._spout.next_tuple, self._out)
         if self._context != self.task.engine.context:
             self._context = self.task.engine.context.copy()
@@ -188,14 +191,15 @@ class SpoutFeed(HostFeed):
     async def _await(self, result: Awaitable[None], before: int) -> None:
         try:
             await self.task.from_source(Asking.NEXT_TUPLE, result)
+        except Interrupted:
+            return
         except EndOfStream:
             self.ended = True
         else:
-            if not self.task.outcomes:
-                self._nothing_came(before)
+            self._nothing_came(before)
 
     def _nothing_came(self, before: int) -> bool:
-        if self.task.emitted != before:
+        if self.task.tracker.emitted != before:
             self._nap = FIRST_NAP
             return False
         self.task.nap(self._nap)
@@ -224,7 +228,7 @@ class SpoutOut:
     @property
     def pending(self) -> int:
         """See :attr:`stormlet.core.components.SpoutCollector.pending`."""
-        return self._task.pending
+        return self._task.tracker.pending
 
     def wake(self) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.wake`."""
@@ -242,7 +246,11 @@ class SpoutOut:
         """See :meth:`stormlet.core.components.SpoutCollector.emit`."""
         if self._task.stopping:
             raise TopologyStopping(f"{self._task.name} emits while the topology is draining")
-        return self._task.emit(value, message_id, stream, task, origin, self._task.own_context())
+        owner = self._task
+        reached = owner.tracker.emit(value, message_id, stream, task, origin, owner.own_context())
+        if owner.tracker.outcomes:
+            owner.attend_soon()
+        return reached
 
     def emit_threadsafe(
         self,

@@ -1,4 +1,5 @@
-"""A message that the engine keeps until it is acked: a value of a generator or iterable, or one that the host emitted."""
+"""A message that the engine keeps until it is acked: a value of a generator or iterable, or one that the host
+emitted."""
 
 from __future__ import annotations
 
@@ -14,7 +15,18 @@ from stormlet.runtime.trees import Tree
 class Message:
     """One value and what became of it so far."""
 
-    __slots__ = ("attempts", "context", "history", "message_id", "origin", "root", "stream", "task", "tree", "value")
+    __slots__ = (
+        "attempts",
+        "context",
+        "history",
+        "message_id",
+        "origin",
+        "root",
+        "stream",
+        "task",
+        "tree",
+        "value",
+    )
 
     def __init__(
         self,

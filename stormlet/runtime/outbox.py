@@ -1,8 +1,8 @@
 """What one task has not yet sent, and the rule that sends it (law F1, F4).
 
-Ack values are XORed into one dict, root → value, and leave as one message per acker and slice, inits likewise; consumers are woken at
-the same moment. *Armed* means that a flush is certain to come: at the end of the running slice, or by a ``call_soon`` that the first
-unsent item has asked for.
+Ack values are XORed into one dict, root → value, and leave as one message per acker and slice, inits
+likewise; consumers are woken at the same moment. *Armed* means that a flush is certain to come: at the end of
+the running slice, or by a ``call_soon`` that the first unsent item has asked for.
 """
 
 from __future__ import annotations
@@ -39,7 +39,20 @@ class Shard(Protocol):
 class Outbox:
     """The unsent inits, acks, fails and wake-ups of one task."""
 
-    __slots__ = ("_in_slice", "_loop", "_scheduled", "_shards", "acks", "armed", "consumers", "crowded", "fails", "inits", "resets", "sliced")
+    __slots__ = (
+        "_in_slice",
+        "_loop",
+        "_scheduled",
+        "_shards",
+        "acks",
+        "armed",
+        "consumers",
+        "crowded",
+        "fails",
+        "inits",
+        "resets",
+        "sliced",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, shards: Sequence[Shard]) -> None:
         self._loop = loop
@@ -48,7 +61,8 @@ class Outbox:
         self._scheduled = False
         self.armed = False
         self.sliced = True
-        """Whether the task's user code runs in slices of its own; calls that run beside others do not (law B3)."""
+        """Whether the task's user code runs in slices of its own; calls that run beside others do not (law
+        B3)."""
         self.inits: dict[int, OpenTree] = {}
         self.acks: defaultdict[int, int] = defaultdict(int)
         self.fails: list[tuple[int, Failure]] = []
@@ -65,7 +79,8 @@ class Outbox:
             self.armed = True
 
     def suspend(self) -> None:
-        """User code is about to be awaited: what is unsent leaves at the next turn of the loop, whatever that code does."""
+        """User code is about to be awaited: what is unsent leaves at the next turn of the loop, whatever that
+        code does."""
         self._in_slice = False
         if not self._scheduled:
             self.arm()

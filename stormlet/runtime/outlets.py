@@ -1,9 +1,9 @@
 """One producer task's end of one stream: chooses the receivers of a value and delivers it.
 
-An outlet is chosen by shape when the plan is built, so that nothing on the way of a tuple asks what kind of stream it is on.
-``deliver`` returns the XOR of the edge ids it drew, each copy having one of its own (law L1); the ids of the tasks it reached are in
-``reached`` until the next call. It chooses all receivers before it delivers to the first, so that an exception in a grouping delivers
-nothing.
+An outlet is chosen by shape when the plan is built, so that nothing on the way of a tuple asks what kind of
+stream it is on. ``deliver`` returns the XOR of the edge ids it drew, each copy having one of its own (law
+L1); the ids of the tasks it reached are in ``reached`` until the next call. It chooses all receivers before
+it delivers to the first, so that an exception in a grouping delivers nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from stormlet.core.groupings import Many, One
 from stormlet.core.ids import IdSource
-from stormlet.core.tuples import PLAIN, JoinedTuple, Lineage, Source, Tuple
+from stormlet.core.tuples import JoinedTuple, Lineage, Source, Tuple
 from stormlet.errors import InvalidEmit
 from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Outbox
@@ -42,7 +42,7 @@ class Outlet:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.reached: tuple[int, ...] = ()
-        self.emitted = 0
+        self.emitted: int = 0
 
     @property
     def transferred(self) -> int:
@@ -50,7 +50,8 @@ class Outlet:
         return 0
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
-        """Deliver to tasks as members of the tree ``root``, or untracked if it is 0; return the XOR of the new edges."""
+        """Deliver to tasks as members of the tree ``root``, or untracked if it is 0; return the XOR of the
+        new edges."""
         self.emitted += 1
         return 0
 
@@ -61,8 +62,8 @@ class Outlet:
     def at(self, task: int) -> Outlet:
         """The outlet to one task that the producer names."""
         raise InvalidEmit(
-            f"{self.source.component!r} emits to task {task} on stream {self.source.stream!r}, which is not declared direct; "
-            f"leave out task=, or declare the stream with outputs=DirectStream(...)"
+            f"{self.source.component!r} emits to task {task} on stream {self.source.stream!r}, which is not "
+            f"declared direct; leave out task=, or declare the stream with outputs=DirectStream(...)"
         )
 
 
@@ -83,8 +84,8 @@ class Delivery(Outlet):
         return edge
 
     def join_one(self, target: Target, value: object, anchors: Anchors, lineage: Lineage) -> None:
-        """Deliver one copy anchored to several inputs: a fresh edge per anchor; a root that several anchors share gets the XOR of
-        their edges (law L7)."""
+        """Deliver one copy anchored to several inputs: a fresh edge per anchor; a root that several anchors
+        share gets the XOR of their edges (law L7)."""
         edges: dict[int, int] = {}
         for anchor in anchors:
             edge = self._next_id()
@@ -113,7 +114,9 @@ class SingleOutlet(Delivery):
 
     __slots__ = ("_pick", "_targets")
 
-    def __init__(self, source: Source, ids: IdSource, outbox: Outbox, chooser: One, targets: Sequence[Target]) -> None:
+    def __init__(
+        self, source: Source, ids: IdSource, outbox: Outbox, chooser: One, targets: Sequence[Target]
+    ) -> None:
         super().__init__(source, ids, outbox)
         self._pick = chooser.pick
         self._targets = targets
@@ -146,7 +149,11 @@ class FanOutlet(Delivery):
     __slots__ = ("_links", "_transferred")
 
     def __init__(
-        self, source: Source, ids: IdSource, outbox: Outbox, links: Sequence[tuple[One | Many, Sequence[Target]]]
+        self,
+        source: Source,
+        ids: IdSource,
+        outbox: Outbox,
+        links: Sequence[tuple[One | Many, Sequence[Target]]],
     ) -> None:
         super().__init__(source, ids, outbox)
         self._links = links
@@ -225,8 +232,8 @@ class DirectOutlet(Outlet):
         outlet = self._outlets.get(task)
         if outlet is None:
             raise InvalidEmit(
-                f"{self.source.component!r} emits to task {task} on stream {self.source.stream!r}, which does not subscribe to it; "
-                f"those that do: {sorted(self._outlets)}"
+                f"{self.source.component!r} emits to task {task} on stream {self.source.stream!r}, which does "
+                f"not subscribe to it; those that do: {sorted(self._outlets)}"
             )
         self.emitted += 1
         return outlet
@@ -293,8 +300,8 @@ class CheckedOutlet(WrappedOutlet):
         misfit = self._misfit(value)
         if misfit is not None:
             raise InvalidEmit(
-                f"{self.source.component!r} emits {value!r} on stream {self.source.stream!r}, which does not fit its declared "
-                f"fields: {misfit}"
+                f"{self.source.component!r} emits {value!r} on stream {self.source.stream!r}, which does not "
+                f"fit its declared fields: {misfit}"
             )
 
     def wrapping(self, inner: Outlet) -> Outlet:

@@ -1,11 +1,12 @@
 """A running topology: its start, the handle that the host holds, and its end (law C1 to C5).
 
-The end, in numbered steps. A *drain* does all of them; a crash, an exception in the body, or a second stop request goes straight to 4.
+The end, in numbered steps. A *drain* does all of them; a crash, an exception in the body, or a second stop
+request goes straight to 4.
 
-1. Every source ends: no more ``next_tuple``, generators are closed, waiting ``running.emit`` calls raise ``TopologyStopping``.
-2. The conductor works through what is there, with ``flush`` and ``finish``, upstream first, until the topology is quiescent.
-3. At the deadline all that is left fails with SHUTDOWN, and the spouts are told.
-4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
+1. Every source ends: no more ``next_tuple``, generators are closed, waiting ``running.emit`` calls raise
+``TopologyStopping``. 2. The conductor works through what is there, with ``flush`` and ``finish``, upstream
+first, until the topology is quiescent. 3. At the deadline all that is left fails with SHUTDOWN, and the
+spouts are told. 4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import ACKER, Plan
 from stormlet.core.statistics import Statistics, of_component
 from stormlet.errors import InvalidTopology, StartFailed, TopologyCrashed
-from stormlet.runtime.assembly import Assembly, Tasks
+from stormlet.runtime.assembly import Assembly
+from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
-from stormlet.runtime.engine import Engine
+from stormlet.runtime.engine import Culprit, Engine
 from stormlet.runtime.messages import HostTree, Message
 from stormlet.runtime.outlets import TappedOutlet
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
@@ -46,7 +48,8 @@ logger = logging.getLogger(__name__)
 
 SHUTDOWN = Failure(FailureKind.SHUTDOWN)
 ORPHAN_TIMEOUT = 30.0
-"""Seconds after which the ackers forget what they heard of trees that never began, where timeouts are off (law L5)."""
+"""Seconds after which the ackers forget what they heard of trees that never began, where timeouts are off
+(law L5)."""
 LAST_OUTCOMES = 1.0
 """Seconds that spouts get at most to take note of what failed at the deadline."""
 
@@ -120,12 +123,13 @@ class Running:
     ) -> Tree[Any]:
         """Emit a message on a spout's stream, as soon as there is room, and return its tree (law C4).
 
-        Awaiting the tree gives its final outcome after at most ``attempts`` attempts, and the values that it sent to the stream
-        ``collect``. ``origin`` is inherited by every tuple of the tree.
+        Awaiting the tree gives its final outcome after at most ``attempts`` attempts, and the values that it
+        sent to the stream ``collect``. ``origin`` is inherited by every tuple of the tree.
 
-        Raises :class:`~stormlet.errors.TopologyStopping` if the topology drains, before or while it waits for room;
-        :class:`~stormlet.errors.InvalidTopology` for a stream of another topology or of a bolt, and for ``attempts`` below 1;
-        :class:`~stormlet.errors.InvalidEmit` for a value that does not fit the stream's declared fields.
+        Raises :class:`~stormlet.errors.TopologyStopping` if the topology drains, before or while it waits for
+        room; :class:`~stormlet.errors.InvalidTopology` for a stream of another topology or of a bolt, and for
+        ``attempts`` below 1; :class:`~stormlet.errors.InvalidEmit` for a value that does not fit the stream's
+        declared fields.
         """
         task = self._spout_for(stream, attempts)
         if collect is not None:
@@ -148,7 +152,8 @@ class Running:
             await self._conductor.quiescent()
 
     def stop(self) -> None:
-        """Ask for the end: the first call drains, a second one cancels (law C3). To be called on the loop's thread."""
+        """Ask for the end: the first call drains, a second one cancels (law C3). To be called on the loop's
+        thread."""
         if self._draining is None:
             self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
         else:
@@ -164,9 +169,16 @@ class Running:
 
     def statistics(self) -> Statistics:
         """What has been done so far, as exact counts."""
-        tasks: dict[str, Sequence[Any]] = {ACKER: self._tasks.ackers, **self._tasks.spouts, **self._tasks.bolts}
+        tasks: dict[str, Sequence[Any]] = {
+            ACKER: self._tasks.ackers,
+            **self._tasks.spouts,
+            **self._tasks.bolts,
+        }
         return Statistics(
-            {name: of_component({task.plan.task: task.statistics() for task in each}) for name, each in tasks.items()}
+            {
+                name: of_component({task.plan.task: task.statistics() for task in each})
+                for name, each in tasks.items()
+            }
         )
 
     @property
@@ -177,10 +189,14 @@ class Running:
     # The start.
 
     async def start(self) -> None:
-        """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what user code raised."""
+        """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what
+        user code raised."""
         self._body = asyncio.current_task()
         if not self._tasks.ackers:
-            logger.warning("topology %r runs with ackers=0: nothing is tracked, and every message counts as acked", self._name)
+            logger.warning(
+                "topology %r runs with ackers=0: nothing is tracked, and every message counts as acked",
+                self._name,
+            )
         try:
             self._spawn(self._tasks.ackers)
             self._spawn(self._tasks.all_bolts)
@@ -228,7 +244,8 @@ class Running:
     # The end.
 
     async def leave(self, error: BaseException | None) -> None:
-        """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law C5)."""
+        """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
+        C5)."""
         self._in_body = False
         if self._body_cancelled and self._body is not None:
             self._body.uncancel()
@@ -263,13 +280,13 @@ class Running:
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_OUTCOMES):
                 for task in self._tasks.all_spouts:
-                    await task.when_quiet()
+                    await task.tracker.when_quiet()
 
     def _abandon(self) -> None:
         for acker in self._tasks.ackers:
             acker.fail_all(SHUTDOWN)
         for task in self._tasks.all_spouts:
-            task.abandon(SHUTDOWN)
+            task.tracker.abandon(SHUTDOWN)
 
     async def _end(self) -> None:
         """Step 4 of the end."""
@@ -280,7 +297,7 @@ class Running:
             await _cancel([running for running, task in self._running.items() if task in tasks])
         self._abandon()
         for task in self._tasks.all_spouts:
-            task.settle_left_over()
+            task.tracker.settle_left_over()
         self._report_left_over()
         self._conductor.give_up(self._crash)
         if not self._crash_known.done():
@@ -292,11 +309,11 @@ class Running:
         if not running.cancelled() and (error := running.exception()) is not None:
             self._crashed(self._running[running], error)
 
-    def _crashed(self, task: Task, error: BaseException) -> None:
+    def _crashed(self, culprit: Culprit, error: BaseException) -> None:
         """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
         if self._crash is not None:
             return
-        self._crash = TopologyCrashed(self._name, task.name, task.doing)
+        self._crash = TopologyCrashed(self._name, culprit.plan.name, culprit.doing)
         self._crash.__cause__ = error
         self._crash_known.set_result(None)
         self._conductor.give_up(self._crash)
@@ -307,7 +324,8 @@ class Running:
     # What the rest of the engine asks.
 
     def _holders(self, roots: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
-        """By root, the components that still hold tuples of its tree: one scan of everything that is held (law L14)."""
+        """By root, the components that still hold tuples of its tree: one scan of everything that is held
+        (law L14)."""
         wanted = dict.fromkeys(roots)
         found = defaultdict[int, dict[str, None]](dict)
         for task in self._tasks.all_bolts:
@@ -320,7 +338,10 @@ class Running:
     def _spout_for(self, stream: Stream[Any], attempts: int) -> SpoutTask:
         tasks = self._tasks.spouts.get(stream.component)
         if stream.topology is not self._topology or tasks is None:
-            raise InvalidTopology(f"{stream.id} is no spout's stream of topology {self._name!r}; emit on one of {self._spouts()}")
+            raise InvalidTopology(
+                f"{stream.id} is no spout's stream of topology {self._name!r}; emit on one of "
+                f"{self._spouts()}"
+            )
         if attempts < 1:
             raise InvalidTopology(f"emit on {stream.id}: attempts must be at least 1, not {attempts}")
         number = self._next_spout[stream.component]
@@ -329,8 +350,13 @@ class Running:
 
     def _tap(self, stream: Stream[Any]) -> None:
         if stream.topology is not self._topology:
-            raise InvalidTopology(f"{stream.id} cannot be collected: it belongs to another topology than {self._name!r}")
-        for task in (*self._tasks.spouts.get(stream.component, ()), *self._tasks.bolts.get(stream.component, ())):
+            raise InvalidTopology(
+                f"{stream.id} cannot be collected: it belongs to another topology than {self._name!r}"
+            )
+        tasks: Sequence[SpoutTask | BoltTask] = (
+            self._tasks.spouts.get(stream.component) or self._tasks.bolts[stream.component]
+        )
+        for task in tasks:
             outlet = task.outlets[stream.name]
             if not isinstance(outlet, TappedOutlet):
                 task.outlets[stream.name] = TappedOutlet(outlet, self._engine.collected)
@@ -339,9 +365,13 @@ class Running:
         return ", ".join(map(repr, self._tasks.spouts))
 
     def _report_left_over(self) -> None:
-        left_over = {name: each.left_over for name, each in self.statistics().components.items() if each.left_over}
+        left_over = {
+            name: each.left_over for name, each in self.statistics().components.items() if each.left_over
+        }
         for name, count in left_over.items():
-            logger.warning("topology %r stopped before %d messages of %r had an outcome", self._name, count, name)
+            logger.warning(
+                "topology %r stopped before %d messages of %r had an outcome", self._name, count, name
+            )
 
 
 class Run:
@@ -370,7 +400,8 @@ def _slices(loop: asyncio.AbstractEventLoop, budget: float, seed: int, *, simula
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel and wait for the end of every task; a cancellation from outside is kept until then, a second one is not."""
+    """Cancel and wait for the end of every task; a cancellation from outside is kept until then, a second one
+    is not."""
     for task in tasks:
         task.cancel()
     if not tasks:

@@ -1,8 +1,8 @@
 """The time budget that all tasks of a topology share in one iteration of the loop (law F2).
 
-A task begins a slice with :meth:`Slices.begin`; when the iteration's budget is used up, it waits for :meth:`Slices.turn`. Tasks that
-found no budget go first in the next iteration, one after another, so that none starves and a host in the same loop waits for one
-budget, whatever the number of tasks.
+A task begins a slice with :meth:`Slices.begin`; when the iteration's budget is used up, it waits for
+:meth:`Slices.turn`. Tasks that found no budget go first in the next iteration, one after another, so that
+none starves and a host in the same loop waits for one budget, whatever the number of tasks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Slices(Protocol):
         ...
 
     def spent(self, pace: Pace, executed: int) -> bool:
-        """To be asked after every chunk of so many tuples: whether the budget of this iteration is used up."""
+        """To be asked after every chunk of so many tuples: whether the budget of this iteration is used
+        up."""
         ...
 
     async def turn(self) -> None:
@@ -51,7 +52,8 @@ class Slices(Protocol):
 
 
 class _Turns:
-    """The queue of tasks waiting for budget, and the hook at the start of each iteration that lets them in."""
+    """The queue of tasks waiting for budget, and the hook at the start of each iteration that lets them
+    in."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -113,7 +115,9 @@ class TimedSlices(_Turns):
         self._last = 0.0
 
     def spent(self, pace: Pace, executed: int) -> bool:
-        if not self._armed:  # user code was awaited meanwhile: this is another iteration, with a budget of its own
+        if (
+            not self._armed
+        ):  # user code was awaited meanwhile: this is another iteration, with a budget of its own
             self._arm()
             return False
         now = self._time()
@@ -134,7 +138,8 @@ class TimedSlices(_Turns):
 
 
 class CountedSlices(_Turns):
-    """Slices by a seeded count, for simulated time, where the clock stands still while code runs (law L16)."""
+    """Slices by a seeded count, for simulated time, where the clock stands still while code runs (law
+    L16)."""
 
     LONGEST = 64
 

@@ -1,7 +1,8 @@
 """``executor="thread"``: user code that blocks runs in threads of its own (law B9).
 
-A slice of tuples is handed over at once, because one hop to a thread and back costs as much as executing dozens of tuples. In the
-thread, a *recorder* stands in for the collector; what it recorded is done on the loop afterwards.
+A slice of tuples is handed over at once, because one hop to a thread and back costs as much as executing
+dozens of tuples. In the thread, a *recorder* stands in for the collector; what it recorded is done on the
+loop afterwards.
 """
 
 from __future__ import annotations
@@ -28,14 +29,20 @@ Operation = Callable[[BoltCollector], object]
 
 
 class Recorder:
-    """The collector in a thread: remembers what is to be done on the loop. ``emit`` returns no task ids, for none is chosen yet."""
+    """The collector in a thread: remembers what is to be done on the loop. ``emit`` returns no task ids, for
+    none is chosen yet."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
         self.error: Exception | None = None
 
     def emit(
-        self, value: object, *, anchors: Anchors = UNSAID, stream: str = DEFAULT_STREAM, task: int | None = None
+        self,
+        value: object,
+        *,
+        anchors: Anchors = UNSAID,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
     ) -> tuple[int, ...]:
         """Emit on the loop, when the slice is done."""
         self.operations.append(lambda out: out.emit(value, anchors=anchors, stream=stream, task=task))
@@ -46,7 +53,12 @@ class Recorder:
         self.operations.append(lambda out: out.ack(tup))
 
     def fail(
-        self, tup: Tuple[Any], reason: str = "", *, exception: BaseException | None = None, permanent: bool = False
+        self,
+        tup: Tuple[Any],
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
     ) -> None:
         """Fail on the loop."""
         self.operations.append(lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
@@ -218,4 +230,6 @@ def _asynchronous(result: object) -> InvalidTopology:
     close = getattr(result, "close", None)
     if close is not None:
         close()
-    return InvalidTopology('asynchronous code cannot run with executor="thread"; use concurrency= on the loop instead')
+    return InvalidTopology(
+        'asynchronous code cannot run with executor="thread"; use concurrency= on the loop instead'
+    )

@@ -9,14 +9,14 @@ from stormlet.runtime.ackers import AckerTask
 from stormlet.runtime.bolts import BoltTask
 
 
-async def rotate_ackers(ackers: Sequence[AckerTask], timeout: float, buckets: int) -> None:
-    """Rotate all ackers every ``timeout / (buckets - 1)`` seconds, on the loop's clock, without drift."""
+async def rotate_ackers(ackers: Sequence[AckerTask], message_timeout: float, buckets: int) -> None:
+    """Rotate all ackers every ``message_timeout / (buckets - 1)`` seconds, on the loop's clock, without drift."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     rotations = 0
     while True:
         rotations += 1
-        await _until(loop, start + rotations * timeout / (buckets - 1))
+        await _until(loop, start + rotations * message_timeout / (buckets - 1))
         for acker in ackers:
             acker.rotate_soon()
 

@@ -15,8 +15,8 @@ V = TypeVar("V")
 class Tree(Generic[V]):
     """The fate of one message that the host emitted.
 
-    ``await tree`` waits until the whole tuple tree is acked and returns what it sent to the ``collect`` stream; it may be awaited any
-    number of times, or never, and cancelling an await does not touch the tree.
+    ``await tree`` waits until the whole tuple tree is acked and returns what it sent to the ``collect``
+    stream; it may be awaited any number of times, or never, and cancelling an await does not touch the tree.
 
     Raises :class:`~stormlet.errors.TupleFailed` or :class:`~stormlet.errors.TupleTimedOut` if it failed, and
     :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9).
@@ -52,7 +52,10 @@ class Tree(Generic[V]):
 
     def __await__(self) -> Generator[Any, None, Sequence[V]]:
         if not self._tracked:
-            raise NotTracked("the topology runs with ackers=0, so nobody knows when a tree is complete; set ackers to 1 or more")
+            raise NotTracked(
+                "the topology runs with ackers=0, so nobody knows when a tree is complete; "
+                "set ackers to 1 or more"
+            )
         if not self._settled:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)

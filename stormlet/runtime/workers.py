@@ -1,8 +1,9 @@
 """What executes the inputs of a bolt task: one worker for each kind of bolt.
 
-``work`` is the hot loop: plain calls over a chunk of tuples, no coroutine and no future per tuple. Whenever something has to be awaited,
-it returns that as an awaitable, a *pause*; the task awaits it and calls ``work`` again with the tuples that are left.
-``execute`` is the careful way for one tuple: in the context it brought (law B10), joined to several trees, or beside other calls.
+``work`` is the hot loop: plain calls over a chunk of tuples, no coroutine and no future per tuple. Whenever
+something has to be awaited, it returns that as an awaitable, a *pause*; the task awaits it and calls ``work``
+again with the tuples that are left. ``execute`` is the careful way for one tuple: in the context it brought
+(law B10), joined to several trees, or beside other calls.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ from inspect import isawaitable
 from typing import Any, Protocol, TypeVar, cast
 
 from stormlet.core.components import DEFAULT_STREAM, BasicBolt, Bolt, BoltBase, TaskContext, To
-from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN, JoinedTuple, Lineage, Source
-
 from stormlet.core.plan import TaskPlan
 from stormlet.core.schema import schema_of
+from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN, JoinedTuple, Lineage, Source
 from stormlet.runtime.collectors import Account, Anchors, AnyTuple, BoltCollector, undeclared
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.outbox import Outbox
@@ -91,7 +91,8 @@ class Worker:
         """After the last one."""
 
     def call(self, tup: AnyTuple, out: BoltCollector) -> object:
-        """The bare call of user code for one input; what it returns is an output, several, or something to await."""
+        """The bare call of user code for one input; what it returns is an output, several, or something to
+        await."""
         raise NotImplementedError
 
     def anchors_for(self, tup: AnyTuple) -> Anchors:
@@ -142,8 +143,8 @@ class FunctionWorker(Worker):
                     if kind is ResultKind.ITERATOR:
                         root = tup.root
                         for value in cast("Iterator[object]", result):
-                            if type(value) is To:
-                                self._emit(tup, value, desk.out)
+                            if isinstance(value, To):
+                                self._emit(tup, cast("object", value), desk.out)
                             else:
                                 tup.edge ^= deliver(value, root, lineage)
                             if crowded:
@@ -196,7 +197,9 @@ class FunctionWorker(Worker):
             self._emit(tup, result, out)
             await self.outbox.room()
 
-    async def _drain(self, tup: AnyTuple, values: Iterator[object], out: BoltCollector, context: Context | None) -> None:
+    async def _drain(
+        self, tup: AnyTuple, values: Iterator[object], out: BoltCollector, context: Context | None
+    ) -> None:
         while True:
             value = next(values, END) if context is None else context.run(next, values, END)
             if value is END:
@@ -215,7 +218,7 @@ class FunctionWorker(Worker):
             await self.outbox.room()
 
     def _emit(self, tup: AnyTuple, value: object, out: BoltCollector) -> None:
-        if type(value) is To:
+        if isinstance(value, To):
             to = cast("To[object]", value)
             out.emit(to.value, anchors=tup, stream=to.stream, task=to.task)
         else:

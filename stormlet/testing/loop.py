@@ -10,7 +10,8 @@ callback sees exactly the time that it was scheduled for.
 What is no idleness:
 
 - *Work in an executor* (``asyncio.to_thread``, ``run_in_executor``) takes real time, so while any is
-  outstanding the clock stands still and the loop waits for it. Threads that were started otherwise are not seen.
+  outstanding the clock stands still and the loop waits for it. Threads that were started otherwise are not
+  seen.
 - *Sockets and pipes* are polled before each jump. Where no timer is left they are waited for in real time.
 - *A task that spins*, with ``sleep(0)`` until some moment has come, keeps that moment from coming.
 - *Nothing at all*: no timer, no work, no socket. Then nothing can ever happen again, and the run ends with

@@ -1,0 +1,363 @@
+"""The messages of one spout task: emitting them as roots of new trees, settling their outcomes, replaying
+them.
+
+There are two kinds. Those of a ``Spout`` class are known by their message id alone and get the user's ``ack``
+or ``fail`` (law S1). Those of generators, iterables and the host are kept as a ``Message`` and replayed by
+the engine (law S6, C4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Context
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from operator import itemgetter
+from typing import Protocol
+
+from stormlet.core.configuration import Configuration
+from stormlet.core.ids import IdSource, shard_of
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.plan import TaskPlan
+from stormlet.core.replay import ReplayPolicy
+from stormlet.core.statistics import TaskStatistics
+from stormlet.core.tuples import PLAIN, Lineage
+from stormlet.errors import TopologyStopping
+from stormlet.runtime.ackers import AckerTask
+from stormlet.runtime.collectors import undeclared
+from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.engine import Engine
+from stormlet.runtime.messages import HostTree, Message
+from stormlet.runtime.outbox import Outbox
+from stormlet.runtime.outlets import Outlet
+
+OVERFLOW = Failure(FailureKind.OVERFLOW)
+UNLIMITED = 1 << 60
+OUTCOMES_PER_CHUNK = 256
+
+Settle = Callable[[object, Failure | None], Awaitable[None] | None]
+"""Tells a ``Spout`` class the outcome of a message id."""
+
+
+class Owner(Protocol):
+    """The spout task, as its tracker sees it."""
+
+    plan: TaskPlan
+    engine: Engine
+    outbox: Outbox
+    outlets: dict[str, Outlet]
+    doing: str
+    stopping: bool
+
+    def attend_soon(self) -> None:
+        """Have :meth:`Tracker.attend` called soon."""
+        ...
+
+    def released(self) -> None:
+        """A message was settled for good: there is room for another one."""
+        ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of messages and attempts."""
+
+    acked: int = 0
+    failed: int = 0
+    dead_letters: int = 0
+    left_over: int = 0
+    replayed: int = 0
+
+
+class Tracker:
+    """The account of the messages of one spout task."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        number: int,
+        ids: IdSource,
+        ackers: Sequence[AckerTask],
+        dead_letters: DeadLetters,
+        config: Configuration,
+    ) -> None:
+        self.outcomes: deque[tuple[object, Failure | None]] = deque()
+        """Messages whose outcome is known and that were not told yet, each with its failure or None."""
+        self.pending = 0
+        """Messages without a final outcome, those that wait for a replay included (law S3)."""
+        self.emitted = 0
+        """How many emits there were, to tell an idle ``next_tuple``."""
+        self.counts = Counts()
+        self._owner = owner
+        self._engine = owner.engine
+        self._loop = owner.engine.loop
+        self._outbox = owner.outbox
+        self._number = number
+        self._next_id = ids.next_id
+        self._ackers = ackers
+        self._dead_letters = dead_letters
+        self._most_pending = config.max_spout_pending
+        self._policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
+        self._random = owner.engine.random(owner.plan, "replays")
+        self._replays: list[tuple[float, int, Message]] = []
+        self._scheduled = 0
+        self._due: deque[Message] = deque()
+        self._replay_timer: asyncio.TimerHandle | None = None
+        self._burying: dict[asyncio.Task[None], None] = {}
+        self._quiet: asyncio.Future[None] | None = None
+
+    @property
+    def room(self) -> int:
+        """How many more messages may be pending (law S3)."""
+        return UNLIMITED if self._most_pending is None else self._most_pending - self.pending
+
+    @property
+    def replays_waiting(self) -> bool:
+        """Whether messages wait to be emitted again."""
+        return bool(self._replays or self._due)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether :meth:`attend` has something to do now."""
+        return bool(self.outcomes or (self._due and self._outbox.has_room))
+
+    def statistics(self) -> TaskStatistics:
+        """Counts since the start."""
+        counts, outlets = self.counts, self._owner.outlets.values()
+        return TaskStatistics(
+            emitted=sum(outlet.emitted for outlet in outlets),
+            transferred=sum(outlet.transferred for outlet in outlets),
+            acked=counts.acked,
+            failed=counts.failed,
+            pending=self.pending,
+            replayed=counts.replayed,
+            dead_letters=counts.dead_letters,
+            left_over=counts.left_over,
+        )
+
+    # Emitting.
+
+    def emit(
+        self,
+        value: object,
+        message_id: object,
+        stream: str,
+        task: int | None,
+        origin: object,
+        context: Context | None,
+    ) -> tuple[int, ...]:
+        """An emit of a ``Spout`` class."""
+        outlet = self._outlet(stream, task)
+        lineage = PLAIN if origin is None and context is None else Lineage(1, origin, context)
+        self.emitted += 1
+        if message_id is None:
+            outlet.deliver(value, 0, lineage)
+        else:
+            self._track(outlet, value, lineage, message_id)
+            self.pending += 1
+        if not self._outbox.armed:
+            self._outbox.arm()
+        return outlet.reached
+
+    def emit_message(self, message: Message) -> None:
+        """The first emit of a message that the engine keeps."""
+        self.emitted += 1
+        self._send(message)
+        self.pending += 1
+
+    def _send(self, message: Message) -> None:
+        self._track(self._outlet(message.stream, message.task), message.value, message.lineage(), message)
+        if not self._outbox.armed:
+            self._outbox.arm()
+
+    def _track(self, outlet: Outlet, value: object, lineage: Lineage, message: object) -> None:
+        """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law
+        L17)."""
+        if not self._ackers:
+            outlet.deliver(value, 0, lineage)
+            self.outcomes.append((message, None))  # law L9
+            return
+        root = self._next_id()
+        acker = self._ackers[shard_of(root, len(self._ackers))]
+        if acker.full:
+            outlet.reached = ()
+            self.outcomes.append((message, OVERFLOW))  # law L13
+            return
+        if type(message) is Message and message.tree is not None:
+            self._collect(message, message.tree, root)
+        checksum = outlet.deliver(value, root, lineage)
+        if outlet.reached:
+            self._outbox.inits[root] = OpenTree(checksum, self._number, message)
+            acker.load += 1
+        else:
+            self.outcomes.append((message, None))  # law L11
+
+    def _collect(self, message: Message, wanted: HostTree, root: int) -> None:
+        if wanted.collects:
+            self._engine.collected.pop(message.root, None)
+            wanted.tree.values = []
+            self._engine.collected[root] = wanted.tree.values
+            message.root = root
+
+    def _outlet(self, stream: str, task: int | None) -> Outlet:
+        outlet = self._owner.outlets.get(stream)
+        if outlet is None:
+            raise undeclared(self._owner.outlets, stream, self._owner.plan)
+        return outlet if task is None else outlet.at(task)
+
+    # Settling.
+
+    def attend(self, settle: Settle) -> Awaitable[None] | None:
+        """Settle outcomes that wait and emit replays that are due. A user's async ``ack`` or ``fail`` must be
+        awaited before the next call. What user code emits meanwhile is left for the next call, so that it
+        cannot go on for ever."""
+        for _ in range(min(len(self.outcomes), OUTCOMES_PER_CHUNK)):
+            message, failure = self.outcomes.popleft()
+            if failure is None:
+                self.counts.acked += 1
+            else:
+                self.counts.failed += 1
+            if type(message) is Message:
+                self._settle(message, failure)
+            else:
+                pause = self._tell(message, failure, settle)
+                if pause is not None:
+                    return pause
+        while self._due and self._outbox.has_room:
+            self.counts.replayed += 1
+            self._send(self._due.popleft())
+        return None
+
+    def _tell(self, message_id: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
+        self._owner.doing = "ack" if failure is None else "fail"
+        if failure is not None and failure.kind is FailureKind.SHUTDOWN:
+            self.counts.left_over += 1
+        self._release()
+        try:
+            return settle(message_id, failure)
+        except TopologyStopping:
+            if not self._owner.stopping:
+                raise
+        return None
+
+    def _settle(self, message: Message, failure: Failure | None) -> None:
+        host = message.tree
+        if host is not None and host.collects:
+            self._engine.collected.pop(message.root, None)
+        if failure is None:
+            self._release()
+            if host is not None:
+                host.tree.settle(None)
+            return
+        message.history += (failure,)
+        if host is not None or self._policy.counts(failure):
+            message.attempts += 1
+        if failure.kind is FailureKind.SHUTDOWN:
+            self.counts.left_over += 1
+            self._give_up(message, failure)
+        elif self._policy.gives_up(failure, message.attempts, None if host is None else host.attempts):
+            self._give_up(message, failure)
+        else:
+            self._replay_later(message)
+
+    def _release(self) -> None:
+        """A message is settled for good."""
+        self.pending -= 1
+        self._owner.released()
+        if not self.pending and self._quiet is not None and not self._quiet.done():
+            self._quiet.set_result(None)
+
+    def _give_up(self, message: Message, failure: Failure) -> None:
+        if message.tree is not None:
+            self._release()
+            message.tree.tree.settle(failure)
+            return
+        left_over = failure.kind is FailureKind.SHUTDOWN
+        self.counts.dead_letters += not left_over
+        letter = DeadLetter(
+            self._owner.plan.component,
+            message.value,
+            message.message_id,
+            message.attempts,
+            failure,
+            message.origin,
+            message.history,
+        )
+        self._owner.doing = "dead_letters"
+        pause = self._dead_letters.hand_over(letter) if left_over else self._dead_letters.bury(letter)
+        if pause is None:
+            self._release()
+        else:
+            burying = self._loop.create_task(self._bury(pause), name=f"{self._owner.plan.name} dead_letters")
+            self._burying[burying] = None
+            self._engine.activity.begin()
+            burying.add_done_callback(self._buried)
+
+    async def _bury(self, pause: Awaitable[None]) -> None:
+        await pause
+        self._release()
+
+    def _buried(self, burying: asyncio.Task[None]) -> None:
+        del self._burying[burying]
+        self._engine.activity.end()
+        if not burying.cancelled() and (error := burying.exception()) is not None:
+            self._engine.crashed(self._owner, error)
+        self._owner.attend_soon()
+
+    # Replays.
+
+    def _replay_later(self, message: Message) -> None:
+        pause = self._policy.pause(len(message.history), self._random)
+        self._scheduled += 1
+        heappush(self._replays, (self._loop.time() + pause, self._scheduled, message))
+        self._wait_for_replay()
+
+    def _wait_for_replay(self) -> None:
+        if self._replay_timer is not None:
+            self._replay_timer.cancel()
+            self._replay_timer = None
+        if self._replays:
+            self._replay_timer = self._loop.call_at(self._replays[0][0], self._replays_due)
+
+    def _replays_due(self) -> None:
+        now = self._loop.time()
+        while self._replays and self._replays[0][0] <= now:
+            self._due.append(heappop(self._replays)[2])
+        self._replay_timer = None
+        self._wait_for_replay()
+        self._owner.attend_soon()
+
+    def abandon(self, failure: Failure) -> None:
+        """Fail what waits for a replay (law C3)."""
+        waiting = [*self._due, *(message for _, _, message in sorted(self._replays, key=itemgetter(0, 1)))]
+        self._due.clear()
+        self._replays.clear()
+        self.outcomes.extend((message, failure) for message in waiting)
+        self._owner.attend_soon()
+
+    async def when_quiet(self) -> None:
+        """Wait until every message of this task is settled."""
+        if self.pending:
+            self._quiet = self._loop.create_future()
+            await self._quiet
+
+    def settle_left_over(self) -> None:
+        """The task has ended: settle what can be settled without it, and count the rest."""
+        for message, failure in self.outcomes:
+            self.counts.acked += failure is None
+            self.counts.failed += failure is not None
+            self.counts.left_over += failure is not None
+            self.pending -= 1
+            if type(message) is Message and message.tree is not None:
+                message.tree.tree.settle(failure)
+        self.outcomes.clear()
+
+    def close(self) -> None:
+        """The task ends: no more replays, no more burials."""
+        if self._replay_timer is not None:
+            self._replay_timer.cancel()
+        for burying in self._burying:
+            burying.cancel()
