@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from random import SystemRandom
 from typing import Any, TypeVar, cast, overload
 
 from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, overrides
@@ -22,7 +21,15 @@ from stormlet.core.description import (
     Subscription,
     outputs_of,
 )
-from stormlet.core.logic import LogicKind, SourceKind, inferred_schema, logic_kind, source_kind, takes_context
+from stormlet.core.logic import (
+    LogicKind,
+    SourceKind,
+    check_code,
+    inferred_schema,
+    logic_kind,
+    source_kind,
+    takes_context,
+)
 from stormlet.core.plan import plan
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.runtime.dead_letters import DeadLetterTarget
@@ -250,6 +257,7 @@ class Topology:
         given = overrides if tick is None else {**overrides, "tick": tick}
         options = _options("bolt", given, where)
         effective = configure(self._configuration, options, where)
+        check_code(where, logic, executor)
         _check_tick(where, logic, kind, effective.tick if "tick" in options else None)
         streams = _outputs(where, outputs, logic)
         seconds = effective.tick if _ticks(logic, kind) else None
@@ -290,11 +298,11 @@ class Topology:
         """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law
         C3, C5).
 
-        ``seed`` makes a run under simulated time repeatable, event for event (law L16). With ``active=False``
-        spouts are opened but not asked for tuples before ``running.activate()``. ``dead_letters`` is a
-        callable that gets each :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law
-        S6). ``configuration`` overrides the topology's options for this run; options of single components
-        stay.
+        ``seed`` makes a run under simulated time repeatable, event for event (law L16); without it, the
+        loop's own is used there. With ``active=False`` spouts are opened but not asked for tuples before
+        ``running.activate()``. ``dead_letters`` is a callable that gets each
+        :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``configuration``
+        overrides the topology's options for this run; options of single components stay.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
@@ -310,7 +318,7 @@ class Topology:
 
         def make() -> Running:
             self._consume_one_shot_sources()
-            options = RunOptions(_seed(seed), active, dead_letters)
+            options = RunOptions(seed, active, dead_letters)
             return Running(planned, configurations, options, self)
 
         return Run(make)
@@ -424,10 +432,6 @@ def _one_of(where: str, name: str, value: str, choices: tuple[str, ...]) -> None
         raise InvalidConfiguration(
             f"{where}: {name} must be one of {', '.join(map(repr, choices))}, not {value!r}"
         )
-
-
-def _seed(seed: int | None) -> int:
-    return SystemRandom().getrandbits(64) if seed is None else seed
 
 
 def _names(mapping: Mapping[str, object]) -> str:

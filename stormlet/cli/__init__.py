@@ -9,11 +9,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import TypeAlias
 
+from stormlet.cli.bench import bench
 from stormlet.cli.report import explain
 from stormlet.cli.run import run
 from stormlet.core.configuration import parse_setting
 from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError, TargetError
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 FAILED = 1
 WRONG_USAGE = 2
@@ -32,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     terms."""
     options = _parser().parse_args(argv)
     try:
-        return run(options.target, dict(options.arg), dict(options.set))
+        return _carry_out(options)
     except KeyboardInterrupt:
         return INTERRUPTED
     except StormletError as error:
@@ -40,9 +44,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         return WRONG_USAGE if isinstance(error, TargetError | InvalidTopology) else FAILED
 
 
+def _carry_out(options: argparse.Namespace) -> int:
+    if options.command == "bench":
+        return bench(options.names, rounds=options.rounds, scale=options.scale, json=options.json)
+    return run(options.target, dict(options.arg), dict(options.set))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="stormlet", description="Storm's model in one asyncio process.")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
+    _add_run(commands)
+    _add_bench(commands)
+    return parser
+
+
+def _add_bench(commands: Commands) -> None:
+    command = commands.add_parser(
+        "bench",
+        help="measure what a tuple costs on this machine",
+        description="Measure what a tuple costs, beside the same work without a framework, in alternating rounds.",
+    )
+    command.add_argument("names", metavar="NAME", nargs="*", help="workloads; all of them by default")
+    command.add_argument("--rounds", type=int, default=5, help="how often each workload runs (default 5)")
+    command.add_argument(
+        "--scale", type=float, default=1.0, help="how much each does, 1 being seconds of work"
+    )
+    command.add_argument("--json", action="store_true", help="print every single figure as JSON")
+
+
+def _add_run(commands: Commands) -> None:
     command = commands.add_parser(
         "run",
         help="run a topology until its spouts have ended and everything is settled",
@@ -70,7 +100,6 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         help="override an option of the topology, by our name or Storm's",
     )
-    return parser
 
 
 def _argument(text: str) -> tuple[str, str]:

@@ -88,6 +88,28 @@ def logic_kind(component: str, logic: object) -> LogicKind:
     )
 
 
+def check_code(where: str, logic: object, executor: str) -> None:
+    """Raises :class:`InvalidTopology` for an ``execute`` that yields, which would never run, and for
+    asynchronous code that is to run in threads (law B9). ``logic`` is a function, or a bolt class or
+    instance."""
+    own = logic if isinstance(logic, type) else type(logic)
+    is_bolt = issubclass(own, BoltBase)
+    code = (
+        [getattr(logic, name) for name in ("execute", "execute_batch") if hasattr(own, name)]
+        if is_bolt
+        else [logic]
+    )
+    for each in code:
+        if is_bolt and (inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each)):
+            raise InvalidTopology(
+                f"{where}: {own.__name__}.{each.__name__} yields; emit with out.emit(...) instead"
+            )
+        if executor == "thread" and (inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)):
+            raise InvalidTopology(
+                f'{where} is asynchronous and cannot run with executor="thread"; use concurrency= on the loop instead'
+            )
+
+
 def positional_parameters(function: Callable[..., object]) -> int | None:
     """How many positional arguments the function takes; None where Python cannot tell, as for some
     builtins."""

@@ -29,6 +29,10 @@ class TaskStatistics:
     """Spout: messages given up."""
     left_over: int = 0
     """Spout: messages that had no outcome when the topology stopped."""
+    overflowed: int = 0
+    """Spout: attempts that failed with OVERFLOW (law L13); they are in ``failed`` too."""
+    expired_late: int = 0
+    """Acker: trees that timed out a slice or more after their rotation, because it was spread (law L12)."""
     errors: int = 0
     """Exceptions of user code that failed no tuple, because it was settled already."""
 

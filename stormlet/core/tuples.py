@@ -147,6 +147,6 @@ class JoinedTuple(Tuple[T_co]):
         return tuple(self._edges)
 
     def edges(self) -> Mapping[int, int]:
-        """By root, what the ack of this tuple tells the acker: everything anchored to it joined all its trees under one edge
-        (Storm's ``ackVal``)."""
+        """By root, what the ack of this tuple tells the acker: everything anchored to it joined all its trees
+        under one edge (Storm's ``ackVal``)."""
         return {root: edge ^ self.edge for root, edge in self._edges.items()}

@@ -61,8 +61,7 @@ class AckerTask(Task):
         self._executed = 0
         self._acked = 0
         self._failed = 0
-        self.late_expiries = 0
-        """Trees that timed out a slice or more after their rotation, because it was spread (law L12)."""
+        self._expired_late = 0
 
     @property
     def full(self) -> bool:
@@ -104,12 +103,20 @@ class AckerTask(Task):
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
         return TaskStatistics(
-            executed=self._executed, acked=self._acked, failed=self._failed, pending=len(self.ledger)
+            executed=self._executed,
+            acked=self._acked,
+            failed=self._failed,
+            pending=len(self.ledger),
+            expired_late=self._expired_late,
         )
 
     def _work(self) -> int:
-        done = self._apply() if self._inbox else self._expire()
-        self._executed += done
+        if self._inbox:
+            done = self._apply()
+            self._executed += done
+        else:
+            done = self._expire()
+            self._expired_late += done
         self._give_verdicts()
         return done
 

@@ -124,17 +124,16 @@ class BoltTask(Task):
             errors=self._errors,
         )
 
-    async def run(self) -> None:
+    async def start(self) -> None:
         await self._call_user("prepare", partial(self.worker.prepare, self.context))
         self.ready.set_result(None)
-        try:
-            while True:
-                await self._work()
-                self.outbox.leave()
-                if not self.inbox.items and not self._errands:
-                    await self.sleep()
-        finally:
-            await self._stop()
+
+    async def run(self) -> None:
+        while True:
+            await self._work()
+            self.outbox.leave()
+            if not self.inbox.items and not self._errands:
+                await self.sleep()
 
     async def _work(self) -> None:
         await self._run_errands()
@@ -214,9 +213,11 @@ class BoltTask(Task):
         if isawaitable(result):
             await self.worker.awaited(result, None)
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
         for call in self._calls:
             call.cancel()
+        if self._calls:
+            await asyncio.wait(list(self._calls))
         self.outbox.leave()
         try:
             await self._call_user("cleanup", self.worker.cleanup)

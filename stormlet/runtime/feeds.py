@@ -128,7 +128,7 @@ class AsyncIteratorFeed(_KeptFeed):
                 self.ended = True
                 return
             self.emit(value)
-            if task.stopping or task.tracker.has_work or task.outbox.crowded:
+            if task.stopping or not task.active or task.tracker.has_work or task.outbox.crowded:
                 return
 
     def end(self) -> Awaitable[None] | None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
-from random import Random
+from random import Random, SystemRandom
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -58,7 +58,7 @@ LAST_OUTCOMES = 1.0
 class RunOptions:
     """How one run differs from another."""
 
-    seed: int
+    seed: int | None
     active: bool
     dead_letters: DeadLetterTarget | None
 
@@ -78,12 +78,13 @@ class Running:
         self._loop = loop
         self._conductor = Conductor(loop)
         simulated = bool(getattr(loop, "simulated_time", False))
+        seed = _seed(loop, simulated=simulated) if options.seed is None else options.seed
         self._engine = Engine(
             plan=plan,
             loop=loop,
-            slices=_slices(loop, self._configuration.slice, options.seed, simulated=simulated),
+            slices=_slices(loop, self._configuration.slice, seed, simulated=simulated),
             activity=self._conductor.activity,
-            seed=options.seed,
+            seed=seed,
             context=copy_context(),
             crashed=self._crashed,
             simulated=simulated,
@@ -215,7 +216,6 @@ class Running:
         for task in tasks:
             running = self._loop.create_task(task.live(), name=f"{self._name}/{task.name}")
             self._running[running] = task
-            running.add_done_callback(self._task_done)
 
     async def _ready(self, ready: Sequence[asyncio.Future[None]]) -> None:
         for each in ready:
@@ -291,6 +291,8 @@ class Running:
     async def _end(self) -> None:
         """Step 4 of the end."""
         self._ended = True
+        for task in self._tasks.all_spouts:
+            task.stop_source()
         draining = [] if self._draining is None else [self._draining]
         await _cancel([*draining, *self._helpers])
         for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
@@ -304,10 +306,6 @@ class Running:
             self._crash_known.cancel()
 
     # Crashes.
-
-    def _task_done(self, running: asyncio.Task[None]) -> None:
-        if not running.cancelled() and (error := running.exception()) is not None:
-            self._crashed(self._running[running], error)
 
     def _crashed(self, culprit: Culprit, error: BaseException) -> None:
         """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
@@ -393,6 +391,11 @@ class Run:
     ) -> None:
         assert self._running is not None, "the block was never entered"
         await self._running.leave(error)
+
+
+def _seed(loop: asyncio.AbstractEventLoop, *, simulated: bool) -> int:
+    # A simulated loop has a seed of its own, so that whatever runs on it can be repeated (law L16).
+    return int(getattr(loop, "seed", 0)) if simulated else SystemRandom().getrandbits(64)
 
 
 def _slices(loop: asyncio.AbstractEventLoop, budget: float, seed: int, *, simulated: bool) -> Slices:

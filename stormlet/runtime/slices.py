@@ -55,30 +55,35 @@ class _Turns:
     """The queue of tasks waiting for budget, and the hook at the start of each iteration that lets them
     in."""
 
+    LET_IN = 16
+    """How many waiting tasks are let in at a time; those that find the budget used up go to the head of the
+    queue."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._returned: list[asyncio.Future[None]] = []
         self._armed = False
         self._exhausted = False
 
     def begin(self) -> bool:
-        if self._exhausted or self._waiting:
+        if self._exhausted or self._waiting or self._returned:
             return False
         if not self._armed:
             self._arm()
         return True
 
     async def turn(self) -> None:
-        if not self._armed:
-            self._arm()
-        waiter = self._loop.create_future()
-        self._waiting.append(waiter)
-        try:
+        queue: deque[asyncio.Future[None]] | list[asyncio.Future[None]] = self._waiting
+        while True:
+            if not self._armed:
+                self._arm()
+            waiter = self._loop.create_future()
+            queue.append(waiter)
             await waiter
-        except asyncio.CancelledError:
-            if waiter.done() and not waiter.cancelled():
-                self._let_in()
-            raise
+            if not self._exhausted:
+                return
+            queue = self._returned
 
     def _arm(self) -> None:
         self._armed = True
@@ -89,16 +94,15 @@ class _Turns:
     def _next_iteration(self) -> None:
         self._armed = False
         self._exhausted = False
+        if self._returned:
+            self._waiting.extendleft(reversed(self._returned))
+            self._returned.clear()
         if self._waiting:
-            self._let_in()
-
-    def _let_in(self) -> None:
-        while self._waiting:
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                self._arm()
-                return
+            self._arm()
+            for _ in range(min(self.LET_IN, len(self._waiting))):
+                waiter = self._waiting.popleft()
+                if not waiter.done():
+                    waiter.set_result(None)
 
     def _open(self) -> None:
         raise NotImplementedError

@@ -199,16 +199,15 @@ class SpoutTask(Task):
 
     # The life of the task.
 
-    async def run(self) -> None:
+    async def start(self) -> None:
         self._own_task = asyncio.current_task()
         self.doing = "open"
         await self._user(self.feed.open(self.context))
         self.ready.set_result(None)
-        try:
-            while True:
-                await self._step()
-        finally:
-            await self._stop()
+
+    async def run(self) -> None:
+        while True:
+            await self._step()
 
     async def _step(self) -> None:
         """Do the most urgent thing there is."""
@@ -344,7 +343,7 @@ class SpoutTask(Task):
             finally:
                 self.outbox.enter()
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
         if self._nap is not None:
             self._nap.cancel()
         self.tracker.close()

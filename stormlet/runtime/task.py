@@ -41,13 +41,31 @@ class Task:
             self._bell = None
 
     async def live(self) -> None:
-        """The life of the task, from its start until it is cancelled."""
+        """The life of the task, from its start until it is cancelled; what user code raises in it crashes the
+        topology (law C5)."""
         self.activity.begin()
         try:
-            await self.run()
+            await self.start()
+            await self._live_on()
+        except Exception as error:
+            self.engine.crashed(self, error)
         finally:
             self.activity.end()
 
+    async def _live_on(self) -> None:
+        try:
+            await self.run()
+        except Exception as error:
+            self.engine.crashed(self, error)  # before stop() has user code do something else
+        finally:
+            await self.stop()
+
+    async def start(self) -> None:
+        """Before the work: ``prepare`` or ``open``."""
+
     async def run(self) -> None:
-        """What the task does."""
+        """The work, until the task is cancelled."""
         raise NotImplementedError
+
+    async def stop(self) -> None:
+        """After the work, if ``start`` has returned: ``cleanup`` or ``close``."""

@@ -10,7 +10,8 @@ from stormlet.runtime.bolts import BoltTask
 
 
 async def rotate_ackers(ackers: Sequence[AckerTask], message_timeout: float, buckets: int) -> None:
-    """Rotate all ackers every ``message_timeout / (buckets - 1)`` seconds, on the loop's clock, without drift."""
+    """Rotate all ackers every ``message_timeout / (buckets - 1)`` seconds, on the loop's clock, without
+    drift."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     rotations = 0

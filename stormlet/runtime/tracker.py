@@ -70,6 +70,7 @@ class Counts:
     dead_letters: int = 0
     left_over: int = 0
     replayed: int = 0
+    overflowed: int = 0
 
 
 class Tracker:
@@ -136,6 +137,7 @@ class Tracker:
             replayed=counts.replayed,
             dead_letters=counts.dead_letters,
             left_over=counts.left_over,
+            overflowed=counts.overflowed,
         )
 
     # Emitting.
@@ -183,6 +185,7 @@ class Tracker:
         root = self._next_id()
         acker = self._ackers[shard_of(root, len(self._ackers))]
         if acker.full:
+            self.counts.overflowed += 1
             outlet.reached = ()
             self.outcomes.append((message, OVERFLOW))  # law L13
             return

@@ -28,6 +28,7 @@ R = TypeVar("R")
 END = object()
 
 Method = Callable[[Any], Awaitable[None] | None]
+Deliver = Callable[[object, int, Lineage], int]
 
 
 class Desk(Protocol):
@@ -129,30 +130,17 @@ class FunctionWorker(Worker):
         self._kinds = Kinds()
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
-        function, kinds, desk, outbox = self._function, self._kinds, self.desk, self.outbox
-        outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
-        deliver, acks, crowded = outlet.deliver, outbox.acks, outbox.crowded
+        function, desk, outbox = self._function, self.desk, self.outbox
+        deliver = self._outlets.get(DEFAULT_STREAM, self._undeclared).deliver
+        acks, crowded = outbox.acks, outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
             if lineage is not PLAIN and self.needs_care(tup, lineage):
                 return self.carefully(tup)
             try:
                 result = function(tup.value)
-                if result is not None:
-                    kind = kinds[type(result)]
-                    if kind is ResultKind.ITERATOR:
-                        root = tup.root
-                        for value in cast("Iterator[object]", result):
-                            if isinstance(value, To):
-                                self._emit(tup, cast("object", value), desk.out)
-                            else:
-                                tup.edge ^= deliver(value, root, lineage)
-                            if crowded:
-                                return self._rest(tup, result)
-                    elif kind is ResultKind.VALUE:
-                        self._emit(tup, result, desk.out)
-                    else:
-                        return self._rest(tup, result)
+                if result is not None and self._emits_more(tup, result, deliver):
+                    return self._rest(tup, result)
             except Exception as error:
                 desk.user_failed((tup,), error, desk.out)
             else:
@@ -163,6 +151,28 @@ class FunctionWorker(Worker):
                 if crowded:
                     return outbox.room()
         return None
+
+    def _emits_more(self, tup: AnyTuple, result: object, deliver: Deliver) -> bool:
+        """Emit what a result gives at once; whether there is more, for which something must be awaited."""
+        kind = self._kinds[type(result)]
+        root, lineage = tup.root, tup.lineage
+        if kind is ResultKind.ITERATOR:
+            crowded = self.outbox.crowded
+            for value in cast("Iterator[object]", result):
+                if type(value) is To:
+                    self._emit(tup, value, self.desk.out)
+                else:
+                    tup.edge ^= deliver(value, root, lineage)
+                if crowded:
+                    return True
+            return False
+        if kind is not ResultKind.VALUE:
+            return True
+        if type(result) is To:
+            self._emit(tup, result, self.desk.out)
+        else:
+            tup.edge ^= deliver(result, root, lineage)
+        return False
 
     def call(self, tup: AnyTuple, out: BoltCollector) -> object:
         return self._function(tup.value)
@@ -218,7 +228,7 @@ class FunctionWorker(Worker):
             await self.outbox.room()
 
     def _emit(self, tup: AnyTuple, value: object, out: BoltCollector) -> None:
-        if isinstance(value, To):
+        if type(value) is To:
             to = cast("To[object]", value)
             out.emit(to.value, anchors=tup, stream=to.stream, task=to.task)
         else:

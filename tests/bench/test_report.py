@@ -1,0 +1,49 @@
+"""The bench command measures every workload and prints medians and ratios."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stormlet.bench.report import Measured, all_names, as_json, measure, text
+from stormlet.cli import main
+
+
+def test_every_workload_gives_positive_figures() -> None:
+    """A short round of all workloads measures something in each."""
+    results = measure(all_names(), rounds=1, scale=0.002)
+    assert list(results) == ["loops", "bare", "acked", "unacked", "latency", "pending"]
+    assert all(
+        value > 0 for figures in results.values() for each in figures.values() for value in each.values
+    )
+
+
+def test_the_median_is_what_is_quoted() -> None:
+    """One outlier does not move the figure."""
+    assert Measured([3.0, 100.0, 1.0]).median == 3.0
+
+
+def test_the_table_names_the_ratios() -> None:
+    """The ratio is the one of the medians."""
+    results = {"loops": {"tuples_per_s": Measured([900.0])}, "acked": {"tuples_per_s": Measured([100.0])}}
+    assert text(results, 1).splitlines()[-1].endswith("word count, fully acked = 9.0")
+
+
+def test_json_has_every_value() -> None:
+    """Scripts get the rounds, not the medians."""
+    assert json.loads(as_json({"loops": {"tuples_per_s": Measured([1.0, 2.0])}})) == {
+        "loops": {"tuples_per_s": [1.0, 2.0]}
+    }
+
+
+def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """``stormlet bench loops`` measures that workload alone."""
+    assert main(["bench", "loops", "--rounds", "1", "--scale", "0.001"]) == 0
+    assert "nested loops" in capsys.readouterr().out
+
+
+def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message lists those that exist."""
+    assert main(["bench", "loop"]) == 2
+    assert "there is no workload 'loop'; there are loops, bare, acked" in capsys.readouterr().err
