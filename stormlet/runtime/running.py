@@ -27,7 +27,7 @@ from stormlet.core.description import Stream
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import ACKER, Plan
 from stormlet.core.statistics import Statistics, of_component
-from stormlet.errors import InvalidTopology, StartFailed, TopologyCrashed
+from stormlet.errors import InvalidTopology, StartFailed, TopologyCrashed, TopologyStopping
 from stormlet.runtime.assembly import Assembly
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.conductor import Conductor
@@ -133,6 +133,8 @@ class Running:
         declared fields.
         """
         task = self._spout_for(stream, attempts)
+        if self._draining is not None:  # the sources end an iteration after stop() at the latest
+            raise TopologyStopping(f"topology {self._name!r} is draining or stopped and takes no new messages")
         if collect is not None:
             self._tap(collect)
         await task.room_for_host()
