@@ -71,9 +71,9 @@ class _KeptFeed(HostFeed):
         if type(value) is To:
             to = cast("To[object]", value)
             value, stream, receiver = to.value, to.stream, to.task
-        message = Message(value, self._emitted, stream, receiver, context=self.task.own_context())
+        task = self.task
+        task.tracker.emit_message(Message(value, self._emitted, stream, receiver, task.lineage()))
         self._emitted += 1
-        self.task.tracker.emit_message(message)
 
 
 class IteratorFeed(_KeptFeed):
@@ -247,7 +247,7 @@ class SpoutOut:
         if self._task.stopping:
             raise TopologyStopping(f"{self._task.name} emits while the topology is draining")
         owner = self._task
-        reached = owner.tracker.emit(value, message_id, stream, task, origin, owner.own_context())
+        reached = owner.tracker.emit(value, message_id, stream, task, owner.lineage(origin))
         if owner.tracker.outcomes:
             owner.attend_soon()
         return reached

@@ -1,70 +1,61 @@
-"""A message that the engine keeps until it is acked: a value of a generator or iterable, or one that the host
-emitted."""
+"""Messages that the engine keeps until they are settled: values of generators, and what the host emitted."""
 
 from __future__ import annotations
 
-from contextvars import Context
 from typing import Any
 
-from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.outcomes import Failure
-from stormlet.core.tuples import PLAIN, Lineage
+from stormlet.core.tuples import Lineage
 from stormlet.runtime.trees import Tree
 
 
 class Message:
     """One value and what became of it so far."""
 
-    __slots__ = (
-        "attempts",
-        "context",
-        "history",
-        "message_id",
-        "origin",
-        "root",
-        "stream",
-        "task",
-        "tree",
-        "value",
-    )
+    __slots__ = ("history", "lineage", "message_id", "stream", "task", "value")
 
     def __init__(
-        self,
-        value: object,
-        message_id: object,
-        stream: str = DEFAULT_STREAM,
-        task: int | None = None,
-        origin: object = None,
-        context: Context | None = None,
-        tree: HostTree | None = None,
+        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
     ) -> None:
         self.value = value
         self.message_id = message_id
         self.stream = stream
         self.task = task
-        self.origin = origin
-        self.context = context
-        self.tree = tree
-        self.attempts = 0
-        """Failed attempts that count (law S6)."""
+        self.lineage = lineage
+        """What the tuples of the running attempt inherit."""
         self.history: tuple[Failure, ...] = ()
         """Why each attempt failed so far."""
-        self.root = 0
-        """The root of the running attempt, if values are collected for it."""
 
-    def lineage(self) -> Lineage:
-        """What the tuples of the next attempt inherit."""
-        if self.attempts or self.origin is not None or self.context is not None:
-            return Lineage(self.attempts + 1, self.origin, self.context)
-        return PLAIN
+    @property
+    def attempts(self) -> int:
+        """How many attempts have failed, those that do not count left out (law S6)."""
+        return self.lineage.attempt - 1
+
+    def failed(self, failure: Failure, *, counts: bool) -> None:
+        """Note that the running attempt failed."""
+        self.history += (failure,)
+        if counts:
+            self.lineage = self.lineage.of_next_attempt()
 
 
-class HostTree:
-    """What the host wants of its message: the tree, how many attempts, and whether values are collected."""
+class HostMessage(Message):
+    """A message that belongs to the ``Tree`` the host got for it (law C4)."""
 
-    __slots__ = ("attempts", "collects", "tree")
+    __slots__ = ("collects", "max_attempts", "root", "tree")
 
-    def __init__(self, tree: Tree[Any], attempts: int, collects: bool) -> None:
+    def __init__(
+        self,
+        value: object,
+        stream: str,
+        lineage: Lineage,
+        tree: Tree[Any],
+        max_attempts: int,
+        *,
+        collects: bool,
+    ) -> None:
+        super().__init__(value, None, stream, None, lineage)
         self.tree = tree
-        self.attempts = attempts
+        self.max_attempts = max_attempts
         self.collects = collects
+        self.root = 0
+        """The root under which the values of the running attempt are collected."""

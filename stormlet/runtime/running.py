@@ -33,7 +33,7 @@ from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
 from stormlet.runtime.engine import Culprit, Engine
-from stormlet.runtime.messages import HostTree, Message
+from stormlet.runtime.messages import HostMessage
 from stormlet.runtime.outlets import TappedOutlet
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
 from stormlet.runtime.spouts import SpoutTask
@@ -134,14 +134,17 @@ class Running:
         """
         task = self._spout_for(stream, attempts)
         if self._draining is not None:  # the sources end an iteration after stop() at the latest
-            raise TopologyStopping(f"topology {self._name!r} is draining or stopped and takes no new messages")
+            raise TopologyStopping(
+                f"topology {self._name!r} is draining or stopped and takes no new messages"
+            )
         if collect is not None:
             self._tap(collect)
         await task.room_for_host()
         tree = Tree[Any](tracked=bool(self._tasks.ackers))
-        host = HostTree(tree, attempts, collects=collect is not None)
-        context = task.own_context()
-        task.emit_for_host(Message(value, None, stream.name, None, origin, context, host))
+        lineage = task.lineage(origin)
+        task.emit_for_host(
+            HostMessage(value, stream.name, lineage, tree, attempts, collects=collect is not None)
+        )
         return tree
 
     async def finished(self) -> None:

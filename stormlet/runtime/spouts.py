@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Sequence
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from enum import Enum
 from typing import Protocol, TypeVar
 
@@ -20,11 +20,12 @@ from stormlet.core.ids import IdSource
 from stormlet.core.outcomes import Failure
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
+from stormlet.core.tuples import PLAIN, Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.ackers import AckerTask
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
-from stormlet.runtime.messages import Message
+from stormlet.runtime.messages import HostMessage
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 from stormlet.runtime.slices import Pace
@@ -118,6 +119,7 @@ class SpoutTask(Task):
         self.tracker = Tracker(self, number, ids, ackers, dead_letters, context.config)
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``open`` has returned."""
+        self._topology_context = engine.context
         self._pace = Pace()
         self._asking = Asking.NOTHING
         self._interrupted = False
@@ -172,11 +174,13 @@ class SpoutTask(Task):
         """Counts since the start."""
         return self.tracker.statistics()
 
-    def own_context(self) -> Context | None:
-        """The context variables that a tuple emitted now carries along, or None if they are the topology's
+    def lineage(self, origin: object = None) -> Lineage:
+        """What a message emitted now hands down: its origin, and context variables that are not the topology's
         (law B10)."""
         context = copy_context()
-        return None if context == self.engine.context else context
+        if context == self._topology_context:
+            return PLAIN if origin is None else Lineage(1, origin)
+        return Lineage(1, origin, context)
 
     async def room_for_host(self) -> None:
         """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
@@ -191,7 +195,7 @@ class SpoutTask(Task):
             if self.stopping:
                 raise TopologyStopping("the topology is draining or stopped and takes no new messages")
 
-    def emit_for_host(self, message: Message) -> None:
+    def emit_for_host(self, message: HostMessage) -> None:
         """``running.emit``."""
         self.tracker.emit_message(message)
         if self.tracker.outcomes:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import Context
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from operator import itemgetter
@@ -24,13 +23,13 @@ from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.replay import ReplayPolicy
 from stormlet.core.statistics import TaskStatistics
-from stormlet.core.tuples import PLAIN, Lineage
+from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.ackers import AckerTask
 from stormlet.runtime.collectors import undeclared
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
-from stormlet.runtime.messages import HostTree, Message
+from stormlet.runtime.messages import HostMessage, Message
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 
@@ -143,17 +142,10 @@ class Tracker:
     # Emitting.
 
     def emit(
-        self,
-        value: object,
-        message_id: object,
-        stream: str,
-        task: int | None,
-        origin: object,
-        context: Context | None,
+        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
     ) -> tuple[int, ...]:
         """An emit of a ``Spout`` class."""
         outlet = self._outlet(stream, task)
-        lineage = PLAIN if origin is None and context is None else Lineage(1, origin, context)
         self.emitted += 1
         if message_id is None:
             outlet.deliver(value, 0, lineage)
@@ -171,7 +163,8 @@ class Tracker:
         self.pending += 1
 
     def _send(self, message: Message) -> None:
-        self._track(self._outlet(message.stream, message.task), message.value, message.lineage(), message)
+        outlet = self._outlet(message.stream, message.task)
+        self._track(outlet, message.value, message.lineage, message)
         if not self._outbox.armed:
             self._outbox.arm()
 
@@ -189,8 +182,8 @@ class Tracker:
             outlet.reached = ()
             self.outcomes.append((message, OVERFLOW))  # law L13
             return
-        if type(message) is Message and message.tree is not None:
-            self._collect(message, message.tree, root)
+        if type(message) is HostMessage and message.collects:
+            self._collect(message, root)
         checksum = outlet.deliver(value, root, lineage)
         if outlet.reached:
             self._outbox.inits[root] = OpenTree(checksum, self._number, message)
@@ -198,12 +191,11 @@ class Tracker:
         else:
             self.outcomes.append((message, None))  # law L11
 
-    def _collect(self, message: Message, wanted: HostTree, root: int) -> None:
-        if wanted.collects:
-            self._engine.collected.pop(message.root, None)
-            wanted.tree.values = []
-            self._engine.collected[root] = wanted.tree.values
-            message.root = root
+    def _collect(self, message: HostMessage, root: int) -> None:
+        collected = self._engine.collected
+        collected.pop(message.root, None)
+        message.root = root
+        message.tree.values = collected[root] = []
 
     def _outlet(self, stream: str, task: int | None) -> Outlet:
         outlet = self._owner.outlets.get(stream)
@@ -225,6 +217,8 @@ class Tracker:
                 self.counts.failed += 1
             if type(message) is Message:
                 self._settle(message, failure)
+            elif type(message) is HostMessage:
+                self._settle_for_host(message, failure)
             else:
                 pause = self._tell(message, failure, settle)
                 if pause is not None:
@@ -247,24 +241,28 @@ class Tracker:
         return None
 
     def _settle(self, message: Message, failure: Failure | None) -> None:
-        host = message.tree
-        if host is not None and host.collects:
-            self._engine.collected.pop(message.root, None)
+        """The outcome of a value of a generator or iterable (law S6)."""
         if failure is None:
             self._release()
-            if host is not None:
-                host.tree.settle(None)
             return
-        message.history += (failure,)
-        if host is not None or self._policy.counts(failure):
-            message.attempts += 1
-        if failure.kind is FailureKind.SHUTDOWN:
-            self.counts.left_over += 1
-            self._give_up(message, failure)
-        elif self._policy.gives_up(failure, message.attempts, None if host is None else host.attempts):
+        message.failed(failure, counts=self._policy.counts(failure))
+        if failure.kind is FailureKind.SHUTDOWN or self._policy.gives_up(failure, message.attempts):
             self._give_up(message, failure)
         else:
             self._replay_later(message)
+
+    def _settle_for_host(self, message: HostMessage, failure: Failure | None) -> None:
+        """The outcome of an attempt that the host waits for; each one counts (law C4)."""
+        self._engine.collected.pop(message.root, None)
+        if failure is not None:
+            message.failed(failure, counts=True)
+            left_over = failure.kind is FailureKind.SHUTDOWN
+            self.counts.left_over += left_over
+            if not left_over and not self._policy.gives_up(failure, message.attempts, message.max_attempts):
+                self._replay_later(message)
+                return
+        self._release()
+        message.tree.settle(failure)
 
     def _release(self) -> None:
         """A message is settled for good."""
@@ -274,11 +272,8 @@ class Tracker:
             self._quiet.set_result(None)
 
     def _give_up(self, message: Message, failure: Failure) -> None:
-        if message.tree is not None:
-            self._release()
-            message.tree.tree.settle(failure)
-            return
         left_over = failure.kind is FailureKind.SHUTDOWN
+        self.counts.left_over += left_over
         self.counts.dead_letters += not left_over
         letter = DeadLetter(
             self._owner.plan.component,
@@ -286,7 +281,7 @@ class Tracker:
             message.message_id,
             message.attempts,
             failure,
-            message.origin,
+            message.lineage.origin,
             message.history,
         )
         self._owner.doing = "dead_letters"
@@ -354,8 +349,8 @@ class Tracker:
             self.counts.failed += failure is not None
             self.counts.left_over += failure is not None
             self.pending -= 1
-            if type(message) is Message and message.tree is not None:
-                message.tree.tree.settle(failure)
+            if type(message) is HostMessage:
+                message.tree.settle(failure)
         self.outcomes.clear()
 
     def close(self) -> None:
