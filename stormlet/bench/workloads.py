@@ -13,6 +13,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import cycle, islice
+from resource import RUSAGE_SELF, getrusage
 from statistics import quantiles
 from typing import TypeAlias
 
@@ -27,6 +28,8 @@ Figures: TypeAlias = dict[str, float]
 
 WORDS_PER_SENTENCE = 6
 DISTINCT_WORDS = 1000
+SLOWNESS = 100
+"""Rounds of an empty loop: a few microseconds."""
 
 
 class Total(msgspec.Struct, frozen=True):
@@ -133,6 +136,12 @@ def pending(size: int) -> Figures:
     return asyncio.run(_pending(size))
 
 
+def flat(size: int) -> Figures:
+    """Peak memory, in MiB, after a tenth and after all of so many tuples, with a slow last bolt and nothing but the
+    bounded queues to hold the spout back (law B6)."""
+    return asyncio.run(_flat(size))
+
+
 async def _word_count(size: int, ackers: int) -> Figures:
     topology = Topology("bench", ackers=ackers)
     lines = topology.spout("sentences", sentences(size))
@@ -181,6 +190,24 @@ async def _pending(size: int) -> Figures:
     return {"bytes_per_tree": used / size}
 
 
+async def _flat(size: int) -> Figures:
+    peaks: list[float] = []
+
+    def slow(number: int) -> None:
+        for _ in range(SLOWNESS):
+            pass
+        if number in (size // 20, size // 2 - 1):
+            peaks.append(getrusage(RUSAGE_SELF).ru_maxrss / 1024)
+
+    topology = Topology("bench", max_spout_pending=None)
+    numbers = topology.spout("numbers", range(size // 2))
+    passed_on = topology.bolt("pass on", _same, numbers.shuffle())
+    topology.bolt("slow", slow, passed_on.shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    return {"peak_mib_early": peaks[0], "peak_mib": peaks[1]}
+
+
 def _rate(size: int, seconds: float) -> Figures:
     return {"tuples_per_s": size * (1 + WORDS_PER_SENTENCE) / seconds}
 
@@ -192,6 +219,7 @@ WORKLOADS: dict[str, Callable[[int], Figures]] = {
     "unacked": unacked,
     "latency": latency,
     "pending": pending,
+    "flat": flat,
 }
 
 

@@ -13,7 +13,7 @@ from stormlet.cli import main
 def test_every_workload_gives_positive_figures() -> None:
     """A short round of all workloads measures something in each."""
     results = measure(all_names(), rounds=1, scale=0.002)
-    assert list(results) == ["loops", "bare", "acked", "unacked", "latency", "pending"]
+    assert list(results) == ["loops", "bare", "acked", "unacked", "latency", "pending", "flat"]
     assert all(
         value > 0 for figures in results.values() for each in figures.values() for value in each.values
     )
@@ -47,3 +47,9 @@ def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> N
     """The message lists those that exist."""
     assert main(["bench", "loop"]) == 2
     assert "there is no workload 'loop'; there are loops, bare, acked" in capsys.readouterr().err
+
+
+def test_memory_stays_flat_with_a_slow_last_bolt() -> None:
+    """Ten times as many tuples need no more memory: the queues are bounded (law B6)."""
+    figures = measure(["flat"], rounds=1, scale=0.2)["flat"]
+    assert figures["peak_mib"].median - figures["peak_mib_early"].median < 4
