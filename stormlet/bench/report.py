@@ -19,7 +19,7 @@ SIZES: Mapping[str, int] = {
     "unacked": 50_000,
     "latency": 5_000,
     "pending": 100_000,
-    "flat": 1_000_000,
+    "flat": 500_000,
 }
 """How much each workload does: sentences, trees."""
 
@@ -30,7 +30,7 @@ LABELS: Mapping[str, str] = {
     "unacked": "word count, ackers=0",
     "latency": "two bolts, one tree at a time",
     "pending": "a pending tree",
-    "flat": "1,000,000 tuples into a slow bolt",
+    "flat": "500,000 tuples into a slow bolt",
 }
 
 
