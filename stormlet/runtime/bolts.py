@@ -138,10 +138,11 @@ class BoltTask(Task):
     async def _work(self) -> None:
         await self._run_errands()
         while self.inbox.items:
-            self._executed_before += len(self._batch)
             self._batch = self.inbox.take()
             self._left = iter(self._batch)
             await (self._execute_batch() if self._concurrency == 1 else self._start_calls())
+            self._executed_before += len(self._batch)
+            self._batch, self._left = [], iter(())
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand, in as many slices as it takes (law F2)."""
@@ -182,6 +183,7 @@ class BoltTask(Task):
         if not self.slices.begin():
             await self.slices.turn()
         await self.worker.execute(tup, self.out.for_call())
+        self.slices.spent(self._pace, 1)
         await self.outbox.room()
 
     def _called(self, call: asyncio.Task[None]) -> None:
