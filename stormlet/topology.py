@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, cast, overload
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack, cast, overload
 
-from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, overrides
+from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, To, overrides
 from stormlet.core.configuration import Configuration, component_options, configure, read_options
 from stormlet.core.description import (
     BoltSpec,
@@ -36,9 +36,43 @@ from stormlet.runtime.dead_letters import DeadLetterTarget
 from stormlet.runtime.running import Run, Running, RunOptions
 
 T = TypeVar("T")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
 U = TypeVar("U")
 
 logger = logging.getLogger(__name__)
+
+
+class BoltFactory(Protocol[T, U]):
+    """Makes a bolt: its class, or a function. A protocol, as mypy then reads T from it before the inputs."""
+
+    def __call__(self) -> BoltBase[T, U]:
+        """A new instance, for one task."""
+        ...
+
+
+class SpoutOptions(TypedDict, total=False):
+    """What may be said of a spout beside its source and outputs; see
+    :class:`~stormlet.core.configuration.Configuration`."""
+
+    parallelism: int
+    max_spout_pending: int | None
+    max_attempts: int
+    replay_delay: float
+    replay_delay_max: float
+    idle_max: float
+
+
+class BoltOptions(TypedDict, total=False):
+    """What may be said of a bolt beside its logic and inputs; see :meth:`Topology.bolt`."""
+
+    parallelism: int
+    outputs: object
+    tick: float | None
+    concurrency: int
+    executor: Executor
+    on_error: OnError
+    queue_capacity: int
 
 
 class Topology:
@@ -71,52 +105,38 @@ class Topology:
         id: str,
         source: Callable[[], Spout[T]],
         *,
-        parallelism: int = 1,
         outputs: object = None,
-        **overrides: object,
+        **options: Unpack[SpoutOptions],
     ) -> Stream[T]: ...
     @overload
     def spout(
         self,
         id: str,
-        source: Callable[[], AsyncIterator[T]] | Callable[[TaskContext], AsyncIterator[T]],
+        source: Callable[[], AsyncIterator[T | To[object]]]
+        | Callable[[TaskContext], AsyncIterator[T | To[object]]],
         *,
-        parallelism: int = 1,
         outputs: object = None,
-        **overrides: object,
+        **options: Unpack[SpoutOptions],
     ) -> Stream[T]: ...
     @overload
     def spout(
         self,
         id: str,
-        source: Callable[[], Iterator[T]]
-        | Callable[[TaskContext], Iterator[T]]
-        | Iterable[T]
-        | AsyncIterable[T],
+        source: Callable[[], Iterator[T | To[object]]]
+        | Callable[[TaskContext], Iterator[T | To[object]]]
+        | Iterable[T | To[object]]
+        | AsyncIterable[T | To[object]],
         *,
-        parallelism: int = 1,
         outputs: object = None,
-        **overrides: object,
+        **options: Unpack[SpoutOptions],
     ) -> Stream[T]: ...
     @overload
     def spout(
-        self,
-        id: str,
-        source: None = None,
-        *,
-        parallelism: int = 1,
-        outputs: type[T],
-        **overrides: object,
+        self, id: str, source: None = None, *, outputs: type[T], **options: Unpack[SpoutOptions]
     ) -> Stream[T]: ...
     @overload
     def spout(
-        self,
-        id: str,
-        source: None = None,
-        *,
-        parallelism: int = 1,
-        outputs: object = None,
-        **overrides: object,
+        self, id: str, source: None = None, *, outputs: object = None, **options: Unpack[SpoutOptions]
     ) -> Stream[Any]: ...
     def spout(
         self,
@@ -148,77 +168,112 @@ class Topology:
         self._spouts[id] = SpoutSpec(id, source, kind, parallelism, streams, options)
         return self._default_stream(id, streams)
 
-    # Bolts.
+    # Bolts: first the forms of logic; then those of functions again, fed by streams of two or three types, as mypy
+    # takes what is common to them for one T and not their union.
 
     @overload
     def bolt(
         self,
         id: str,
-        logic: Callable[[], BoltBase[T, U]],
-        *inputs: Subscription[T],
-        parallelism: int = 1,
-        outputs: object = None,
-        tick: float | None = None,
-        concurrency: int = 1,
-        executor: Executor = "loop",
-        on_error: OnError = "fail",
-        **overrides: object,
+        logic: Callable[[T], Awaitable[None] | None],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[None]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: BoltFactory[T, U],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        **options: Unpack[BoltOptions],
     ) -> Stream[U]: ...
     @overload
     def bolt(
         self,
         id: str,
-        logic: Callable[[T], AsyncIterator[U]],
-        *inputs: Subscription[T],
-        parallelism: int = 1,
-        outputs: object = None,
-        tick: float | None = None,
-        concurrency: int = 1,
-        executor: Executor = "loop",
-        on_error: OnError = "fail",
-        **overrides: object,
+        logic: Callable[[T], AsyncIterator[U | To[object]]],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        **options: Unpack[BoltOptions],
     ) -> Stream[U]: ...
     @overload
     def bolt(
         self,
         id: str,
-        logic: Callable[[T], Iterator[U]],
-        *inputs: Subscription[T],
-        parallelism: int = 1,
-        outputs: object = None,
-        tick: float | None = None,
-        concurrency: int = 1,
-        executor: Executor = "loop",
-        on_error: OnError = "fail",
-        **overrides: object,
+        logic: Callable[[T], Iterator[U | To[object]]],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        **options: Unpack[BoltOptions],
     ) -> Stream[U]: ...
     @overload
     def bolt(
         self,
         id: str,
-        logic: Callable[[T], Awaitable[U | None]],
-        *inputs: Subscription[T],
-        parallelism: int = 1,
-        outputs: object = None,
-        tick: float | None = None,
-        concurrency: int = 1,
-        executor: Executor = "loop",
-        on_error: OnError = "fail",
-        **overrides: object,
+        logic: Callable[[T], Awaitable[U | To[object] | None]],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        **options: Unpack[BoltOptions],
     ) -> Stream[U]: ...
     @overload
     def bolt(
         self,
         id: str,
-        logic: Callable[[T], U | None],
-        *inputs: Subscription[T],
-        parallelism: int = 1,
-        outputs: object = None,
-        tick: float | None = None,
-        concurrency: int = 1,
-        executor: Executor = "loop",
-        on_error: OnError = "fail",
-        **overrides: object,
+        logic: Callable[[T], U | To[object] | None],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T | T2 | T3], AsyncIterator[U | To[object]]],
+        first: Subscription[T],
+        second: Subscription[T2],
+        /,
+        *others: Subscription[T3],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T | T2 | T3], Iterator[U | To[object]]],
+        first: Subscription[T],
+        second: Subscription[T2],
+        /,
+        *others: Subscription[T3],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T | T2 | T3], Awaitable[U | To[object] | None]],
+        first: Subscription[T],
+        second: Subscription[T2],
+        /,
+        *others: Subscription[T3],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T | T2 | T3], U | To[object] | None],
+        first: Subscription[T],
+        second: Subscription[T2],
+        /,
+        *others: Subscription[T3],
+        **options: Unpack[BoltOptions],
     ) -> Stream[U]: ...
     def bolt(
         self,

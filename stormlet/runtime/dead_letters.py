@@ -63,7 +63,7 @@ class JsonLines:
 
     def write(self, letter: DeadLetter) -> None:
         """Append one line."""
-        line = msgspec.json.encode(record_of(letter), enc_hook=repr)
+        line = msgspec.json.encode(record_of(letter))
         with self._path.open("ab") as file:
             file.write(line + b"\n")
 
@@ -73,9 +73,9 @@ def record_of(letter: DeadLetter) -> dict[str, object]:
     failure = letter.failure
     return {
         "component": letter.component,
-        "message_id": letter.message_id,
-        "value": letter.value,
-        "origin": letter.origin,
+        "message_id": _json(letter.message_id),
+        "value": _json(letter.value),
+        "origin": _json(letter.origin),
         "attempts": letter.attempts,
         "cause": failure.kind.name,
         "failed_in": failure.component,
@@ -85,3 +85,10 @@ def record_of(letter: DeadLetter) -> dict[str, object]:
         "held_by": list(failure.holders),
         "history": [str(each) for each in letter.history],
     }
+
+
+def _json(value: object) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(msgspec.json.encode(value, enc_hook=repr))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return msgspec.Raw(msgspec.json.encode(repr(value)))
