@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+
+from stormlet.core.statistics import ComponentStatistics, Statistics, TaskStatistics, of_component
+
+NAMES = [field.name for field in fields(TaskStatistics)]
+
+
+def counted(factor: int) -> TaskStatistics:
+    """Every count another number, so that a mix-up of two would show."""
+    return TaskStatistics(**{name: factor * 10**place for place, name in enumerate(NAMES)})
+
+
+def test_counts_start_at_zero() -> None:
+    """A task that has done nothing has counted nothing."""
+    assert all(getattr(TaskStatistics(), name) == 0 for name in NAMES)
+
+
+def test_counts_are_added_one_by_one() -> None:
+    """Each count of the sum is the sum of that count alone."""
+    assert counted(2) + counted(3) == counted(5)
+
+
+def test_a_component_is_the_sum_of_its_tasks() -> None:
+    """And it tells the tasks too, by their ids."""
+    tasks = {4: counted(1), 5: counted(2), 6: counted(4)}
+    component = of_component(tasks)
+    assert [getattr(component, name) for name in NAMES] == [getattr(counted(7), name) for name in NAMES]
+    assert component.tasks == tasks
+
+
+def test_a_component_without_tasks() -> None:
+    """The ackers of a topology that has none have counted nothing."""
+    assert of_component({}) == ComponentStatistics(tasks={})
+
+
+def test_the_topology_sums_what_it_gave_up() -> None:
+    """Dead letters and left-overs over all components."""
+    statistics = Statistics(
+        {
+            "lines": ComponentStatistics(dead_letters=2, left_over=5),
+            "other": ComponentStatistics(dead_letters=3),
+            "__acker": ComponentStatistics(),
+        }
+    )
+    assert statistics.dead_letters == 5
+    assert statistics.left_over == 5
+
+
+def test_a_topology_that_lost_nothing() -> None:
+    """Both sums are 0."""
+    assert (Statistics({}).dead_letters, Statistics({}).left_over) == (0, 0)
+
+
+def test_a_record_does_not_change() -> None:
+    """It is what was counted when it was asked for."""
+    with pytest.raises(FrozenInstanceError):
+        counted(1).acked = 3  # type: ignore[misc]
