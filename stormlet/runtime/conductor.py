@@ -33,7 +33,11 @@ class Conductor:
         while True:
             await self._bell.wait()
             self._bell.clear()
-            if not self.activity.busy:
+            if self.activity.busy or self._tasks is None:
+                continue
+            if _unflushed(self._tasks):
+                self._loop.call_soon(self._bell.set)  # what leaves then may wake somebody (law S5)
+            else:
                 self._step()
 
     async def quiescent(self) -> None:
@@ -74,6 +78,11 @@ class Conductor:
                 elif _flushable(task):
                     task.flushed_after = task.executed
                     task.ask("flush")
+
+
+def _unflushed(tasks: Tasks) -> bool:
+    spouts = any(task.outbox.armed for task in tasks.all_spouts)
+    return spouts or any(task.outbox.armed for task in tasks.all_bolts)
 
 
 def _survey(tasks: Tasks) -> Calm:

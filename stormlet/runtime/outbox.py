@@ -112,6 +112,14 @@ class Outbox:
             self.crowded = [inbox for inbox in self.crowded if inbox.full]
         return not self.crowded
 
+    @property
+    def full_consumer(self) -> Inbox | None:
+        """A queue that this task can deliver to and that has no room, whoever has filled it (law S3)."""
+        for inbox in self.consumers:
+            if inbox.full:
+                return inbox
+        return None
+
     async def room(self) -> None:
         """Wait until every queue that this task has filled has room, flushing first (law B6, F1)."""
         if self.has_room:

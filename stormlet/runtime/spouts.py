@@ -146,6 +146,11 @@ class SpoutTask(Task):
         """Whether it has ended, or is paused only by ``max_spout_pending`` (law B8)."""
         return self.ended or self.tracker.room <= 0
 
+    @property
+    def may_ask(self) -> bool:
+        """Whether there is room for another message, here and in every queue that it may reach (law S3)."""
+        return self.tracker.room > 0 and self.outbox.full_consumer is None
+
     def attend_soon(self) -> None:
         """Outcomes were appended, or something became due: see to it, even while the source is awaited."""
         if self._asking is Asking.NOTHING:
@@ -226,8 +231,8 @@ class SpoutTask(Task):
             await self._user(self.feed.end())
         elif self.feed.ended or self.feed.passive or not self.active or self.tracker.room <= 0:
             await self._rest()
-        elif not self.outbox.has_room:
-            self.outbox.crowded[0].call_when_room(self.wake)
+        elif (full := self.outbox.full_consumer) is not None:
+            full.call_when_room(self.wake)
             await self._rest()
         else:
             await self._ask()
@@ -272,6 +277,7 @@ class SpoutTask(Task):
     async def _rest(self) -> None:
         self.outbox.leave()
         if not self.tracker.has_work:
+            self._attend_when_room()
             await self.sleep()
         if self._nap is not None:
             self._nap.cancel()
@@ -313,8 +319,14 @@ class SpoutTask(Task):
                 self.tracker.attend(self.feed.settle)
             except Exception as error:
                 self.engine.crashed(self, error)
+            self._attend_when_room()
             if self.tracker.outcomes:
                 self.attend_soon()
+
+    def _attend_when_room(self) -> None:
+        # Replays that are due may wait for room in a queue that the tuples of others keep full.
+        if not self.outbox.has_room:
+            self.outbox.crowded[0].call_when_room(self.attend_soon)
 
     def _interrupt(self) -> None:
         if not self._interrupted:
