@@ -1,0 +1,40 @@
+"""Small pieces that tests of whole topologies are built from."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from stormlet import Running, Spout, SpoutCollector, Topology
+from stormlet.errors import EndOfStream
+
+
+def now() -> float:
+    """The time of the running loop, in seconds."""
+    return asyncio.get_running_loop().time()
+
+
+def ignore(value: object) -> None:
+    """A bolt that acks everything and emits nothing."""
+
+
+async def run_to_end(topology: Topology, **options: Any) -> Running:
+    """Run until everything is settled, and leave."""
+    async with topology.run(**options) as running:
+        await running.finished()
+    return running
+
+
+class Counting(Spout[int]):
+    """Emits 0, 1, … below ``count``, each under its own number as message id, then ends."""
+
+    count = 3
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if self.next == self.count:
+            raise EndOfStream
+        self.next += 1
+        out.emit(self.next - 1, message_id=self.next - 1)
