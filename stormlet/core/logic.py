@@ -7,7 +7,7 @@ import inspect
 from collections.abc import AsyncIterable, Callable, Iterable
 from enum import Enum
 from functools import partial
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from stormlet.core.components import BoltBase, Spout
 from stormlet.core.schema import Schema, schema_from_annotation, schema_of
@@ -46,17 +46,19 @@ def source_kind(component: str, source: object) -> SourceKind:
     if isinstance(source, Spout):
         raise InvalidTopology(_instance("spout", component, cast("object", source)))
     if _is_generator_function(source):
-        return SourceKind.GENERATOR
-    if isinstance(source, type):
-        if issubclass(source, Spout):
+        return _checked_generator(component, cast("Callable[..., object]", source))
+    called = _called(source)
+    if isinstance(called, type):
+        if issubclass(called, Spout):
+            _check_factory("spout", component, source, called.__name__)
             return SourceKind.FACTORY
         raise InvalidTopology(
-            f"spout {component!r}: class {source.__name__} does not derive from Spout; "
+            f"spout {component!r}: class {called.__name__} does not derive from Spout; "
             f"derive it, or pass a generator function"
         )
     if isinstance(source, Iterable | AsyncIterable):
         return SourceKind.ITERABLE
-    if callable(source) and positional_parameters(source) in (None, 0):
+    if callable(source) and _can_be_called(source):
         return SourceKind.FACTORY
     raise InvalidTopology(
         f"spout {component!r}: {source!r} is no source; pass a Spout class or factory, a generator function, "
@@ -69,23 +71,21 @@ def logic_kind(component: str, logic: object) -> LogicKind:
     callable."""
     if isinstance(logic, BoltBase):
         raise InvalidTopology(_instance("bolt", component, cast("object", logic)))
-    if isinstance(logic, type):
-        if issubclass(logic, Spout):
-            raise InvalidTopology(
-                f"bolt {component!r}: {logic.__name__} is a Spout; add it with topology.spout(...)"
-            )
-        return LogicKind.FACTORY if issubclass(logic, BoltBase) else LogicKind.FUNCTION
     if not callable(logic):
         raise InvalidTopology(
             f"bolt {component!r}: {logic!r} is not callable; pass a function of the value, a bolt class or a factory"
         )
-    if isinstance(logic, partial) and isinstance(cast("partial[object]", logic).func, type):
-        return logic_kind(component, cast("partial[object]", logic).func)
-    return (
-        LogicKind.FACTORY
-        if positional_parameters(cast("Callable[..., object]", logic)) == 0
-        else LogicKind.FUNCTION
-    )
+    called = _called(logic)
+    if isinstance(called, type):
+        if issubclass(called, Spout):
+            raise InvalidTopology(
+                f"bolt {component!r}: {called.__name__} is a Spout; add it with topology.spout(...)"
+            )
+        if issubclass(called, BoltBase):
+            _check_factory("bolt", component, logic, called.__name__)
+            return LogicKind.FACTORY
+        return LogicKind.FUNCTION
+    return LogicKind.FACTORY if positional_parameters(logic) == 0 else LogicKind.FUNCTION
 
 
 def check_code(where: str, logic: object, executor: str) -> None:
@@ -127,8 +127,34 @@ def positional_parameters(function: Callable[..., object]) -> int | None:
 
 def takes_context(source: object) -> bool:
     """Whether a generator function asks for the task context, so that its tasks can share the work (law
-    S8)."""
-    return positional_parameters(cast("Callable[..., object]", source)) == 1
+    S8). Parameters with defaults are its own affair."""
+    return not _can_be_called(cast("Callable[..., object]", source))
+
+
+def _checked_generator(component: str, function: Callable[..., object]) -> SourceKind:
+    if _can_be_called(function) or _can_be_called(function, None):
+        return SourceKind.GENERATOR
+    raise InvalidTopology(
+        f"spout {component!r}: {function!r} wants more than the task context; bind the rest with functools.partial"
+    )
+
+
+def _check_factory(kind: str, component: str, factory: object, name: str) -> None:
+    if not _can_be_called(cast("Callable[..., object]", factory)):
+        raise InvalidTopology(
+            f"{kind} {component!r}: {name} needs arguments; pass a factory, such as lambda: {name}(...)"
+        )
+
+
+def _can_be_called(function: Callable[..., object], *arguments: object) -> bool:
+    """Whether it can be called with just these arguments; True where Python cannot tell."""
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
 
 
 def inferred_schema(logic: object) -> Schema:
@@ -136,25 +162,31 @@ def inferred_schema(logic: object) -> Schema:
     arguments."""
     if isinstance(logic, partial):
         return inferred_schema(cast("partial[object]", logic).func)
-    if isinstance(logic, type):
-        return _schema_of_class(logic)
+    if isinstance(_called(logic), type):
+        return _schema_of_component(logic) if _is_component(_called(logic)) else OPAQUE
     try:
         annotation = get_type_hints(logic).get("return")
-    except (NameError, TypeError):
+    except (NameError, AttributeError, SyntaxError, TypeError):  # only type checkers understand it
         return OPAQUE
-    if isinstance(annotation, type) and _is_component(annotation):
-        return _schema_of_class(annotation)
-    if get_origin(annotation) is not None and _is_component(get_origin(annotation)):
-        return schema_from_annotation(get_args(annotation)[-1])
+    if _is_component(_called(annotation)):
+        return _schema_of_component(annotation)
     return OPAQUE if annotation is None else schema_from_annotation(cast("object", annotation))
 
 
-def _schema_of_class(cls: type) -> Schema:
-    for each in cls.__mro__:
-        for base in cast("tuple[Any, ...]", each.__dict__.get("__orig_bases__", ())):
-            if _is_component(get_origin(base)):
-                return schema_from_annotation(get_args(base)[-1])
-    return OPAQUE
+def _schema_of_component(cls: object) -> Schema:
+    produced = _produced_by(cls)
+    return OPAQUE if isinstance(produced, TypeVar) else schema_from_annotation(produced)
+
+
+def _produced_by(component: object) -> object:
+    """The type of what a component class emits: the last type argument of the interface it derives from, followed
+    through the type variables of the classes between."""
+    cls = cast("Any", _called(component))
+    bases = cast("tuple[object, ...]", cls.__dict__.get("__orig_bases__", cls.__bases__))
+    base = next((each for each in bases if _is_component(_called(each))), None)
+    produced = cls.__parameters__[-1] if base is None else _produced_by(base)
+    given = zip(cls.__parameters__, get_args(component), strict=False)
+    return next((argument for parameter, argument in given if parameter is produced), produced)
 
 
 def _is_component(cls: object) -> bool:
@@ -162,8 +194,13 @@ def _is_component(cls: object) -> bool:
 
 
 def _is_generator_function(source: object) -> bool:
-    function = cast("partial[object]", source).func if isinstance(source, partial) else source
-    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    return inspect.isgeneratorfunction(_called(source)) or inspect.isasyncgenfunction(_called(source))
+
+
+def _called(function: object) -> object:
+    """What a partial, or a class with type arguments, calls in the end."""
+    called = cast("partial[object]", function).func if isinstance(function, partial) else function
+    return get_origin(called) or called
 
 
 def _instance(kind: str, component: str, instance: object) -> str:

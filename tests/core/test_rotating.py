@@ -9,8 +9,8 @@ from stormlet.core.rotating import RotatingMap
 Expired = list[tuple[str, int]]
 
 
-def contents(map: RotatingMap[str, int]) -> list[dict[str, int]]:
-    return list(map.buckets)
+def contents(entries: RotatingMap[str, int]) -> list[dict[str, int]]:
+    return list(entries.buckets)
 
 
 @pytest.mark.parametrize("buckets", [-1, 0, 1])
@@ -28,107 +28,107 @@ def test_storm_a14_three_buckets_are_the_default() -> None:
 @pytest.mark.parametrize("buckets", [2, 3, 4, 7])
 def test_storm_a14_an_untouched_key_is_handed_out_by_the_nth_rotation(buckets: int) -> None:
     """It survives n - 1 rotations and is returned by the n-th, once (Storm A14)."""
-    map = RotatingMap[str, int](buckets)
-    map.put("a", 1)
+    entries = RotatingMap[str, int](buckets)
+    entries.put("a", 1)
     for _ in range(buckets - 1):
-        assert map.rotate() == {}
-        assert map.get("a") == 1
-    assert map.rotate() == {"a": 1}
-    assert "a" not in map
-    assert map.rotate() == {}
+        assert entries.rotate() == {}
+        assert entries.get("a") == 1
+    assert entries.rotate() == {"a": 1}
+    assert "a" not in entries
+    assert entries.rotate() == {}
 
 
 def test_storm_a14_put_relocates_to_the_newest_bucket() -> None:
     """Whatever bucket a key was in, it is now in the newest one alone, with its new value (Storm A14)."""
-    map = RotatingMap[str, int](3)
+    entries = RotatingMap[str, int](3)
     for rotations in range(3):
-        map.put("a", rotations)
+        entries.put("a", rotations)
         for _ in range(rotations):
-            map.rotate()
-        map.put("a", 10 + rotations)
-        assert contents(map) == [{"a": 10 + rotations}, {}, {}]
+            entries.rotate()
+        entries.put("a", 10 + rotations)
+        assert contents(entries) == [{"a": 10 + rotations}, {}, {}]
 
 
 def test_put_gives_a_key_its_full_time_again() -> None:
     """A key on death row that is put again survives n - 1 more rotations (seed 000)."""
-    map = RotatingMap[str, int](3)
-    map.put("a", 1)
-    map.put("b", 2)
-    map.rotate()
-    map.rotate()
-    map.put("a", 3)
-    assert [map.rotate(), map.rotate(), map.rotate()] == [{"b": 2}, {}, {"a": 3}]
+    entries = RotatingMap[str, int](3)
+    entries.put("a", 1)
+    entries.put("b", 2)
+    entries.rotate()
+    entries.rotate()
+    entries.put("a", 3)
+    assert [entries.rotate(), entries.rotate(), entries.rotate()] == [{"b": 2}, {}, {"a": 3}]
 
 
 def test_reading_does_not_refresh() -> None:
     """``get``, ``in`` and ``len`` leave a key where it is."""
-    map = RotatingMap[str, int](2)
-    map.put("a", 1)
-    map.rotate()
-    assert map.get("a") == 1
-    assert "a" in map
-    assert len(map) == 1
-    assert map.rotate() == {"a": 1}
+    entries = RotatingMap[str, int](2)
+    entries.put("a", 1)
+    entries.rotate()
+    assert entries.get("a") == 1
+    assert "a" in entries
+    assert len(entries) == 1
+    assert entries.rotate() == {"a": 1}
 
 
 def test_a_key_that_is_not_there() -> None:
     """It reads as None, is not contained, and popping it changes nothing."""
-    map = RotatingMap[str, int]()
-    map.put("a", 1)
-    assert map.get("b") is None
-    assert map.pop("b") is None
-    assert "b" not in map
-    assert len(map) == 1
+    entries = RotatingMap[str, int]()
+    entries.put("a", 1)
+    assert entries.get("b") is None
+    assert entries.pop("b") is None
+    assert "b" not in entries
+    assert len(entries) == 1
 
 
 @pytest.mark.parametrize("rotations", [0, 1, 2])
 def test_pop_finds_a_key_in_any_bucket(rotations: int) -> None:
     """It gives the value and removes the key; nothing of it is handed out later."""
-    map = RotatingMap[str, int](3)
-    map.put("a", 1)
-    map.put("b", 2)
+    entries = RotatingMap[str, int](3)
+    entries.put("a", 1)
+    entries.put("b", 2)
     for _ in range(rotations):
-        map.rotate()
-    assert map.pop("a") == 1
-    assert map.pop("a") is None
-    assert [map.rotate() for _ in range(3 - rotations)][-1] == {"b": 2}
+        entries.rotate()
+    assert entries.pop("a") == 1
+    assert entries.pop("a") is None
+    assert [entries.rotate() for _ in range(3 - rotations)][-1] == {"b": 2}
 
 
 def test_a_value_of_none_is_a_value() -> None:
     """It is contained, relocated and popped as any other; one key is never in two buckets."""
-    map = RotatingMap[str, None](3)
-    map.put("a", None)
-    map.rotate()
-    map.put("a", None)
-    assert "a" in map
-    assert len(map) == 1
-    assert [map.rotate(), map.rotate(), map.rotate()] == [{}, {}, {"a": None}]
-    map.put("a", None)
-    map.pop("a")
-    assert "a" not in map
+    entries = RotatingMap[str, None](3)
+    entries.put("a", None)
+    entries.rotate()
+    entries.put("a", None)
+    assert "a" in entries
+    assert len(entries) == 1
+    assert [entries.rotate(), entries.rotate(), entries.rotate()] == [{}, {}, {"a": None}]
+    entries.put("a", None)
+    entries.pop("a")
+    assert "a" not in entries
 
 
 def test_the_callback_hears_of_every_expired_entry() -> None:
     """It is called with key and value of each, in the order of their puts, and of nothing else."""
     expired: Expired = []
-    map = RotatingMap[str, int](2, lambda key, value: expired.append((key, value)))
-    map.put("a", 1)
-    map.put("b", 2)
-    map.rotate()
-    map.put("c", 3)
+    entries = RotatingMap[str, int](2, lambda key, value: expired.append((key, value)))
+    entries.put("a", 1)
+    entries.put("b", 2)
+    entries.rotate()
+    entries.put("c", 3)
     assert expired == []
-    assert map.rotate() == {"a": 1, "b": 2}
+    assert entries.rotate() == {"a": 1, "b": 2}
     assert expired == [("a", 1), ("b", 2)]
 
 
 def test_the_callback_may_put_an_entry_back() -> None:
     """When it is called the entry is gone already, so that putting it gives it a full life."""
-    map: RotatingMap[str, int]
-    map = RotatingMap(2, lambda key, value: map.put(key, value + 1))
-    map.put("a", 1)
-    map.rotate()
-    map.rotate()
-    assert contents(map) == [{"a": 2}, {}]
+    entries: RotatingMap[str, int]
+    entries = RotatingMap(2, lambda key, value: entries.put(key, value + 1))
+    entries.put("a", 1)
+    entries.rotate()
+    entries.rotate()
+    assert contents(entries) == [{"a": 2}, {}]
 
 
 class Aged:
@@ -158,18 +158,18 @@ STEPS = st.one_of(
 @given(st.integers(2, 5), st.lists(STEPS, max_size=40))
 def test_it_behaves_as_a_map_of_ages(buckets: int, steps: list[tuple[object, ...]]) -> None:
     """After any history it holds, and hands out, what a map with an age for each key would."""
-    map, aged = RotatingMap[str, int](buckets), Aged(buckets)
+    entries, aged = RotatingMap[str, int](buckets), Aged(buckets)
     for step in steps:
         match step:
             case ("put", str(key), int(value)):
-                map.put(key, value)
+                entries.put(key, value)
                 aged.entries[key] = (value, 0)
             case ("pop", str(key)):
                 expected = aged.value(key)
                 aged.entries.pop(key, None)
-                assert map.pop(key) == expected
+                assert entries.pop(key) == expected
             case _:
-                assert map.rotate() == aged.rotate()
-        assert len(map) == len(aged.entries)
-        assert [map.get(key) for key in "abcde"] == [aged.value(key) for key in "abcde"]
-        assert [key in map for key in "abcde"] == [key in aged.entries for key in "abcde"]
+                assert entries.rotate() == aged.rotate()
+        assert len(entries) == len(aged.entries)
+        assert [entries.get(key) for key in "abcde"] == [aged.value(key) for key in "abcde"]
+        assert [key in entries for key in "abcde"] == [key in aged.entries for key in "abcde"]

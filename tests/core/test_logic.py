@@ -1,0 +1,482 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import msgspec
+import pytest
+
+from stormlet.core.components import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    BoltBase,
+    Collector,
+    Spout,
+    TaskContext,
+    To,
+)
+from stormlet.core.logic import (
+    LogicKind,
+    SourceKind,
+    check_code,
+    inferred_schema,
+    logic_kind,
+    positional_parameters,
+    source_kind,
+    takes_context,
+)
+from stormlet.core.tuples import Tuple
+from stormlet.errors import InvalidTopology
+
+if TYPE_CHECKING:
+    import asyncio
+    from decimal import Decimal as Unknown
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+
+class Line(msgspec.Struct):
+    text: str
+
+
+class Word(msgspec.Struct):
+    word: str
+
+
+class Lines(Spout[Line]):
+    def __init__(self, path: str = "", limit: int = 9) -> None:
+        self.path = path
+
+
+class Strict(Spout[Line]):
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+class Split(BasicBolt[Line, Word]):
+    def __init__(self, separator: str = " ") -> None:
+        self.separator = separator
+
+
+class Needy(Bolt[Line, Word]):
+    def __init__(self, separator: str) -> None:
+        self.separator = separator
+
+
+class AnySpout(Spout[T]):
+    pass
+
+
+class Swapped(BasicBolt[U, Word], Generic[U]):
+    pass
+
+
+class SwappedLine(Swapped[Line]):
+    pass
+
+
+class Passed(Bolt[T, U]):
+    pass
+
+
+class PassedOn(Passed[Line, T]):
+    pass
+
+
+class Ended(PassedOn[Word]):
+    pass
+
+
+class Mixin:
+    pass
+
+
+class Mixed(Mixin, Split):
+    pass
+
+
+class Bare(Bolt):  # type: ignore[type-arg]
+    pass
+
+
+def numbers() -> Iterator[int]:
+    yield 1
+
+
+def limited(limit: int = 3) -> Iterator[int]:
+    yield from range(limit)
+
+
+def shared(context: TaskContext) -> Iterator[Word]:
+    yield Word(str(context.task))
+
+
+def shared_limited(context: TaskContext, limit: int = 3) -> Iterator[Word]:
+    yield Word("")
+
+
+def greedy(context: TaskContext, limit: int) -> Iterator[int]:
+    yield limit
+
+
+def keyworded(*, limit: int) -> Iterator[int]:
+    yield limit
+
+
+async def later() -> AsyncIterator[Word]:
+    yield Word("")
+
+
+def make_lines() -> Lines:
+    return Lines()
+
+
+def make_any_lines() -> AnySpout[Line]:
+    return AnySpout()
+
+
+def make_lines_with(limit: int = 3, *, path: str = "") -> Lines:
+    return Lines(path, limit)
+
+
+def make_split() -> Split:
+    return Split()
+
+
+def upper(value: Line) -> Word:
+    return Word(value.text.upper())
+
+
+def both(value: Line, other: Line) -> Word:
+    return Word(value.text + other.text)
+
+
+class Shout:
+    def __call__(self, value: Line) -> Word:
+        return Word(value.text)
+
+    def method(self, value: Line) -> Iterator[Word | To[Line]]:
+        yield Word(value.text)
+
+
+class AsyncLines:
+    def __aiter__(self) -> AsyncLines:
+        return self
+
+
+# Sources of spouts.
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        (None, SourceKind.FED),
+        (Lines, SourceKind.FACTORY),
+        (AnySpout[int], SourceKind.FACTORY),
+        (partial(Lines, "file"), SourceKind.FACTORY),
+        (partial(Strict, path="file"), SourceKind.FACTORY),
+        (make_lines, SourceKind.FACTORY),
+        (make_lines_with, SourceKind.FACTORY),
+        (lambda: Strict("file"), SourceKind.FACTORY),
+        (numbers, SourceKind.GENERATOR),
+        (limited, SourceKind.GENERATOR),
+        (shared, SourceKind.GENERATOR),
+        (shared_limited, SourceKind.GENERATOR),
+        (later, SourceKind.GENERATOR),
+        (partial(greedy, limit=3), SourceKind.GENERATOR),
+        (partial(keyworded, limit=3), SourceKind.GENERATOR),
+        ([1, 2], SourceKind.ITERABLE),
+        (range(3), SourceKind.ITERABLE),
+        (numbers(), SourceKind.ITERABLE),
+        (AsyncLines(), SourceKind.ITERABLE),
+        (dict, None),
+        (int, None),
+    ],
+    ids=repr,
+)
+def test_the_kinds_of_sources(source: object, kind: SourceKind | None) -> None:
+    """What a spout can be made of; an arbitrary class is nothing of the kind."""
+    if kind is None:
+        with pytest.raises(InvalidTopology, match="does not derive from Spout"):
+            source_kind("lines", source)
+    else:
+        assert source_kind("lines", source) is kind
+
+
+def test_an_instance_of_a_spout_is_refused() -> None:
+    """Tasks would share it; the message shows the way out (law S8)."""
+    with pytest.raises(
+        InvalidTopology,
+        match=r"spout 'lines': Lines object given, .* pass the class Lines or a factory, such as lambda: Lines\(...\)",
+    ):
+        source_kind("lines", Lines())
+
+
+@pytest.mark.parametrize("source", [5, object(), len, Shout(), lambda value: value], ids=repr)
+def test_what_is_no_source(source: object) -> None:
+    """The message names the component and what may be passed."""
+    with pytest.raises(
+        InvalidTopology, match=r"spout 'lines': .* is no source; pass a Spout class or factory"
+    ):
+        source_kind("lines", source)
+
+
+@pytest.mark.parametrize("source", [Strict, partial(Strict)], ids=repr)
+def test_a_spout_that_cannot_be_made(source: object) -> None:
+    """A class that wants arguments is refused when the topology is built, not when it starts."""
+    with pytest.raises(InvalidTopology, match="spout 'lines': Strict needs arguments; pass a factory"):
+        source_kind("lines", source)
+
+
+@pytest.mark.parametrize("source", [greedy, keyworded])
+def test_a_generator_that_cannot_be_called(source: object) -> None:
+    """Nobody but its author knows what to pass to it."""
+    with pytest.raises(InvalidTopology, match=r"spout 'lines': .* wants more than the task context"):
+        source_kind("lines", source)
+
+
+@pytest.mark.parametrize(
+    ("source", "takes"),
+    [
+        (numbers, False),
+        (limited, False),
+        (partial(shared, cast("TaskContext", None)), False),
+        (later, False),
+        (shared, True),
+        (shared_limited, True),
+        (partial(greedy, limit=3), True),
+        (lambda *rest: iter(rest), False),
+    ],
+    ids=repr,
+)
+def test_which_generators_take_the_context(source: object, takes: bool) -> None:
+    """Those with a parameter that has no default: any other is the function's own affair (law S8)."""
+    assert takes_context(source) is takes
+
+
+# Logic of bolts.
+
+
+@pytest.mark.parametrize(
+    ("logic", "kind"),
+    [
+        (Split, LogicKind.FACTORY),
+        (Passed[Line, Word], LogicKind.FACTORY),
+        (partial(Split, ","), LogicKind.FACTORY),
+        (partial(Needy, separator=","), LogicKind.FACTORY),
+        (make_split, LogicKind.FACTORY),
+        (lambda: Needy(","), LogicKind.FACTORY),
+        (upper, LogicKind.FUNCTION),
+        (partial(both, Line("")), LogicKind.FUNCTION),
+        (Shout(), LogicKind.FUNCTION),
+        (Shout().method, LogicKind.FUNCTION),
+        (str.upper, LogicKind.FUNCTION),
+        (len, LogicKind.FUNCTION),
+        (int, LogicKind.FUNCTION),
+        (partial(int, base=2), LogicKind.FUNCTION),
+        (lambda value: value, LogicKind.FUNCTION),
+        (lambda *values: values, LogicKind.FUNCTION),
+        (dict[str, int], LogicKind.FUNCTION),
+        (Word, LogicKind.FUNCTION),
+    ],
+    ids=repr,
+)
+def test_the_kinds_of_logic(logic: object, kind: LogicKind) -> None:
+    """A bolt class, or what is called without a value, makes instances; anything else gets the value."""
+    assert logic_kind("split", logic) is kind
+
+
+@pytest.mark.parametrize("logic", [Split(), BatchBolt[int, int]()])
+def test_an_instance_of_a_bolt_is_refused(logic: object) -> None:
+    """Tasks would share it (law S8)."""
+    name = type(logic).__name__
+    with pytest.raises(
+        InvalidTopology, match=rf"bolt 'split': {name} object given, .* pass the class {name} or"
+    ):
+        logic_kind("split", logic)
+
+
+@pytest.mark.parametrize("logic", [Lines, partial(Lines, "file")])
+def test_a_spout_is_no_bolt(logic: object) -> None:
+    """The message says where it belongs."""
+    with pytest.raises(InvalidTopology, match=r"bolt 'split': Lines is a Spout; add it with topology.spout"):
+        logic_kind("split", logic)
+
+
+@pytest.mark.parametrize("logic", [5, "split", None])
+def test_what_cannot_be_called(logic: object) -> None:
+    """The message says what may be passed."""
+    with pytest.raises(
+        InvalidTopology, match=r"bolt 'split': .* is not callable; pass a function of the value"
+    ):
+        logic_kind("split", logic)
+
+
+def test_a_bolt_that_cannot_be_made() -> None:
+    """A class that wants arguments is refused when the topology is built, not when it starts."""
+    with pytest.raises(
+        InvalidTopology, match=r"bolt 'split': Needy needs arguments; .* lambda: Needy\(...\)"
+    ):
+        logic_kind("split", Needy)
+
+
+@pytest.mark.parametrize(
+    ("function", "count"),
+    [
+        (numbers, 0),
+        (keyworded, 0),
+        (upper, 1),
+        (both, 2),
+        (shared_limited, 2),
+        (partial(both, Line("")), 1),
+        (Shout().method, 1),
+        (lambda a, /, b, *c, d, **e: None, 3),
+        (int, None),
+    ],
+)
+def test_how_many_positional_parameters(function: Callable[..., object], count: int | None) -> None:
+    """Those without a name, those with one and the rest; None where Python cannot tell."""
+    assert positional_parameters(function) == count
+
+
+# Code that cannot run as it is meant to.
+
+
+class Yielding(BasicBolt[Any, Any]):
+    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> Any:
+        yield tup.value
+
+
+class AsyncYielding(Bolt[Any, Any]):
+    async def execute(self, tup: Tuple[Any], out: Collector[Any]) -> Any:
+        yield tup.value
+
+
+class YieldingBatch(BatchBolt[Any, Any]):
+    def execute_batch(self, tups: object, out: Collector[Any]) -> Any:
+        yield tups
+
+
+class AsyncSplit(BasicBolt[Any, Any]):
+    async def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        pass
+
+
+class AsyncBatch(BatchBolt[Any, Any]):
+    async def execute_batch(self, tups: object, out: Collector[Any]) -> None:
+        pass
+
+
+async def wait(value: int) -> int:
+    return value
+
+
+@pytest.mark.parametrize(
+    ("logic", "method"),
+    [
+        (Yielding, "Yielding.execute"),
+        (Yielding(), "Yielding.execute"),
+        (AsyncYielding, "AsyncYielding.execute"),
+        (YieldingBatch, "YieldingBatch.execute_batch"),
+    ],
+)
+def test_an_execute_that_yields(logic: object, method: str) -> None:
+    """Calling it would run nothing of it; only functions may be generators (law B1)."""
+    with pytest.raises(
+        InvalidTopology, match=rf"bolt 'x': {method} yields; emit with out.emit\(...\) instead"
+    ):
+        check_code("bolt 'x'", logic, "loop")
+
+
+@pytest.mark.parametrize("logic", [AsyncSplit, AsyncBatch(), wait, later], ids=repr)
+def test_asynchronous_code_in_threads(logic: object) -> None:
+    """A thread has no loop to await on (law B9); on the loop it is fine."""
+    with pytest.raises(
+        InvalidTopology, match=r"bolt 'x' is asynchronous .* use concurrency= on the loop instead"
+    ):
+        check_code("bolt 'x'", logic, "thread")
+    check_code("bolt 'x'", logic, "loop")
+
+
+@pytest.mark.parametrize("executor", ["loop", "thread"])
+@pytest.mark.parametrize("logic", [Split, Split(), upper, numbers, YieldingBatch.__base__, len], ids=repr)
+def test_code_that_runs_anywhere(logic: object, executor: str) -> None:
+    """Plain methods, functions and generator functions."""
+    check_code("bolt 'x'", logic, executor)
+
+
+# What annotations promise.
+
+
+def nothing(value: Line) -> None: ...
+
+
+def misnamed(value: Line) -> Unknown: ...
+
+
+def half_imported(value: Line) -> asyncio.Missing: ...  # type: ignore[name-defined]
+
+
+def prose(value: Line): ...  # noqa: ANN201
+
+
+prose.__annotations__["return"] = "one word for each line"
+
+
+def broken(value: Line): ...  # noqa: ANN201
+
+
+broken.__annotations__["return"] = "int.missing"
+
+
+@pytest.mark.parametrize(
+    ("logic", "fields"),
+    [
+        (upper, ("word",)),
+        (partial(both, Line("")), ("word",)),
+        (shared, ("word",)),
+        (later, ("word",)),
+        (Shout().method, ("word",)),
+        (Split, ("word",)),
+        (Mixed, ("word",)),
+        (partial(Split, ","), ("word",)),
+        (make_split, ("word",)),
+        (Lines, ("text",)),
+        (make_lines, ("text",)),
+        (make_any_lines, ("text",)),
+        (AnySpout[Line], ("text",)),
+        (Passed[Line, Word], ("word",)),
+        (Ended, ("word",)),
+        (PassedOn[Line], ("text",)),
+        (Swapped, ("word",)),
+        (SwappedLine, ("word",)),
+        (Swapped[Line], ("word",)),
+        (numbers, None),
+        (nothing, None),
+        (misnamed, None),
+        (half_imported, None),
+        (prose, None),
+        (broken, None),
+        (lambda value: value, None),
+        (len, None),
+        (int, None),
+        (Word, None),
+        (Shout(), None),
+        (Bare, None),
+        (Passed, None),
+        (AnySpout, None),
+        (BoltBase, None),
+        (None, None),
+        ([1, 2], None),
+    ],
+    ids=repr,
+)
+def test_the_schema_that_annotations_promise(logic: object, fields: tuple[str, ...] | None) -> None:
+    """What a function returns or yields, or the last type argument of a component, by whatever way it got there;
+    nothing is enforced, and what only type checkers understand promises nothing."""
+    schema = inferred_schema(logic)
+    assert schema.fields == fields
+    assert not schema.enforced
