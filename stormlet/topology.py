@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, TypedDict, TypeVar, Unpack, cast, overload
+from types import UnionType
+from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, To, overrides
 from stormlet.core.configuration import Configuration, component_options, configure, read_options
 from stormlet.core.description import (
     BoltSpec,
     Description,
+    DirectStream,
     Executor,
     OnError,
     Output,
@@ -41,6 +43,9 @@ T3 = TypeVar("T3")
 U = TypeVar("U")
 
 logger = logging.getLogger(__name__)
+
+AddressedOutputs: TypeAlias = Iterator[To[U]] | AsyncIterator[To[U]] | Awaitable[To[U] | None] | To[U] | None
+"""What a function returns that addresses all its outputs, and so says of no stream that it is the default."""
 
 
 class BoltFactory(Protocol[T, U]):
@@ -136,7 +141,12 @@ class Topology:
     ) -> Stream[T]: ...
     @overload
     def spout(
-        self, id: str, source: None = None, *, outputs: object = None, **options: Unpack[SpoutOptions]
+        self,
+        id: str,
+        source: None = None,
+        *,
+        outputs: list[str] | tuple[str, ...] | Mapping[str, object] | DirectStream | UnionType | None = None,
+        **options: Unpack[SpoutOptions],
     ) -> Stream[Any]: ...
     def spout(
         self,
@@ -168,8 +178,8 @@ class Topology:
         self._spouts[id] = SpoutSpec(id, source, kind, parallelism, streams, options)
         return self._default_stream(id, streams)
 
-    # Bolts: first the forms of logic; then those of functions again, fed by streams of two or three types, as mypy
-    # takes what is common to them for one T and not their union.
+    # Bolts: first every form of logic; then the functions again, fed by streams of different types: for these mypy
+    # would take what the types have in common as T, not their union.
 
     @overload
     def bolt(
@@ -192,10 +202,10 @@ class Topology:
         **options: Unpack[BoltOptions],
     ) -> Stream[U]: ...
     @overload
-    def bolt(
+    def bolt(  # pyright: ignore[reportOverlappingOverload] it forgets partial(Class, …) in a protocol
         self,
         id: str,
-        logic: Callable[[T], AsyncIterator[U | To[object]]],
+        logic: Callable[[], BoltBase[T, U]],
         first: Subscription[T],
         /,
         *others: Subscription[T],
@@ -205,7 +215,17 @@ class Topology:
     def bolt(
         self,
         id: str,
-        logic: Callable[[T], Iterator[U | To[object]]],
+        logic: Callable[[T], AddressedOutputs[U]],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T], Iterator[U | To[object]] | AsyncIterator[U | To[object]]],
         first: Subscription[T],
         /,
         *others: Subscription[T],
@@ -235,18 +255,7 @@ class Topology:
     def bolt(
         self,
         id: str,
-        logic: Callable[[T | T2 | T3], AsyncIterator[U | To[object]]],
-        first: Subscription[T],
-        second: Subscription[T2],
-        /,
-        *others: Subscription[T3],
-        **options: Unpack[BoltOptions],
-    ) -> Stream[U]: ...
-    @overload
-    def bolt(
-        self,
-        id: str,
-        logic: Callable[[T | T2 | T3], Iterator[U | To[object]]],
+        logic: Callable[[T | T2 | T3], Iterator[U | To[object]] | AsyncIterator[U | To[object]]],
         first: Subscription[T],
         second: Subscription[T2],
         /,
