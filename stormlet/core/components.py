@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, overload
 
+import msgspec
+
 from stormlet.core.configuration import Configuration
 from stormlet.core.outcomes import Failure
 from stormlet.core.tuples import Tuple
@@ -41,8 +43,7 @@ class TaskContext:
     """The configuration that holds for this component."""
 
 
-@dataclass(frozen=True, slots=True)
-class To(Generic[U_co]):
+class To(msgspec.Struct, Generic[U_co], frozen=True):
     """An output of a function bolt or a generator spout that goes to another stream, or to one task (law
     B1)."""
 

@@ -103,6 +103,13 @@ def test_an_output_goes_to_the_default_stream() -> None:
     assert (To(5, "errors", 7).stream, To(5, "errors", 7).task) == ("errors", 7)
 
 
+def test_an_output_may_name_its_type() -> None:
+    """``To[int](5)``, as type checkers like it, is ``To(5)``, and neither changes any more."""
+    assert To[int](5, "errors") == To(5, "errors")
+    with pytest.raises(AttributeError):
+        To(5).value = 6  # type: ignore[misc]
+
+
 def test_a_context_cannot_be_changed() -> None:
     """What a task knows of itself stays so."""
     with pytest.raises(FrozenInstanceError):
