@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
@@ -204,6 +205,13 @@ def test_the_kinds_of_sources(source: object, kind: SourceKind | None) -> None:
             source_kind("lines", source)
     else:
         assert source_kind("lines", source) is kind
+
+
+def test_a_factory_that_python_cannot_tell_about() -> None:
+    """A builtin without a signature has the benefit of the doubt; what it makes is looked at when it starts."""
+    with pytest.raises(ValueError, match="no signature found"):
+        signature(max)
+    assert source_kind("lines", max) is SourceKind.FACTORY
 
 
 def test_an_instance_of_a_spout_is_refused() -> None:

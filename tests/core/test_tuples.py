@@ -140,6 +140,17 @@ def test_a_join_of_nothing_special_inherits_nothing() -> None:
     assert (lineage.attempt, lineage.origin, lineage.context) == (2, None, None)
 
 
+def test_the_lineage_of_a_replay() -> None:
+    """One attempt more, of the same origin and context; the first one's lineage stays as it is."""
+    context = copy_context()
+    first = Lineage(1, "file", context)
+    third = first.of_next_attempt().of_next_attempt()
+    assert (third.attempt, third.origin, third.context) == (3, "file", context)
+    assert first.attempt == 1
+    assert PLAIN.of_next_attempt().attempt == 2
+    assert PLAIN.attempt == 1
+
+
 @pytest.mark.parametrize("falsy", [0, "", False])
 def test_an_origin_may_be_falsy(falsy: object) -> None:
     """Only None is no origin."""
