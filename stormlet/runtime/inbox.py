@@ -34,10 +34,15 @@ class Inbox:
             self._waiting.append(wake_producer)
 
     def take(self) -> list[Tuple[Any]]:
-        """Everything that was delivered, in order; the inbox is empty afterwards."""
+        """What was delivered, in order; of more than ``capacity``, the first so many, for the bound on what is
+        queued and in hand holds for both together (law B6)."""
         items, self.items = self.items, []
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
+        if len(items) > self.capacity:
+            self.items = items[self.capacity :]
+            del items[self.capacity :]
+        if self._waiting and not self.full:
+            # Who asked first has just had its turn and filled the queue: it goes last, so that none starves.
+            waiting, self._waiting = [*self._waiting[1:], self._waiting[0]], []
             for wake_producer in waiting:
                 wake_producer()
         return items

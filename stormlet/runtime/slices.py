@@ -63,12 +63,13 @@ class _Turns:
         self._loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._returned: list[asyncio.Future[None]] = []
+        self._entering = 0
         self._armed = False
         self._exhausted = False
 
     def begin(self) -> bool:
-        if self._exhausted or self._waiting or self._returned:
-            return False
+        if self._exhausted or self._waiting or self._returned or self._entering:
+            return False  # nobody overtakes those who waited: calls start in order (law B3)
         if not self._armed:
             self._arm()
         return True
@@ -80,7 +81,10 @@ class _Turns:
                 self._arm()
             waiter = self._loop.create_future()
             queue.append(waiter)
-            await waiter
+            try:
+                await waiter
+            finally:
+                self._entering -= waiter.done() and not waiter.cancelled()
             if not self._exhausted:
                 return
             queue = self._returned
@@ -99,10 +103,11 @@ class _Turns:
             self._returned.clear()
         if self._waiting:
             self._arm()
-            for _ in range(min(self.LET_IN, len(self._waiting))):
+            for _ in range(0 if self._entering else min(self.LET_IN, len(self._waiting))):
                 waiter = self._waiting.popleft()
                 if not waiter.done():
                     waiter.set_result(None)
+                    self._entering += 1
 
     def _open(self) -> None:
         raise NotImplementedError

@@ -232,7 +232,7 @@ class SpoutTask(Task):
         elif self.feed.ended or self.feed.passive or not self.active or self.tracker.room <= 0:
             await self._rest()
         elif (full := self.outbox.full_consumer) is not None:
-            full.call_when_room(self.wake)
+            full.call_when_room(self.attend_soon)
             await self._rest()
         else:
             await self._ask()
