@@ -25,6 +25,13 @@ async def run_to_end(topology: Topology, **options: Any) -> Running:
     return running
 
 
+async def leave_by(error: BaseException, topology: Topology, after: float = 1.0, **options: Any) -> None:
+    """Run for some seconds, and leave the block by an exception."""
+    async with topology.run(**options):
+        await asyncio.sleep(after)
+        raise error
+
+
 class Counting(Spout[int]):
     """Emits 0, 1, … below ``count``, each under its own number as message id, then ends."""
 
