@@ -164,6 +164,7 @@ class Running:
             self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
         else:
             self._draining.cancel()
+            self._conductor.give_up(None)  # a drain that has not begun yet cannot say that it is over
 
     def activate(self) -> None:
         """Have the spouts asked for tuples (Storm's ``activate``)."""
