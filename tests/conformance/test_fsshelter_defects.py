@@ -1,0 +1,393 @@
+"""None of FsShelter's defects: D1 to D17, each with the test that would show it."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import itertools
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stormlet import (
+    Collector,
+    DirectStream,
+    FailureKind,
+    InvalidEmit,
+    InvalidTopology,
+    Spout,
+    SpoutCollector,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+    UnroutableKey,
+)
+from stormlet.core.ledger import Ledger, OpenTree
+from tests.conformance.kit import (
+    Ack,
+    Agg,
+    Feeder,
+    Hold,
+    Identity,
+    Numbers,
+    TaskIndex,
+    collect,
+    given,
+    now,
+    of_tasks,
+    one_bolt,
+    settle,
+    until,
+)
+from tests.helpers import run_to_end
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("seconds", "fails_at"), [(30, 45), (5, 7.5), (3, 6), (1, 3)])
+async def test_D1_the_rotation_follows_from_the_timeout(seconds: float, fails_at: float) -> None:
+    """The period is half of any timeout, odd ones too; emitted at 1.6 s, a tree fails at the third rotation
+    from then, between T and 1.5 T later."""
+    feeder = Feeder()
+    async with one_bolt(feeder, Hold, message_timeout=seconds, drain_timeout=0).run():
+        await until(1.6)
+        feeder.feed("a", 1)
+        await until(100)
+        assert feeder.settled_at == {1: fails_at}
+    assert seconds <= fails_at - 1.6 <= 1.5 * seconds
+
+
+@pytest.mark.simulated_time
+async def test_D2_untracked_emits_are_not_pending() -> None:
+    """An unreliable spout emits far past max_spout_pending and never stalls."""
+    spout = Numbers(last=999, tracked=False)
+    running = await run_to_end(one_bolt(spout, Ack, max_spout_pending=2))
+    counts = running.statistics().components
+    assert (counts["b1"].executed, counts["s1"].pending, spout.outcomes) == (1000, 0, [])
+
+
+@pytest.mark.simulated_time
+async def test_D3_a_tracked_emit_that_reaches_nobody_is_acked() -> None:
+    """On a stream without subscribers every message is acked at once, so that the spout does not stall."""
+    topology, spout = Topology("D3", max_spout_pending=2), Numbers(last=99)
+    topology.spout("s1", given(spout))
+    await run_to_end(topology)
+    assert (spout.acked, now()) == (list(range(100)), 0)
+
+
+class EmitsThenHolds(Hold):
+    """Emits an anchored child for each input, and holds the input."""
+
+    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        out.emit(tup.value, anchors=tup)
+        super().execute(tup, out)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4])
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+async def test_D4_every_replica_of_an_all_grouping_counts(replicas: int, backwards: bool) -> None:
+    """The ack comes with the last replica, in whatever order they are acked."""
+    topology, feeder, bolts = Topology("D4"), Feeder(), [Hold() for _ in range(replicas)]
+    left = iter(bolts)
+    topology.bolt("b1", lambda: next(left), topology.spout("s1", given(feeder)).all(), parallelism=replicas)
+    async with topology.run():
+        feeder.feed("a", 1)
+        for moment, bolt in enumerate(reversed(bolts) if backwards else bolts, 1):
+            await until(moment)
+            assert feeder.outcomes == []
+            bolt.ack()
+        await settle()
+        assert feeder.settled_at == {1: replicas}
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("replicas", [1, 2, 3, 4])
+@pytest.mark.parametrize("early", [False, True], ids=["interleaved", "sequential"])
+async def test_D4_every_child_of_every_replica_counts(replicas: int, early: bool) -> None:
+    """Whether each child is acked before the next replica is, or after all of them, the last ack is the
+    tree's."""
+    topology, feeder, children = Topology("D4"), Feeder(), Hold()
+    bolts = [EmitsThenHolds() for _ in range(replicas)]
+    left, numbers = iter(bolts), topology.spout("s1", given(feeder))
+    copies = topology.bolt("b1", lambda: next(left), numbers.all(), parallelism=replicas)
+    topology.bolt("b2", given(children), copies.shuffle())
+    async with topology.run():
+        feeder.feed("a", 1)
+        await settle()
+        replica_acks = [bolt.ack for bolt in bolts]
+        child_acks = [children.ack_first] * replicas
+        acks = (
+            itertools.chain(*zip(replica_acks, child_acks, strict=True))
+            if early
+            else replica_acks + child_acks
+        )
+        for moment, ack in enumerate(acks, 1):
+            await until(moment)
+            assert feeder.outcomes == []
+            ack()
+        await settle()
+        assert feeder.settled_at == {1: 2 * replicas}
+
+
+@pytest.mark.simulated_time
+async def test_D4_a_failing_replica_fails_the_tree() -> None:
+    """Acked by the first replica, the tree is still failed by the second."""
+    topology, feeder, bolts = Topology("D4"), Feeder(), [Hold(), Hold()]
+    left = iter(bolts)
+    topology.bolt("b1", lambda: next(left), topology.spout("s1", given(feeder)).all(), parallelism=2)
+    async with topology.run():
+        feeder.feed("a", 1)
+        await settle()
+        bolts[0].ack()
+        await settle()
+        bolts[1].fail("a")
+    assert feeder.outcomes == [("fail", 1)]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("inputs", [1, 2, 3, 7])
+async def test_D5_a_joined_output_is_delivered_once(inputs: int) -> None:
+    """Anchored to several inputs, one tuple is delivered once, and all their trees wait for it."""
+    topology, feeder, last = Topology("D5"), Feeder(), Hold()
+    joined = topology.bolt("b1", given(Agg(inputs)), topology.spout("s1", given(feeder)).shuffle())
+    topology.bolt("b2", given(last), joined.shuffle())
+    async with topology.run() as running:
+        for number in range(inputs):
+            feeder.feed(number, number)
+        await until(1)
+        assert ([tup.value for tup in last.held], feeder.outcomes) == ([list(range(inputs))], [])
+        last.ack()
+        await settle()
+        assert feeder.settled_at == dict.fromkeys(range(inputs), 1)
+        assert running.statistics().components["b1"].transferred == 1
+
+
+@pytest.mark.simulated_time
+async def test_D6_a_direct_emit_needs_a_receiver() -> None:
+    """Without one it raises in the emit, and the input fails at once instead of timing out."""
+    topology, feeder = Topology("D6"), Feeder()
+    direct = topology.bolt(
+        "b1", Identity, topology.spout("s1", given(feeder)).shuffle(), outputs=DirectStream()
+    )
+    topology.bolt("b2", Ack, direct.direct())
+    async with topology.run():
+        feeder.feed("a", 1)
+        await settle()
+    assert feeder.settled_at == {1: 0}
+    assert isinstance(feeder.failures[1].exception, InvalidEmit)
+
+
+class NotesTheEnd(Feeder):
+    """Notes its close among the outcomes."""
+
+    def close(self) -> None:
+        self.outcomes.append(("close", None))
+
+
+@pytest.mark.simulated_time
+async def test_D7_outcomes_of_the_drain_reach_the_spout() -> None:
+    """What is acked or failed while the topology drains is told to the spout, before it is closed."""
+    spout, bolt = NotesTheEnd(), Hold()
+    async with one_bolt(spout, given(bolt)).run():
+        spout.feed("a", 1)
+        spout.feed("b", 2)
+        await until(1)
+        asyncio.get_running_loop().call_at(2, bolt.ack, "a")
+        asyncio.get_running_loop().call_at(3, bolt.fail, "b")
+    assert spout.outcomes == [("ack", 1), ("fail", 2), ("close", None)]
+    assert spout.settled_at == {1: 2, 2: 3}
+
+
+@pytest.mark.simulated_time
+async def test_D8_a_drain_lasts_as_long_as_it_must() -> None:
+    """An idle topology stops at once; a busy one at the very moment of its last ack."""
+    feeder, bolt = Feeder(), Hold()
+    async with one_bolt(feeder, given(bolt)).run():
+        await until(1)
+    assert now() == 1
+    feeder, bolt = Feeder(), Hold()
+    async with one_bolt(feeder, given(bolt)).run():
+        feeder.feed("a", 1)
+        await until(2)
+        asyncio.get_running_loop().call_at(7, bolt.ack)
+    assert now() == 7
+
+
+def messages(ledger: Ledger) -> list[Callable[[], None]]:
+    """A spout's emit to two bolts, one of which emits one tuple: all that the acker is told."""
+    return [
+        lambda: ledger.init({1: OpenTree(0b011, 0, "m")}),
+        lambda: ledger.ack({1: 0b001}),
+        lambda: ledger.ack({1: 0b010 ^ 0b100}),
+        lambda: ledger.ack({1: 0b100}),
+    ]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_D9_messages_may_arrive_in_any_order(order: Iterable[int]) -> None:
+    """In each of the 24 orders there is one ack, with the last message, and nothing is left behind."""
+    ledger = Ledger()
+    told = messages(ledger)
+    verdicts: list[int] = []
+    for number in order:
+        told[number]()
+        acked, failed = ledger.take_verdicts()
+        verdicts.append(len(acked))
+        assert failed == []
+    assert verdicts == [0, 0, 0, 1]
+    assert (len(ledger), ledger.orphans) == (0, 0)
+
+
+@pytest.mark.simulated_time
+async def test_D10_what_overflows_reaches_no_task() -> None:
+    """Past the high water a message is failed without any work done for it, and is counted."""
+    feeder = Feeder()
+    async with one_bolt(feeder, Hold, acker_high_water=1, drain_timeout=0).run() as running:
+        for number in range(10):
+            feeder.feed(number, number)
+        await settle()
+        counts = running.statistics().components
+        assert (counts["s1"].transferred, counts["b1"].executed, counts["s1"].failed) == (3, 3, 7)
+        assert feeder.causes() == dict.fromkeys(range(3, 10), FailureKind.OVERFLOW)
+
+
+@pytest.mark.simulated_time
+async def test_D11_a_failure_says_why() -> None:
+    """Failed, timed out, overflowed and shut down are told apart, with the component where there is one."""
+    feeder, bolt = Feeder(), Hold()
+    topology = one_bolt(feeder, given(bolt), message_timeout=10, acker_high_water=1, drain_timeout=1)
+    async with topology.run():
+        for name in ("failed", "late", "left"):
+            feeder.feed(name, name)
+        feeder.feed("over", "over")
+        await until(12)
+        bolt.fail("failed")
+        assert bolt.out is not None
+        bolt.out.reset_timeout(bolt.held[-1])
+        await until(15.5)
+    assert {name: str(failure) for name, failure in feeder.failures.items()} == {
+        "over": "overflow",
+        "failed": "failed in 'b1' (task 3)",
+        "late": "timeout, held by 'b1'",
+        "left": "shutdown",
+    }
+
+
+@pytest.mark.simulated_time
+async def test_D12_a_crash_is_told_to_the_host() -> None:
+    """An exception of next_tuple cancels the host's block and is raised from it; nothing is restarted."""
+    made: list[Spout[Any]] = []
+
+    class Broken(Feeder):
+        def next_tuple(self, out: SpoutCollector[Any]) -> None:
+            made.append(self)
+            raise OSError("the source is gone")
+
+    topology = Topology("D12")
+    topology.bolt("b1", Ack, topology.spout("s1", Broken).shuffle())
+    with pytest.raises(TopologyCrashed, match=r"next_tuple of s1\[0\] raised OSError") as caught:
+        async with topology.run():
+            await asyncio.sleep(3600)
+    assert (len(made), now(), type(caught.value.__cause__)) == (1, 0, OSError)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("ackers", [0, 1, 3, 17])
+@pytest.mark.parametrize("capacity", [1, 3, 768])
+async def test_D13_any_number_of_ackers_and_any_capacity(ackers: int, capacity: int) -> None:
+    """Nothing must divide anything else or be a power of two; without ackers every message counts as acked."""
+    spout = Numbers(last=99)
+    topology = Topology("D13", ackers=ackers, queue_capacity=capacity)
+    first = topology.bolt("b1", Identity, topology.spout("s1", given(spout)).shuffle(), parallelism=3)
+    topology.bolt("b2", Ack, first.shuffle(), parallelism=2)
+    running = await run_to_end(topology)
+    assert sorted(spout.acked) == list(range(100))
+    assert sum(each.executed for each in of_tasks(running, "b2")) == 100
+
+
+@pytest.mark.simulated_time
+async def test_D14_any_key_has_a_home() -> None:
+    """None, lists and what is inside them are keys; they go to the tasks they always went to."""
+    topology = Topology("D14")
+    keys = [None, "word", ["a", ["b"]], (1, 2.5), b"bytes", True]
+    tasks = topology.bolt("b1", TaskIndex, topology.spout("s1", keys).fields(), parallelism=1000)
+    seen = collect(topology, tasks)
+    await run_to_end(topology)
+    assert sorted(seen) == [41, 249, 265, 598, 735, 858]
+
+
+@pytest.mark.simulated_time
+async def test_D14_a_key_without_a_stable_hash_is_refused() -> None:
+    """The error names its type and the grouping, and fails the message, not the topology."""
+    topology, feeder = Topology("D14"), Feeder()
+    same = topology.bolt("b1", Identity, topology.spout("s1", given(feeder)).shuffle())
+    topology.bolt("b2", Ack, same.fields(), parallelism=2)
+    async with topology.run():
+        feeder.feed(object(), 1)
+        await settle()
+    error = feeder.failures[1].exception
+    assert isinstance(error, UnroutableKey)
+    assert str(error).startswith("fields grouping of 'b1' -> 'b2': a key of type object has")
+
+
+def test_D15_duplicate_ids_are_refused() -> None:
+    """A second component of one id is an error, whatever their kinds."""
+    topology = Topology("D15")
+    lines = topology.spout("a")
+    topology.bolt("b", Ack, lines.shuffle())
+    for id in "ab":
+        with pytest.raises(InvalidTopology, match=f"spout '{id}': topology 'D15' has a component of this id"):
+            topology.spout(id)
+        with pytest.raises(InvalidTopology, match=f"bolt '{id}': topology 'D15' has a component of this id"):
+            topology.bolt(id, Ack, lines.shuffle())
+
+
+async def one_second(number: int) -> None:
+    await asyncio.sleep(1)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(
+    ("parallelism", "concurrency", "seconds"), [(1, 1, 12), (3, 1, 4), (1, 4, 3), (3, 4, 1)]
+)
+async def test_D16_asynchronous_bolts_run_side_by_side(
+    parallelism: int, concurrency: int, seconds: float
+) -> None:
+    """Tasks of a bolt wait beside each other, and so do the calls of one task as far as concurrency allows."""
+    topology = Topology("D16")
+    numbers = topology.spout("s1", range(12))
+    topology.bolt("b1", one_second, numbers.shuffle(), parallelism=parallelism, concurrency=concurrency)
+    await run_to_end(topology)
+    assert now() == seconds
+
+
+class EmitsThenWaits(Feeder):
+    """Emits, and then waits for a minute in the same call."""
+
+    async def next_tuple(self, out: SpoutCollector[Any]) -> None:
+        if not self.acked:
+            out.emit("a", message_id=1)
+        await asyncio.sleep(60)
+
+
+@pytest.mark.simulated_time
+async def test_D16_outcomes_do_not_wait_for_next_tuple() -> None:
+    """A spout that is suspended in next_tuple has emitted what it emitted, and gets its outcome at once."""
+    spout = EmitsThenWaits()
+    async with one_bolt(spout, Ack).run():
+        await until(1)
+        assert spout.settled_at == {1: 0}
+
+
+def test_D17_no_conformance_test_waits_for_the_wall_clock() -> None:
+    """Every asynchronous test here runs on simulated time, and no module reads a clock or sleeps by it."""
+    for file in Path(__file__).parent.glob("*.py"):
+        tree = ast.parse(file.read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                assert not {"time", "datetime", "threading"} & {each.name for each in node.names}, file.name
+            if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                marks = [ast.unparse(each) for each in node.decorator_list]
+                assert any("simulated_time" in each for each in marks), f"{file.name}: {node.name}"
