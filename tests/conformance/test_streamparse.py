@@ -144,6 +144,11 @@ def test_SP_no_outputs_spout() -> None:
         words(outputs={})
 
 
+def test_SP_no_outputs_spout_empty() -> None:
+    """streamparse refuses an empty list of fields; here it declares a stream of empty tuples."""
+    assert words(outputs=[]).output.schema.fields == ()
+
+
 class NoSpout:
     """A class that is no component."""
 
