@@ -40,7 +40,7 @@ class DeadLetters:
         self.count += 1
         self.last.append(letter)
         logger.error(
-            "dead letter of %r: message %r, value %r, after %d attempts: %s",
+            "dead letter of %r: message %r, value %r, attempt %d: %s",
             letter.component,
             letter.message_id,
             letter.value,

@@ -3,9 +3,8 @@ alone."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import Future
-from contextvars import copy_context
 from functools import partial
 from inspect import isawaitable
 from typing import Any, cast
@@ -14,6 +13,7 @@ from stormlet.core.components import DEFAULT_STREAM, Spout, TaskContext, To, ove
 from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
+from stormlet.runtime.contexts import within
 from stormlet.runtime.messages import Message
 from stormlet.runtime.spouts import Asking, Interrupted, SpoutTask
 
@@ -154,7 +154,7 @@ class SpoutFeed(HostFeed):
         self._out = SpoutOut(task)
         self._idle_max = idle_max
         self._nap = FIRST_NAP
-        self._context = copy_context()
+        self._context = task.engine.context.copy()
         self._opened = False
         self._hears = overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail")
 
@@ -170,23 +170,29 @@ class SpoutFeed(HostFeed):
         enough = task.tracker.emitted + most  # one call may emit any number (law S3)
         while (before := task.tracker.emitted) < enough:
             try:
-                result = self._in_context()
+                result = self._call(self._spout.next_tuple, self._out)
             except EndOfStream:
                 self.ended = True
                 return None
-            if result is not None and isawaitable(result):
+            if result is not None:
                 return self._await(result, before)
             if self._nothing_came(before) or task.outbox.crowded or task.tracker.has_work:
                 return None
         return None
 
-    def _in_context(self) -> Awaitable[None] | None:
-        # A context of its own for each call: what it sets travels with what it emits, not to the next call
+    def _call(
+        self, method: Callable[..., Awaitable[None] | None], *arguments: object
+    ) -> Awaitable[None] | None:
+        # In a context of its own for each call: what it sets travels with what it emits, not to the next call
         # (law B10).
-        result = self._context.run(self._spout.next_tuple, self._out)
-        if self._context != self.task.engine.context:
-            self._context = self.task.engine.context.copy()
-        return result
+        context, topology = self._context, self.task.engine.context
+        result = context.run(method, *arguments)
+        if result is not None and isawaitable(result):
+            self._context = topology.copy()
+            return within(context, result)
+        if context != topology:
+            self._context = topology.copy()
+        return None
 
     async def _await(self, result: Awaitable[None], before: int) -> None:
         try:
@@ -208,7 +214,9 @@ class SpoutFeed(HostFeed):
 
     def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
         spout = self._spout
-        return spout.ack(message_id) if failure is None else spout.fail(message_id, failure)
+        if failure is None:
+            return self._call(spout.ack, message_id)
+        return self._call(spout.fail, message_id, failure)
 
     def hears_outcomes(self) -> bool:
         return self._hears

@@ -19,6 +19,7 @@ from stormlet.core.plan import TaskPlan
 from stormlet.core.schema import schema_of
 from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN, JoinedTuple, Lineage, Source
 from stormlet.runtime.collectors import Account, Anchors, AnyTuple, BoltCollector, undeclared
+from stormlet.runtime.contexts import within
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
@@ -114,7 +115,7 @@ class Worker:
         try:
             if context is None:
                 return await result
-            return await self.desk.loop.create_task(_coroutine(result), context=context)
+            return await within(context, result)
         finally:
             self.outbox.enter()
 
@@ -362,7 +363,3 @@ def _own(tup: AnyTuple) -> Context | None:
     # A copy, so that what this bolt sets does not reach the other tuples of the message.
     context = tup.lineage.context
     return None if context is None else context.copy()
-
-
-async def _coroutine(result: Awaitable[R]) -> R:
-    return await result

@@ -321,14 +321,6 @@ class AsyncSetsContext(SetsContext):
         await asyncio.sleep(0.01)
 
 
-LEAKING = pytest.param(
-    AsyncSetsContext,
-    marks=pytest.mark.xfail(
-        strict=True, reason="what an async next_tuple sets is seen by its next call (B10)"
-    ),
-)
-
-
 def note_context(value: str) -> str:
     found = f"{value}, {REQUEST.get()}"
     REQUEST.set("of the bolt")
@@ -349,7 +341,7 @@ class NotesContext(Bolt[str, str]):
 
 
 @pytest.mark.simulated_time
-@pytest.mark.parametrize("spout", [SetsContext, LEAKING])
+@pytest.mark.parametrize("spout", [SetsContext, AsyncSetsContext])
 @pytest.mark.parametrize("bolt", [note_context, note_context_async, NotesContext])
 async def test_KU10_context_travels_with_the_tuple(
     spout: type[SetsContext], bolt: Callable[..., Any]
