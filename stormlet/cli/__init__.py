@@ -1,14 +1,14 @@
 """The command line: ``python -m stormlet run TARGET``.
 
 Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong usage or an invalid topology,
-130 interrupted before it had started.
+130 interrupted before it had started. A third Ctrl-C or SIGTERM ends the process as if nothing handled it.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from stormlet.cli.bench import bench
@@ -17,7 +17,7 @@ from stormlet.cli.run import run
 from stormlet.core.configuration import parse_setting
 from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError, TargetError
 
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+AddCommand: TypeAlias = Callable[..., argparse.ArgumentParser]
 
 FAILED = 1
 WRONG_USAGE = 2
@@ -53,13 +53,13 @@ def _carry_out(options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="stormlet", description="Storm's model in one asyncio process.")
     commands = parser.add_subparsers(title="commands", dest="command", required=True, metavar="COMMAND")
-    _add_run(commands)
-    _add_bench(commands)
+    _add_run(commands.add_parser)
+    _add_bench(commands.add_parser)
     return parser
 
 
-def _add_bench(commands: Commands) -> None:
-    command = commands.add_parser(
+def _add_bench(add_command: AddCommand) -> None:
+    command = add_command(
         "bench",
         help="measure what a tuple costs on this machine",
         description="Measure what a tuple costs, beside the same work without a framework, in alternating rounds.",
@@ -72,12 +72,12 @@ def _add_bench(commands: Commands) -> None:
     command.add_argument("--json", action="store_true", help="print every single figure as JSON")
 
 
-def _add_run(commands: Commands) -> None:
-    command = commands.add_parser(
+def _add_run(add_command: AddCommand) -> None:
+    command = add_command(
         "run",
         help="run a topology until its spouts have ended and everything is settled",
         description="Run a topology until its spouts have ended and everything is settled. "
-        "Ctrl-C or SIGTERM drains it; a second one cancels.",
+        "Ctrl-C or SIGTERM drains it, a second one cancels it, a third one kills.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

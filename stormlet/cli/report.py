@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import logging
 from collections.abc import Iterator
 from itertools import chain, dropwhile
 from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException
+from types import TracebackType
+from typing import TypeAlias
 
 from stormlet.core.statistics import Statistics
-from stormlet.errors import StormletError, TargetError, TopologyCrashed
+from stormlet.errors import Reject, StormletError, TargetError, TopologyCrashed
+
+ExceptionInfo: TypeAlias = (
+    tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+)
 
 COLUMNS = ("emitted", "transferred", "executed", "acked", "failed")
 
@@ -39,7 +46,7 @@ def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
 def _undone(statistics: Statistics) -> Iterator[str]:
     yield f"dead letters: {statistics.dead_letters:,}"
     if statistics.left_over:
-        yield f"left over: {statistics.left_over:,} messages had no outcome when the topology stopped"
+        yield f"left over: {statistics.left_over:,} (messages without an outcome when the topology stopped)"
 
 
 def explain(error: StormletError) -> str:
@@ -47,17 +54,33 @@ def explain(error: StormletError) -> str:
     theirs."""
     message = f"stormlet: {error}"
     if isinstance(error, TargetError | TopologyCrashed) and error.__cause__ is not None:
-        return f"{_traceback(error.__cause__)}\n{message}"
+        return f"{_traceback(error.__cause__)}{message}"
     place = _users(TracebackException.from_exception(error).stack)[-1:]
     return "\n".join((message, *(line.rstrip("\n") for line in StackSummary.from_list(place).format())))
 
 
+class LogFormatter(logging.Formatter):
+    """Shows exceptions by the user's own frames, too."""
+
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802
+        """The traceback, without the newline at its end."""
+        return "" if ei[1] is None else _traceback(ei[1]).rstrip()
+
+
 def _traceback(error: BaseException) -> str:
+    """With a newline at its end; empty where the message of the error says it all."""
     trace = TracebackException.from_exception(error)
     if isinstance(error, SyntaxError) and not _users(trace.stack):
-        return "".join(trace.format_exception_only())  # it says itself where it is
+        return "".join((*trace.format_exception_only(), "\n"))  # it says itself where it is
+    if error.__cause__ is None and (isinstance(error, Reject) or _is_ours(error, trace)):
+        return ""
     _trim(trace)
-    return "".join(trace.format())
+    return "".join((*trace.format(), "\n"))
+
+
+def _is_ours(error: BaseException, trace: TracebackException) -> bool:
+    """Whether it is an error of stormlet's that no line of the user's raised."""
+    return isinstance(error, StormletError) and not _users(trace.stack)
 
 
 def _trim(trace: TracebackException) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import sys
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager
-from itertools import chain, repeat
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 
-from stormlet.cli.report import summarise
+from stormlet.cli.endings import say, stopping_on_closed_output, stopping_on_signals
+from stormlet.cli.report import LogFormatter, summarise
 from stormlet.core.configuration import read_options
+from stormlet.core.logic import SourceKind
 from stormlet.loading import load_topology
 from stormlet.topology import Topology
 
@@ -27,9 +26,16 @@ def run(target: str, arguments: Mapping[str, str], settings: Mapping[str, object
     """
     read_options(settings, "--set")  # before anything is loaded; and run's own arguments are no options
     topology = load_topology(target, arguments)
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")  # unless the user's file has done so
+    _set_up_logging()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_run(topology, settings))
+
+
+def _set_up_logging() -> None:
+    """To standard error, unless the user's file has set logging up."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -46,36 +52,17 @@ async def _run(topology: Topology, settings: Mapping[str, object]) -> int:
     with ExitStack() as at_the_end:  # after the block is left: its drain can be stopped, too
         async with topology.run(seed=None, active=True, dead_letters=None, **settings) as running:
             at_the_end.callback(
-                lambda: _say(summarise(topology.name, running.statistics(), time.monotonic() - began))
+                lambda: say(summarise(topology.name, running.statistics(), time.monotonic() - began))
             )
-            at_the_end.enter_context(_stopping_on_signals(running.stop))
+            at_the_end.enter_context(stopping_on_closed_output(running.stop))
+            at_the_end.enter_context(stopping_on_signals(running.stop))
+            _mention_what_nobody_feeds(topology)
             await running.finished()
     statistics = running.statistics()
     return 1 if statistics.dead_letters or statistics.left_over else 0
 
 
-@contextmanager
-def _stopping_on_signals(stop: Callable[[], object]) -> Generator[None]:
-    """Ctrl-C and SIGTERM drain the topology; a second one cancels it (law C3)."""
-    if sys.platform == "win32":  # no such handlers there: Ctrl-C cancels at once
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    answers = chain(("draining; once more cancels",), repeat("cancelling"))
-
-    def answer(name: str) -> None:
-        _say(f"{name}: {next(answers)}")
-        stop()
-
-    for number in numbers:
-        loop.add_signal_handler(number, answer, number.name)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+def _mention_what_nobody_feeds(topology: Topology) -> None:
+    for spout in topology.describe().spouts.values():
+        if spout.kind is SourceKind.FED:
+            say(f"spout {spout.id!r} has no source, so this run waits for Ctrl-C; running.emit could feed it")
