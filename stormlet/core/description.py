@@ -252,11 +252,11 @@ class Description:
 
     def cycles(self) -> list[list[str]]:
         """The cycles; they are allowed, and their edges do not wait for room (law B6)."""
-        loops = {
+        loops = [
             bolt.id
             for bolt in self.bolts.values()
             if any(each.source.component == bolt.id for each in bolt.inputs)
-        }
+        ]
         return [group for group in self.in_order() if len(group) > 1 or group[0] in loops]
 
 
