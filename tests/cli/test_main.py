@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 from stormlet.cli import main
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test runs in a directory of its own and leaves no module behind."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    yield
-    sys.modules.pop("flow", None)
-
-
-def write(text: str) -> None:
-    Path("flow.py").write_text("from stormlet import Topology\n" + dedent(text), "utf-8")
-
+from tests.cli.flows import write
 
 COUNTING = """
     def build(limit: int = 3) -> Topology:
@@ -47,19 +31,6 @@ CRASHING = """
         yield 1
         raise ZeroDivisionError("no more")
     topology = Topology("crashing")
-    topology.bolt("print", print, topology.spout("numbers", numbers).shuffle())
-    """
-
-# The spout raises a signal when it has yielded three values, then goes on forever.
-SIGNALLED = """
-    import asyncio, itertools, signal
-    async def numbers():
-        for number in itertools.count():
-            if number == 3:
-                signal.raise_signal({signal!r})
-            yield number
-            await asyncio.sleep(0)
-    topology = Topology("signalled")
     topology.bolt("print", print, topology.spout("numbers", numbers).shuffle())
     """
 
@@ -105,45 +76,6 @@ def test_a_crash_is_1_and_shows_the_users_traceback(capsys: pytest.CaptureFixtur
     assert 'flow.py", line' in shown
     assert "/stormlet/" not in shown
     assert shown.splitlines()[-1].startswith("stormlet: topology 'crashing' crashed: ")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_drains(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
-    """Ctrl-C and SIGTERM end the spouts, and what is in flight is finished."""
-    write(SIGNALLED.format(signal=int(number)))
-    assert main(["run", "flow.py"]) == 0
-    output = capsys.readouterr()
-    assert output.out.split()[:3] == ["0", "1", "2"]
-    assert f"{number.name}: draining; once more cancels\n" in output.err
-    assert "left over" not in output.err
-
-
-def test_a_second_signal_cancels(capsys: pytest.CaptureFixture[str]) -> None:
-    """A drain that would wait forever is cancelled by a second signal; what it leaves is reported and exits with 1."""
-    write(
-        """
-        import asyncio, signal
-        async def stuck(value: int) -> None:
-            signal.raise_signal(signal.SIGINT)
-            await asyncio.sleep(0)
-            signal.raise_signal(signal.SIGINT)
-            await asyncio.Event().wait()
-        topology = Topology("stuck", message_timeout=None)
-        topology.bolt("stuck", stuck, topology.spout("numbers", [1]).shuffle())
-        """
-    )
-    assert main(["run", "flow.py"]) == 1
-    shown = capsys.readouterr().err
-    assert shown.index("SIGINT: draining") < shown.index("SIGINT: cancelling")
-    assert "left over: 1 messages" in shown
-
-
-def test_handlers_of_signals_are_put_back() -> None:
-    """After the run the signals do again what they did before."""
-    write(COUNTING)
-    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    main(["run", "flow.py"])
-    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
 @pytest.mark.parametrize(
@@ -201,12 +133,6 @@ def test_an_invalid_topology_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'flow.py", line 3' in place
 
 
-def test_an_interrupt_at_the_start_is_130() -> None:
-    """Ctrl-C before there is anything to drain ends the command as it ends any other."""
-    write("raise KeyboardInterrupt")
-    assert main(["run", "flow.py"]) == 130
-
-
 def test_it_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where uvloop is not installed, asyncio's own loop does."""
     monkeypatch.setitem(sys.modules, "uvloop", None)
@@ -223,9 +149,15 @@ def test_it_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_module_runs_as_a_program() -> None:
-    """``python -m stormlet run`` is the command line, with its exit codes."""
+    """``python -m stormlet run`` is the command line, with its exit codes; its log shows what failed each input, and
+    where in the user's own code."""
     write(FAILING)
     command = [sys.executable, "-m", "stormlet", "run", "flow.py"]
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    shown = finished.stderr.splitlines()
     assert finished.returncode == 1
-    assert "dead letters: 3" in finished.stderr
+    assert shown[0] == "ERROR stormlet.runtime.bolts: refuse[0] raised ValueError(0) on 0"
+    assert shown[1] == "Traceback (most recent call last):"
+    assert shown[2].endswith('flow.py", line 4, in refuse')
+    assert shown[3:5] == ["    raise ValueError(value)", "ValueError: 0"]
+    assert shown[-1] == "dead letters: 3"

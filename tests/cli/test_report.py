@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from stormlet.cli.report import explain, summarise
+from stormlet.cli.report import LogFormatter, explain, summarise
+from stormlet.core.configuration import parse_setting
 from stormlet.core.statistics import ComponentStatistics, Statistics
-from stormlet.errors import InvalidTopology, StormletError, TargetError, TopologyCrashed
+from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
 from stormlet.loading import load_topology
 
 
@@ -53,7 +54,7 @@ def test_the_summary_tells_of_messages_left_over() -> None:
     """Messages without an outcome are mentioned where there are any."""
     statistics = Statistics({"lines": ComponentStatistics(left_over=3)})
     *_, last = summarise("count", statistics, 0).splitlines()
-    assert last == "left over: 3 messages had no outcome when the topology stopped"
+    assert last == "left over: 3 (messages without an outcome when the topology stopped)"
 
 
 def test_an_error_of_the_user_is_shown_by_their_own_frames(user_file: Path) -> None:
@@ -115,3 +116,27 @@ def test_an_exception_without_frames_of_the_user_keeps_its_own() -> None:
     except AttributeError as error:
         crash.__cause__ = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
     assert "report.py" in explain(crash)
+
+
+def test_an_error_of_stormlets_own_needs_no_frames() -> None:
+    """A crash that an error of stormlet's caused is told in its words; there is no line of the user's to show."""
+    with pytest.raises(StormletError) as caught:
+        parse_setting("nonsense")
+    crash = TopologyCrashed("count", "lines", "next_tuple")
+    crash.__cause__ = caught.value.with_traceback(caught.tb.tb_next)
+    assert explain(crash) == f"stormlet: {crash}"
+
+
+def logged(error: Exception) -> str:
+    with pytest.raises(type(error)) as caught:
+        raise error
+    return LogFormatter().formatException((caught.type, caught.value, caught.tb))
+
+
+def test_a_rejection_is_logged_without_frames() -> None:
+    """What a bolt rejects is told in its words, unless another exception led to it."""
+    assert logged(Reject("nothing to pay")) == ""
+    because = Reject("not JSON")
+    because.__cause__ = ValueError("line 1")
+    assert logged(because).startswith("ValueError: line 1\n")
+    assert logged(because).endswith("Reject: not JSON")

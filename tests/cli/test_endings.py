@@ -1,0 +1,150 @@
+"""What ends a run from outside."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from stormlet.cli import main
+from stormlet.cli.endings import WatchedOutput
+from tests.cli.flows import write
+
+RUN = [sys.executable, "-m", "stormlet", "run", "flow.py"]
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+# The spout raises a signal when it has yielded three values, then goes on forever.
+SIGNALLED = """
+    import asyncio, itertools, signal
+    async def numbers():
+        for number in itertools.count():
+            if number == 3:
+                signal.raise_signal({signal!r})
+            yield number
+            await asyncio.sleep(0)
+    topology = Topology("signalled")
+    topology.bolt("print", print, topology.spout("numbers", numbers).shuffle())
+    """
+
+STUCK = """
+    import asyncio, signal
+    async def stuck(value: int) -> None:
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.sleep(0)
+        signal.raise_signal(signal.SIGINT)
+        await asyncio.Event().wait()
+    topology = Topology("stuck", message_timeout=None)
+    topology.bolt("stuck", stuck, topology.spout("numbers", [1]).shuffle())
+    """
+
+# User code that never gives the loop a turn.
+BLOCKED = """
+    import signal
+    def block(value: int) -> None:
+        for _ in range(3):
+            signal.raise_signal({signal!r})
+        while True:
+            pass
+    topology = Topology("blocked")
+    topology.bolt("block", block, topology.spout("numbers", [1]).shuffle())
+    """
+
+ENDLESS = """
+    import itertools
+    topology = Topology("endless")
+    topology.bolt("print", print, topology.spout("numbers", itertools.count()).shuffle())
+    """
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_drains(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    """Ctrl-C and SIGTERM end the spouts, and what is in flight is finished."""
+    write(SIGNALLED.format(signal=int(number)))
+    assert main(["run", "flow.py"]) == 0
+    output = capfd.readouterr()
+    assert output.out.split()[:3] == ["0", "1", "2"]
+    assert output.err.startswith(f"{number.name}: draining; once more cancels\nsignalled: ")
+    assert "left over" not in output.err
+
+
+def test_a_second_signal_cancels(capfd: pytest.CaptureFixture[str]) -> None:
+    """A drain that would wait forever is cancelled by a second signal; what it leaves is reported and exits with 1."""
+    write(STUCK)
+    assert main(["run", "flow.py"]) == 1
+    shown = capfd.readouterr().err
+    assert shown.startswith("SIGINT: draining; once more cancels\nSIGINT: cancelling; once more kills\n")
+    assert shown.endswith("left over: 1 (messages without an outcome when the topology stopped)\n")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_third_signal_kills(number: signal.Signals) -> None:
+    """User code that blocks the loop cannot keep the process alive against three signals, and the first two are
+    answered while it blocks."""
+    write(BLOCKED.format(signal=int(number)))
+    finished = subprocess.run(RUN, capture_output=True, text=True, check=False)
+    assert finished.returncode == -number
+    assert finished.stderr.splitlines() == [
+        f"{number.name}: draining; once more cancels",
+        f"{number.name}: cancelling; once more kills",
+    ]
+
+
+def test_handlers_of_signals_are_put_back() -> None:
+    """After the run the signals do again what they did before."""
+    write(SIGNALLED.format(signal=int(signal.SIGINT)))
+    before = [signal.getsignal(number) for number in SIGNALS]
+    main(["run", "flow.py"])
+    assert [signal.getsignal(number) for number in SIGNALS] == before
+
+
+def test_it_runs_in_another_thread(capfd: pytest.CaptureFixture[str]) -> None:
+    """Where signals cannot be handled, the run does without."""
+    write("topology = Topology('here')\ntopology.bolt('b', print, topology.spout('a', [7]).shuffle())\n")
+    thread = threading.Thread(target=main, args=(["run", "flow.py"],))
+    thread.start()
+    thread.join()
+    assert capfd.readouterr().out == "7\n"
+
+
+def test_an_interrupt_at_the_start_is_130() -> None:
+    """Ctrl-C before there is anything to drain ends the command as it ends any other."""
+    write("raise KeyboardInterrupt")
+    assert main(["run", "flow.py"]) == 130
+
+
+def test_a_spout_without_source_is_mentioned(capfd: pytest.CaptureFixture[str]) -> None:
+    """A run that nothing can feed, and that therefore does not end by itself, says so."""
+    write(SIGNALLED.format(signal=int(signal.SIGINT)) + "topology.spout('commands')\n")
+    assert main(["run", "flow.py"]) == 0
+    assert "spout 'commands' has no source, so this run waits for Ctrl-C" in capfd.readouterr().err
+
+
+def test_a_closed_output_ends_the_run() -> None:
+    """When nobody reads its output any longer, an endless topology is cancelled, and no print fails an input."""
+    write(ENDLESS)
+    with subprocess.Popen(RUN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert [process.stdout.readline() for _ in range(3)] == ["0\n", "1\n", "2\n"]
+        process.stdout.close()
+        shown = process.stderr.read()
+    assert shown.startswith("standard output is closed: cancelling\nendless: ")
+    assert "Error" not in shown
+
+
+def test_output_goes_on_to_nowhere_when_its_pipe_is_closed() -> None:
+    """The first write that finds the pipe closed is told to the run, and no write raises, then or later."""
+    told: list[str] = []
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        output = WatchedOutput(stream, lambda: told.append("closed"))
+        for _ in range(2):
+            assert output.write("lost\n" * 10_000) == 50_000
+            output.flush()
+        assert output.fileno() == writing
+    assert told == ["closed"]
