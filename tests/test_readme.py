@@ -1,0 +1,64 @@
+"""The README: its code runs, and does what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+TEXT = "the cow jumped over the moon an apple a day the moon again"
+WORDS = Counter(TEXT.split())
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Path:
+    """A directory where the README's blocks are saved under the names that it gives them."""
+    for name, text in zip(("word_count.py", "embedding.py", "test_words.py"), PYTHON, strict=True):
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+def run(there: Path, *arguments: str) -> str:
+    """What a Python program prints there; it must succeed."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, cwd=there, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_word_count_runs(there: Path) -> None:
+    """The first program prints a total for each word that it has counted."""
+    totals = run(there, "-m", "stormlet", "run", "word_count.py").splitlines()
+    assert Counter(totals) == Counter(
+        f"Total(word={word!r}, count={count})" for word in WORDS for count in range(1, WORDS[word] + 1)
+    )
+
+
+def test_the_word_count_is_short() -> None:
+    """A first program of 25 lines of code."""
+    assert sum(1 for line in PYTHON[0].splitlines() if line.strip()) <= 25
+
+
+def test_the_embedded_topology_runs(there: Path) -> None:
+    """The second program gets the totals of its own message, and the bolt has counted all the words."""
+    lines = run(there, "embedding.py").splitlines()
+    assert "[Total(word='hello', count=1), Total(word='hello', count=2)]" in lines
+    assert lines[-1] == str(WORDS.total() + 2)
+
+
+def test_the_test_passes(there: Path) -> None:
+    """The test that it shows passes on simulated time."""
+    assert "1 passed" in run(there, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_words.py")
+
+
+@pytest.mark.parametrize("mark", ["example", "test"])
+def test_a_command_is_one_line(mark: str) -> None:
+    """Each of the two commands stands where CI looks for it, on one line."""
+    found = re.findall(rf"<!-- the {mark} command -->\n```sh\n(.*?)```", README, re.DOTALL)
+    assert len(found) == 1
+    assert found[0].count("\n") == 1
+    assert found[0].startswith("python3 -m venv .venv && ")
