@@ -15,8 +15,8 @@ def stop_twice(running: Running) -> None:
 
 
 @pytest.mark.simulated_time
-async def test_C3_two_stop_requests_at_once_cancel() -> None:
-    """A second stop request cancels even if the drain of the first one has not begun yet."""
+async def test_two_stop_requests_at_once_cancel() -> None:
+    """A second stop request cancels even if the drain of the first one has not begun yet (law C3)."""
 
     async def wait(value: int) -> None:
         await asyncio.Event().wait()
