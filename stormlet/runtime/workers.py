@@ -161,7 +161,7 @@ class FunctionWorker(Worker):
             crowded = self.outbox.crowded
             for value in cast("Iterator[object]", result):
                 if type(value) is To:
-                    self._emit(tup, value, self.desk.out)
+                    self._emit(tup, cast("object", value), self.desk.out)
                 else:
                     tup.edge ^= deliver(value, root, lineage)
                 if crowded:
@@ -170,7 +170,7 @@ class FunctionWorker(Worker):
         if kind is not ResultKind.VALUE:
             return True
         if type(result) is To:
-            self._emit(tup, result, self.desk.out)
+            self._emit(tup, cast("object", result), self.desk.out)
         else:
             tup.edge ^= deliver(result, root, lineage)
         return False
