@@ -22,9 +22,10 @@ from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, SpoutFeed
+from stormlet.runtime.function_worker import FunctionWorker
+from stormlet.runtime.instance_workers import BasicWorker, BatchWorker, BoltWorker
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import (
-    CheckedOutlet,
     DirectOutlet,
     FanOutlet,
     FixedOutlet,
@@ -34,7 +35,8 @@ from stormlet.runtime.outlets import (
 )
 from stormlet.runtime.spouts import Feed, SpoutTask
 from stormlet.runtime.threads import ThreadedBatchBolt, ThreadWorker
-from stormlet.runtime.workers import BasicWorker, BatchWorker, BoltWorker, FunctionWorker, Worker
+from stormlet.runtime.workers import Worker
+from stormlet.runtime.wrapped_outlets import CheckedOutlet
 
 
 @dataclass(frozen=True, slots=True)

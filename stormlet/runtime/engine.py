@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
 
+from stormlet.core.description import StreamId
 from stormlet.core.ids import IdSource
 from stormlet.core.plan import Plan, TaskPlan
 from stormlet.runtime.activity import Activity
@@ -36,8 +37,10 @@ class Engine:
     crashed: Callable[[Culprit, BaseException], None]
     """To be called with what user code raised where no tuple answers for it (law C5)."""
     simulated: bool = False
-    collected: dict[int, list[object]] = field(default_factory=dict[int, list[object]])
-    """By root, the values that an awaited tree collects (law C4)."""
+    collected: dict[StreamId, dict[int, list[object]]] = field(
+        default_factory=dict[StreamId, dict[int, list[object]]]
+    )
+    """By stream and root, the values that an awaited tree collects (law C4)."""
 
     def random(self, task: TaskPlan, purpose: str) -> Random:
         """A generator of its own for each purpose of each task, so that runs with one seed are the same (law

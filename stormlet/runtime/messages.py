@@ -41,7 +41,7 @@ class Message:
 class HostMessage(Message):
     """A message that belongs to the ``Tree`` the host got for it (law C4)."""
 
-    __slots__ = ("collects", "max_attempts", "root", "tree")
+    __slots__ = ("collected", "max_attempts", "root", "tree")
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class HostMessage(Message):
         lineage: Lineage,
         tree: Tree[Any],
         max_attempts: int,
-        *,
-        collects: bool,
+        collected: dict[int, list[object]] | None,
     ) -> None:
         super().__init__(value, None, stream, None, lineage)
         self.tree = tree
         self.max_attempts = max_attempts
-        self.collects = collects
+        self.collected = collected
+        """Where the values of the stream that the host asked for are collected, by root."""
         self.root = 0
         """The root under which the values of the running attempt are collected."""

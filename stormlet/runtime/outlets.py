@@ -194,7 +194,6 @@ class FixedOutlet(Delivery):
     def __init__(self, source: Source, ids: IdSource, outbox: Outbox, target: Target) -> None:
         super().__init__(source, ids, outbox)
         self._target = target
-        self.reached = target.ids
 
     @property
     def transferred(self) -> int:
@@ -202,10 +201,12 @@ class FixedOutlet(Delivery):
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         self.emitted += 1
+        self.reached = self._target.ids
         return self.deliver_one(self._target, value, root, lineage)
 
     def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
         self.emitted += 1
+        self.reached = self._target.ids
         self.join_one(self._target, value, anchors, lineage)
 
 
@@ -243,85 +244,3 @@ class DirectOutlet(Outlet):
             f"{self.source.component!r} emits on stream {self.source.stream!r}, which is declared direct; "
             f"name the receiver with task=, one of {sorted(self._outlets)}"
         )
-
-
-class WrappedOutlet(Outlet):
-    """An outlet that does something more about each value."""
-
-    __slots__ = ("_inner",)
-
-    def __init__(self, inner: Outlet) -> None:
-        super().__init__(inner.source)
-        self._inner = inner
-        self.emitted = inner.emitted
-
-    @property
-    def transferred(self) -> int:
-        return self._inner.transferred
-
-    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
-        self.before(value, (root,))
-        edges = self._inner.deliver(value, root, lineage)
-        self._done()
-        return edges
-
-    def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
-        self.before(value, [root for anchor in anchors for root in anchor.roots])
-        self._inner.deliver_joined(value, anchors, lineage)
-        self._done()
-
-    def at(self, task: int) -> Outlet:
-        self.emitted += 1
-        return self.wrapping(self._inner.at(task))
-
-    def before(self, value: object, roots: Sequence[int]) -> None:
-        """Called with each value and the roots of its trees."""
-        raise NotImplementedError
-
-    def wrapping(self, inner: Outlet) -> Outlet:
-        """The same for the outlet to one task."""
-        raise NotImplementedError
-
-    def _done(self) -> None:
-        self.reached = self._inner.reached
-        self.emitted += 1
-
-
-class CheckedOutlet(WrappedOutlet):
-    """An outlet whose stream has declared fields that every value must fit."""
-
-    __slots__ = ("_misfit",)
-
-    def __init__(self, inner: Outlet) -> None:
-        super().__init__(inner)
-        self._misfit = inner.source.schema.misfit
-
-    def before(self, value: object, roots: Sequence[int]) -> None:
-        misfit = self._misfit(value)
-        if misfit is not None:
-            raise InvalidEmit(
-                f"{self.source.component!r} emits {value!r} on stream {self.source.stream!r}, which does not "
-                f"fit its declared fields: {misfit}"
-            )
-
-    def wrapping(self, inner: Outlet) -> Outlet:
-        return CheckedOutlet(inner)
-
-
-class TappedOutlet(WrappedOutlet):
-    """An outlet whose values are collected for the trees that asked for it (law C4, ``collect``)."""
-
-    __slots__ = ("_collected",)
-
-    def __init__(self, inner: Outlet, collected: Mapping[int, list[object]]) -> None:
-        super().__init__(inner)
-        self._collected = collected
-
-    def before(self, value: object, roots: Sequence[int]) -> None:
-        for root in dict.fromkeys(roots):
-            values = self._collected.get(root)
-            if values is not None:
-                values.append(value)
-
-    def wrapping(self, inner: Outlet) -> Outlet:
-        return TappedOutlet(inner, self._collected)

@@ -34,12 +34,12 @@ from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
 from stormlet.runtime.engine import Culprit, Engine
 from stormlet.runtime.messages import HostMessage
-from stormlet.runtime.outlets import TappedOutlet
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
 from stormlet.runtime.spouts import SpoutTask
 from stormlet.runtime.task import Task
 from stormlet.runtime.tickers import rotate_ackers, tick_bolts
 from stormlet.runtime.trees import Tree
+from stormlet.runtime.wrapped_outlets import TappedOutlet
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -137,14 +137,11 @@ class Running:
             raise TopologyStopping(
                 f"topology {self._name!r} is draining or stopped and takes no new messages"
             )
-        if collect is not None:
-            self._tap(collect)
+        collected = None if collect is None else self._tap(collect)
         await task.room_for_host()
         tree = Tree[Any](tracked=bool(self._tasks.ackers))
         lineage = task.lineage(origin)
-        task.emit_for_host(
-            HostMessage(value, stream.name, lineage, tree, attempts, collects=collect is not None)
-        )
+        task.emit_for_host(HostMessage(value, stream.name, lineage, tree, attempts, collected))
         return tree
 
     async def finished(self) -> None:
@@ -352,7 +349,8 @@ class Running:
         self._next_spout[stream.component] = (number + 1) % len(tasks)
         return tasks[number]
 
-    def _tap(self, stream: Stream[Any]) -> None:
+    def _tap(self, stream: Stream[Any]) -> dict[int, list[object]]:
+        """Have the values of this stream collected; return where, by root."""
         if stream.topology is not self._topology:
             raise InvalidTopology(
                 f"{stream.id} cannot be collected: it belongs to another topology than {self._name!r}"
@@ -360,10 +358,12 @@ class Running:
         tasks: Sequence[SpoutTask | BoltTask] = (
             self._tasks.spouts.get(stream.component) or self._tasks.bolts[stream.component]
         )
+        collected = self._engine.collected.setdefault(stream.id, {})
         for task in tasks:
             outlet = task.outlets[stream.name]
             if not isinstance(outlet, TappedOutlet):
-                task.outlets[stream.name] = TappedOutlet(outlet, self._engine.collected)
+                task.outlets[stream.name] = TappedOutlet(outlet, collected)
+        return collected
 
     def _spouts(self) -> str:
         return ", ".join(map(repr, self._tasks.spouts))

@@ -182,8 +182,8 @@ class Tracker:
             outlet.reached = ()
             self.outcomes.append((message, OVERFLOW))  # law L13
             return
-        if type(message) is HostMessage and message.collects:
-            self._collect(message, root)
+        if type(message) is HostMessage and message.collected is not None:
+            self._collect(message, message.collected, root)
         checksum = outlet.deliver(value, root, lineage)
         if outlet.reached:
             self._outbox.inits[root] = OpenTree(checksum, self._number, message)
@@ -191,8 +191,7 @@ class Tracker:
         else:
             self.outcomes.append((message, None))  # law L11
 
-    def _collect(self, message: HostMessage, root: int) -> None:
-        collected = self._engine.collected
+    def _collect(self, message: HostMessage, collected: dict[int, list[object]], root: int) -> None:
         collected.pop(message.root, None)
         message.root = root
         message.tree.values = collected[root] = []
@@ -253,7 +252,8 @@ class Tracker:
 
     def _settle_for_host(self, message: HostMessage, failure: Failure | None) -> None:
         """The outcome of an attempt that the host waits for; each one counts (law C4)."""
-        self._engine.collected.pop(message.root, None)
+        if message.collected is not None:
+            message.collected.pop(message.root, None)
         if failure is not None:
             message.failed(failure, counts=True)
             left_over = failure.kind is FailureKind.SHUTDOWN

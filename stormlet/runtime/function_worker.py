@@ -1,0 +1,150 @@
+"""Executes inputs with a function or generator function of the value (law B1)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextvars import Context
+from typing import Any, cast
+
+from stormlet.core.components import DEFAULT_STREAM, To
+from stormlet.core.plan import TaskPlan
+from stormlet.core.schema import schema_of
+from stormlet.core.tuples import ACKED, PLAIN, Lineage, Source
+from stormlet.runtime.collectors import AnyTuple, BoltCollector, undeclared
+from stormlet.runtime.outlets import Outlet
+from stormlet.runtime.results import Kinds, ResultKind
+from stormlet.runtime.workers import Desk, Worker, own_context
+
+END = object()
+
+Deliver = Callable[[object, int, Lineage], int]
+
+
+class FunctionWorker(Worker):
+    """Functions and generator functions of the value (law B1)."""
+
+    def __init__(self, desk: Desk, function: Callable[[Any], object], outlets: Mapping[str, Outlet]) -> None:
+        super().__init__(desk)
+        self._function = function
+        self._outlets = outlets
+        self._undeclared = UndeclaredOutlet(desk.plan, outlets)
+        self._kinds = Kinds()
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+        function, desk, outbox = self._function, self.desk, self.outbox
+        deliver = self._outlets.get(DEFAULT_STREAM, self._undeclared).deliver
+        acks, crowded = outbox.acks, outbox.crowded
+        for tup in tuples:
+            lineage = tup.lineage
+            if lineage is not PLAIN and self.needs_care(tup, lineage):
+                return self.carefully(tup)
+            try:
+                result = function(tup.value)
+                if result is not None and self._emits_more(tup, result, deliver):
+                    return self._rest(tup, result)
+            except Exception as error:
+                desk.user_failed((tup,), error, desk.out)
+            else:
+                tup.state = ACKED
+                root = tup.root
+                if root:
+                    acks[root] ^= tup.edge
+                if crowded:
+                    return outbox.room()
+        return None
+
+    def _emits_more(self, tup: AnyTuple, result: object, deliver: Deliver) -> bool:
+        """Emit what a result gives at once; whether there is more, for which something must be awaited."""
+        kind = self._kinds[type(result)]
+        root, lineage = tup.root, tup.lineage
+        if kind is ResultKind.ITERATOR:
+            crowded = self.outbox.crowded
+            for value in cast("Iterator[object]", result):
+                if type(value) is To:
+                    self._emit(tup, cast("object", value), self.desk.out)
+                else:
+                    tup.edge ^= deliver(value, root, lineage)
+                if crowded:
+                    return True
+            return False
+        if kind is not ResultKind.VALUE:
+            return True
+        if type(result) is To:
+            self._emit(tup, cast("object", result), self.desk.out)
+        else:
+            tup.edge ^= deliver(result, root, lineage)
+        return False
+
+    def call(self, tup: AnyTuple, out: BoltCollector) -> object:
+        return self._function(tup.value)
+
+    async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
+        context = own_context(tup)
+        result = self._function(tup.value) if context is None else context.run(self._function, tup.value)
+        await self._deal(tup, result, out, context)
+
+    async def _rest(self, tup: AnyTuple, result: object) -> None:
+        out = self.desk.out
+        try:
+            await self.outbox.room()
+            await self._deal(tup, result, out, None)
+        except Exception as error:
+            self.desk.user_failed((tup,), error, out)
+        else:
+            self.done(tup, out)
+
+    async def _deal(self, tup: AnyTuple, result: object, out: BoltCollector, context: Context | None) -> None:
+        if result is None:
+            return
+        kind = self._kinds[type(result)]
+        if kind is ResultKind.ITERATOR:
+            await self._drain(tup, cast("Iterator[object]", result), out, context)
+        elif kind is ResultKind.AWAITABLE:
+            awaited = await self.awaited(cast("Awaitable[object]", result), context)
+            await self._deal(tup, awaited, out, context)
+        elif kind is ResultKind.ASYNC_ITERATOR:
+            await self._drain_async(tup, cast("AsyncIterator[object]", result), out, context)
+        else:
+            self._emit(tup, result, out)
+            await self.outbox.room()
+
+    async def _drain(
+        self, tup: AnyTuple, values: Iterator[object], out: BoltCollector, context: Context | None
+    ) -> None:
+        while True:
+            value = next(values, END) if context is None else context.run(next, values, END)
+            if value is END:
+                return
+            self._emit(tup, value, out)
+            await self.outbox.room()
+
+    async def _drain_async(
+        self, tup: AnyTuple, values: AsyncIterator[object], out: BoltCollector, context: Context | None
+    ) -> None:
+        while True:
+            value = await self.awaited(anext(values, END), context)
+            if value is END:
+                return
+            self._emit(tup, value, out)
+            await self.outbox.room()
+
+    def _emit(self, tup: AnyTuple, value: object, out: BoltCollector) -> None:
+        if type(value) is To:
+            to = cast("To[object]", value)
+            out.emit(to.value, anchors=tup, stream=to.stream, task=to.task)
+        else:
+            out.emit(value, anchors=tup)
+
+
+class UndeclaredOutlet(Outlet):
+    """Stands for the default stream of a component that does not declare one."""
+
+    __slots__ = ("_outlets", "_plan")
+
+    def __init__(self, plan: TaskPlan, outlets: Mapping[str, Outlet]) -> None:
+        super().__init__(Source(plan.component, DEFAULT_STREAM, plan.task, schema_of(None)))
+        self._plan = plan
+        self._outlets = outlets
+
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        raise undeclared(self._outlets, DEFAULT_STREAM, self._plan)
