@@ -136,15 +136,16 @@ def test_a_closed_output_ends_the_run() -> None:
     assert "Error" not in shown
 
 
-def test_output_goes_on_to_nowhere_when_its_pipe_is_closed() -> None:
-    """The first write that finds the pipe closed is told to the run, and no write raises, then or later."""
+@pytest.mark.parametrize("length", [1, 100_000])
+def test_output_goes_on_to_nowhere_when_its_pipe_is_closed(length: int) -> None:
+    """The first write or flush that finds the pipe closed is told to the run, and none raises, then or later."""
     told: list[str] = []
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stream:
         output = WatchedOutput(stream, lambda: told.append("closed"))
         for _ in range(2):
-            assert output.write("lost\n" * 10_000) == 50_000
+            assert output.write("x" * length) == length
             output.flush()
         assert output.fileno() == writing
     assert told == ["closed"]
