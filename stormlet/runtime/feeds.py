@@ -201,6 +201,9 @@ class SpoutFeed(HostFeed):
             return
         except EndOfStream:
             self.ended = True
+        except TopologyStopping:
+            if not self.task.stopping:  # it tried to emit when it was cancelled at drain (law C3)
+                raise
         else:
             self._nothing_came(before)
 
