@@ -537,6 +537,25 @@ async def test_C3_emits_from_ack_and_fail_are_refused_while_draining(catching: b
     assert running.statistics().components["odd"].executed == 2
 
 
+@pytest.mark.simulated_time
+async def test_C3_a_cancelled_next_tuple_that_emits_does_not_crash_the_drain() -> None:
+    """Its emit is refused as well, and the messages under way are settled."""
+
+    class Last(Spout[int]):
+        async def next_tuple(self, out: SpoutCollector[int]) -> None:
+            out.emit(1, message_id=1)
+            try:
+                await asyncio.get_running_loop().create_future()
+            finally:
+                out.emit(2, message_id=2)
+
+    topology = Topology("last")
+    topology.bolt("slowly", slowly, topology.spout("last", Last).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(1)
+    assert running.statistics().components["last"].acked == 1
+
+
 def fail_until(moment: float, log: list[float]) -> Callable[[object], None]:
     """A bolt that fails everything until some time."""
 
@@ -711,7 +730,14 @@ async def leave_before_the_start(topology: Topology) -> None:
         await run_to_end(topology)
 
 
+async def leave_during_the_start(topology: Topology) -> None:
+    topology.bolt("late", logged_bolt([], seconds=100), topology.spout("no").shuffle())
+    with suppress(TimeoutError):
+        await asyncio.wait_for(run_to_end(topology), 1)
+
+
 WAYS = [
+    leave_during_the_start,
     leave_normally,
     leave_at_deadline,
     leave_by_exception,
@@ -733,7 +759,8 @@ async def test_C3_cleanup_and_close_are_always_called(leave: Callable[[Topology]
     topology.bolt("bolt", logged_bolt(log), source.shuffle(), parallelism=2)
     await leave(topology)
     assert log.count("bolt cleanup") == log.count("bolt prepare") == 3
-    assert log.count("spout close") == log.count("spout open") == (leave is not leave_before_the_start)
+    opened = leave not in (leave_during_the_start, leave_before_the_start)
+    assert log.count("spout close") == log.count("spout open") == opened
 
 
 @pytest.mark.simulated_time
@@ -967,6 +994,19 @@ async def test_C4_emit_waits_for_room() -> None:
     async with topology.run() as running:
         await asyncio.gather(*(emit(running, number) for number in range(3)))
     assert emitted == [(0, 0), (1, 3), (2, 6)]
+
+
+@pytest.mark.simulated_time
+async def test_C4_a_waiting_emit_can_be_cancelled() -> None:
+    """Its message is never sent, and the next one in line gets the room."""
+    topology, fed = host_topology(slowly, max_spout_pending=1)
+    async with topology.run() as running:
+        await running.emit(fed, "first")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(running.emit(fed, "second"), 1)
+        await running.emit(fed, "third")
+        assert now() == 3
+    assert running.statistics().components["logic"].executed == 2
 
 
 @pytest.mark.simulated_time
