@@ -92,6 +92,7 @@ class FunctionWorker(Worker):
             self.desk.user_failed((tup,), error, out)
         else:
             self.done(tup, out)
+            await self.outbox.room()
 
     async def _deal(self, tup: AnyTuple, result: object, out: BoltCollector, context: Context | None) -> None:
         if result is None:
@@ -106,7 +107,6 @@ class FunctionWorker(Worker):
             await self._drain_async(tup, cast("AsyncIterator[object]", result), out, context)
         else:
             self._emit(tup, result, out)
-            await self.outbox.room()
 
     async def _drain(
         self, tup: AnyTuple, values: Iterator[object], out: BoltCollector, context: Context | None
