@@ -37,12 +37,17 @@ class Target:
 class Outlet:
     """A stream without subscribers; the base of the others."""
 
-    __slots__ = ("emitted", "reached", "source")
+    __slots__ = ("_emitted", "reached", "source")
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.reached: tuple[int, ...] = ()
-        self.emitted: int = 0
+        self._emitted: int = 0
+
+    @property
+    def emitted(self) -> int:
+        """How many values it has taken; those that were refused are not among them."""
+        return self._emitted
 
     @property
     def transferred(self) -> int:
@@ -52,12 +57,12 @@ class Outlet:
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         """Deliver to tasks as members of the tree ``root``, or untracked if it is 0; return the XOR of the
         new edges."""
-        self.emitted += 1
+        self._emitted += 1
         return 0
 
     def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
         """Deliver as members of the trees of all anchors, and note the new edges in the anchors (law L7)."""
-        self.emitted += 1
+        self._emitted += 1
 
     def at(self, task: int) -> Outlet:
         """The outlet to one task that the producer names."""
@@ -123,11 +128,11 @@ class SingleOutlet(Delivery):
 
     @property
     def transferred(self) -> int:
-        return self.emitted
+        return self._emitted
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         target = self._targets[self._pick(value)]
-        self.emitted += 1
+        self._emitted += 1
         self.reached = target.ids
         edge = self._next_id() if root else 0
         items = target.inbox.items
@@ -138,7 +143,7 @@ class SingleOutlet(Delivery):
 
     def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
         target = self._targets[self._pick(value)]
-        self.emitted += 1
+        self._emitted += 1
         self.reached = target.ids
         self.join_one(target, value, anchors, lineage)
 
@@ -180,7 +185,7 @@ class FanOutlet(Delivery):
                 chosen.append(targets[chooser.pick(value)])
             else:
                 chosen.extend(targets[index] for index in chooser.choose(value))
-        self.emitted += 1
+        self._emitted += 1
         self._transferred += len(chosen)
         self.reached = tuple(target.ids[0] for target in chosen)
         return chosen
@@ -197,15 +202,15 @@ class FixedOutlet(Delivery):
 
     @property
     def transferred(self) -> int:
-        return self.emitted
+        return self._emitted
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
-        self.emitted += 1
+        self._emitted += 1
         self.reached = self._target.ids
         return self.deliver_one(self._target, value, root, lineage)
 
     def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
-        self.emitted += 1
+        self._emitted += 1
         self.reached = self._target.ids
         self.join_one(self._target, value, anchors, lineage)
 
@@ -220,8 +225,12 @@ class DirectOutlet(Outlet):
         self._outlets = outlets
 
     @property
+    def emitted(self) -> int:
+        return sum(each.emitted for each in self._outlets.values())
+
+    @property
     def transferred(self) -> int:
-        return sum(each.transferred for each in self._outlets.values())
+        return self.emitted
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         raise self._unnamed()
@@ -236,7 +245,6 @@ class DirectOutlet(Outlet):
                 f"{self.source.component!r} emits to task {task} on stream {self.source.stream!r}, which does "
                 f"not subscribe to it; those that do: {sorted(self._outlets)}"
             )
-        self.emitted += 1
         return outlet
 
     def _unnamed(self) -> InvalidEmit:

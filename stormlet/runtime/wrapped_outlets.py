@@ -17,7 +17,10 @@ class WrappedOutlet(Outlet):
     def __init__(self, inner: Outlet) -> None:
         super().__init__(inner.source)
         self._inner = inner
-        self.emitted = inner.emitted
+
+    @property
+    def emitted(self) -> int:
+        return self._inner.emitted
 
     @property
     def transferred(self) -> int:
@@ -35,7 +38,6 @@ class WrappedOutlet(Outlet):
         self._delivered(value, [root for anchor in anchors for root in anchor.roots])
 
     def at(self, task: int) -> Outlet:
-        self.emitted += 1
         return self.wrapping(self._inner.at(task))
 
     def before(self, value: object) -> None:
@@ -50,7 +52,6 @@ class WrappedOutlet(Outlet):
 
     def _delivered(self, value: object, roots: Sequence[int]) -> None:
         self.reached = self._inner.reached
-        self.emitted += 1
         self.after(value, roots)
 
 
