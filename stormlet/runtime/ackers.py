@@ -53,7 +53,7 @@ class AckerTask(Task):
         self.load = 0
         """Open trees and inits that are on their way (law L13)."""
         self.limit = None if high_water is None else 2 * high_water
-        self._inbox: list[Control | None] = []
+        self._inbox: deque[Control | None] = deque()
         self._pace = Pace()
         self._timeouts = timeouts
         self._holders = holders
@@ -111,19 +111,18 @@ class AckerTask(Task):
         )
 
     def _work(self) -> int:
-        if self._inbox:
-            done = self._apply()
-            self._executed += done
-        else:
-            done = self._expire()
-            self._expired_late += done
+        """A chunk of a large expiry and a chunk of messages, so that neither makes the other wait."""
+        late = self._expire()
+        applied = self._apply()
+        self._expired_late += late
+        self._executed += applied
         self._give_verdicts()
-        return done
+        return late + applied
 
     def _apply(self) -> int:
-        messages, self._inbox = self._inbox, []
-        done = 0
-        for message in messages:
+        inbox, done = self._inbox, 0
+        while inbox and done < self._pace.chunk:
+            message = inbox.popleft()
             if message is None:
                 self._rotate()
             else:

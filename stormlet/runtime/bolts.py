@@ -64,6 +64,7 @@ class BoltTask(Task):
         self._concurrency = concurrency
         self._on_error = on_error
         self._pace = Pace()
+        self._errand_pace = Pace()
         self._errands: deque[str] = deque()
         self._batch: list[AnyTuple] = []
         self._left: Iterator[AnyTuple] = iter(())
@@ -203,10 +204,14 @@ class BoltTask(Task):
             name = self._errands[0]
             method = self.worker.method(name)
             if method is not None:
+                if not self.slices.begin():
+                    await self._next_slice()
                 self.out.default_anchors = ()
                 self.outbox.enter()
                 await self._call_user(name, partial(method, self.out))
                 await self.outbox.room()
+                if self.slices.spent(self._errand_pace, 1):
+                    await self._next_slice()
             self._errands.popleft()
 
     async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:

@@ -161,6 +161,7 @@ class Running:
             self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
         else:
             self._draining.cancel()
+            self._abandon()  # the body may wait for a tree
             self._conductor.give_up(None)  # a drain that has not begun yet cannot say that it is over
 
     def activate(self) -> None:

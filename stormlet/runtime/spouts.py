@@ -121,6 +121,7 @@ class SpoutTask(Task):
         """Done when ``open`` has returned."""
         self._topology_context = engine.context
         self._pace = Pace()
+        self._told_pace = Pace()
         self._asking = Asking.NOTHING
         self._interrupted = False
         self._switched = False
@@ -239,19 +240,21 @@ class SpoutTask(Task):
 
     async def _attend(self) -> None:
         await self._begin_slice()
-        before = len(self.tracker.outcomes)
-        pause = self.tracker.attend(self.feed.settle)
+        before = self.tracker.counts.settled
+        pause = self.tracker.attend(self.feed.settle, self._told_pace.chunk)
         if pause is not None:
             try:
                 await self._user(pause)
             except TopologyStopping:
                 if not self.stopping:
                     raise
-        await self._end_chunk(max(1, before - len(self.tracker.outcomes)))
+        await self._end_chunk(self._told_pace, max(1, self.tracker.counts.settled - before))
 
     async def _ask(self) -> None:
         """Ask the feed for a chunk of tuples."""
         await self._begin_slice()
+        if self.stopping or not self.active or not self.may_ask:
+            return  # it changed while this task waited for its turn
         tracker = self.tracker
         before = tracker.emitted
         self.doing = "next_tuple"
@@ -261,7 +264,7 @@ class SpoutTask(Task):
         if self._nap is not None:
             await self._rest()
         else:
-            await self._end_chunk(max(1, tracker.emitted - before))
+            await self._end_chunk(self._pace, max(1, tracker.emitted - before))
 
     async def _begin_slice(self) -> None:
         if not self.slices.begin():
@@ -269,8 +272,8 @@ class SpoutTask(Task):
             await self.slices.turn()
         self.outbox.enter()
 
-    async def _end_chunk(self, done: int) -> None:
-        if self.slices.spent(self._pace, done):
+    async def _end_chunk(self, pace: Pace, done: int) -> None:
+        if self.slices.spent(pace, done):
             self.outbox.leave()
             await self.slices.turn()
 

@@ -47,7 +47,9 @@ class Task:
         try:
             await self.start()
             await self._live_on()
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             self.engine.crashed(self, error)
         finally:
             self.activity.end()
@@ -55,7 +57,9 @@ class Task:
     async def _live_on(self) -> None:
         try:
             await self.run()
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             self.engine.crashed(self, error)  # before stop() has user code do something else
         finally:
             await self.stop()

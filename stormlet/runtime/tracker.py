@@ -71,6 +71,11 @@ class Counts:
     replayed: int = 0
     overflowed: int = 0
 
+    @property
+    def settled(self) -> int:
+        """How many outcomes were told."""
+        return self.acked + self.failed
+
 
 class Tracker:
     """The account of the messages of one spout task."""
@@ -204,11 +209,11 @@ class Tracker:
 
     # Settling.
 
-    def attend(self, settle: Settle) -> Awaitable[None] | None:
-        """Settle outcomes that wait and emit replays that are due. A user's async ``ack`` or ``fail`` must be
-        awaited before the next call. What user code emits meanwhile is left for the next call, so that it
-        cannot go on for ever."""
-        for _ in range(min(len(self.outcomes), OUTCOMES_PER_CHUNK)):
+    def attend(self, settle: Settle, most: int = OUTCOMES_PER_CHUNK) -> Awaitable[None] | None:
+        """Settle at most so many outcomes that wait, and emit replays that are due. A user's async ``ack`` or
+        ``fail`` must be awaited before the next call. What user code emits meanwhile is left for the next
+        call, so that it cannot go on for ever."""
+        for _ in range(min(len(self.outcomes), most)):
             message, failure = self.outcomes.popleft()
             if failure is None:
                 self.counts.acked += 1
