@@ -47,22 +47,24 @@ class Task:
         try:
             await self.start()
             await self._live_on()
-        except asyncio.CancelledError:
-            raise
         except BaseException as error:
-            self.engine.crashed(self, error)
+            self._report(error)
         finally:
             self.activity.end()
 
     async def _live_on(self) -> None:
         try:
             await self.run()
-        except asyncio.CancelledError:
-            raise
         except BaseException as error:
-            self.engine.crashed(self, error)  # before stop() has user code do something else
+            self._report(error)  # before stop() has user code do something else
         finally:
             await self.stop()
+
+    def _report(self, error: BaseException) -> None:
+        """A task must never end unnoticed; what ends the process, or this task on purpose, goes on its way."""
+        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+            raise error
+        self.engine.crashed(self, error)
 
     async def start(self) -> None:
         """Before the work: ``prepare`` or ``open``."""
