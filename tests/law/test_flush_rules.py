@@ -25,7 +25,7 @@ from stormlet import (
     Tree,
     Tuple,
 )
-from tests.helpers import ignore
+from tests.helpers import ignore, run_to_end
 from tests.law.puppets import Puppets, Tap, intercept, now, open_trees, script, settle, until
 
 AGES = 1000.0
@@ -294,56 +294,73 @@ async def test_F1_no_await_of_a_generator_hides_anything() -> None:
 # Slices.
 
 
+class Progress:
+    """How far the first of two stages was when the second one began."""
+
+    def __init__(self) -> None:
+        self.first = self.second = 0
+        self.lead = 0
+
+    def one(self, value: object) -> object:
+        """The first stage."""
+        self.first += 1
+        return value
+
+    def two(self, value: object) -> None:
+        """The second stage."""
+        self.lead = self.lead or self.first
+        self.second += 1
+
+
+LONGEST_LEAD = 200
+"""Simulated slices are of 64 calls at most; a few tasks have theirs before the second stage begins."""
+
+
 @pytest.mark.parametrize("kind", ["ack", "wake-up"])
 @pytest.mark.simulated_time
 async def test_F1_a_busy_bolt_sends_at_the_end_of_each_slice(kind: str) -> None:
     """A bolt that never awaits does not keep its acks, or its consumers asleep, until its batch is done."""
-    began, arrived, ahead = 0, 0, []
-
-    def busy(value: object) -> object:
-        nonlocal began
-        began += 1
-        ahead.append(began - arrived)
-        return value
-
-    def count(value: object) -> None:
-        nonlocal arrived
-        arrived += 1
-
+    progress = Progress()
     topology = Topology("busy", max_spout_pending=2000, queue_capacity=2000)
     spout, stream = script(topology, *range(2000))
-    outputs = topology.bolt("busy", busy, stream.shuffle())
+    outputs = topology.bolt("busy", progress.one, stream.shuffle())
     if kind == "ack":
-        spout.ack = count  # type: ignore[method-assign]
+        spout.ack = progress.two  # type: ignore[method-assign]
     else:
-        topology.bolt("count", count, outputs.shuffle())
-    async with topology.run() as running:
-        await running.finished()
-    assert arrived == began == 2000
-    assert max(ahead) < 500
+        topology.bolt("next", progress.two, outputs.shuffle())
+    await run_to_end(topology)
+    assert progress.first == progress.second == 2000
+    assert progress.lead < LONGEST_LEAD
 
 
 @pytest.mark.simulated_time
 async def test_F1_a_busy_spout_sends_at_the_end_of_each_slice() -> None:
     """A generator that is never suspended does not keep what it has yielded until it ends."""
-    yielded, executed, ahead = 0, 0, []
+    progress = Progress()
 
-    def numbers() -> Iterator[int]:
-        nonlocal yielded
-        for yielded in range(1, 2001):
-            ahead.append(yielded - executed)
-            yield yielded
-
-    def count(value: int) -> None:
-        nonlocal executed
-        executed += 1
+    def numbers() -> Iterator[object]:
+        for number in range(2000):
+            yield progress.one(number)
 
     topology = Topology("busy", max_spout_pending=2000, queue_capacity=2000)
-    topology.bolt("count", count, topology.spout("numbers", numbers).shuffle())
-    async with topology.run() as running:
+    topology.bolt("next", progress.two, topology.spout("numbers", numbers).shuffle())
+    await run_to_end(topology)
+    assert progress.first == progress.second == 2000
+    assert progress.lead < LONGEST_LEAD
+
+
+@pytest.mark.simulated_time
+async def test_F1_no_message_is_larger_than_a_slice() -> None:
+    """What the ackers get at once is what was done in one slice."""
+    topology, sizes = Topology("busy", max_spout_pending=2000, queue_capacity=2000), []
+    topology.bolt("busy", ignore, topology.spout("numbers", range(2000)).shuffle())
+    async with topology.run(active=False) as running:
+        tap = Tap(running)
+        running.activate()
         await running.finished()
-    assert executed == 2000
-    assert max(ahead) < 500
+        sizes += [len(control.inits) + len(control.acks) for _, control in tap.sent]
+    assert sum(sizes) == 4000
+    assert max(sizes) < 80
 
 
 # Waiting for room.

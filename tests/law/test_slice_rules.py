@@ -1,0 +1,372 @@
+"""All tasks of a topology share a time budget per loop iteration (law F2).
+
+Most of these tests run on a loop whose clock is moved by *work*: a call that costs a millisecond moves it by
+a millisecond, and nothing else does. What a host then waits is exact.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import pytest
+
+from stormlet import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    Collector,
+    EndOfStream,
+    Failure,
+    Spout,
+    SpoutCollector,
+    Topology,
+    Tuple,
+)
+from stormlet.testing import SimulatedLoop
+from tests.helpers import ignore
+from tests.law.puppets import ackers, script
+
+SLICE = 0.002
+COST = 0.001
+"""Seconds that one call of user code takes."""
+TASKS = 40
+
+LONGEST = SLICE + 2 * COST
+"""What a host may wait: a slice, and the calls that began within it."""
+
+
+class WorkLoop(SimulatedLoop):
+    """A loop whose clock user code moves by working; the engine takes it for a real one."""
+
+    simulated_time: ClassVar[bool] = False
+    worked = 0
+    """How often."""
+
+    def work(self, seconds: float) -> None:
+        """Spend time."""
+        self.worked += 1
+        self._clock.now += seconds
+
+
+def work_loop() -> WorkLoop:
+    """The running one."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, WorkLoop)
+    return loop
+
+
+def work(value: object = None) -> None:
+    """What user code does in these tests."""
+    work_loop().work(COST)
+
+
+def on_work_time(test: Coroutine[Any, Any, None]) -> None:
+    """Run on such a loop."""
+    with asyncio.Runner(loop_factory=WorkLoop) as runner:
+        runner.run(test)
+
+
+async def longest_wait(calls: int) -> float:
+    """The longest that a host waits for its turns, until so many calls have worked."""
+    loop, longest = work_loop(), 0.0
+    while loop.worked < calls:
+        before = loop.time()
+        await asyncio.sleep(0)
+        longest = max(longest, loop.time() - before)
+    return longest
+
+
+# What bolts do.
+
+
+def function(value: object) -> None:
+    work()
+
+
+def generator(value: object) -> Iterator[object]:
+    work()
+    yield value
+
+
+async def coroutine(value: object) -> None:
+    work()
+
+
+class Explicit(Bolt[Any, Any]):
+    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        work()
+        out.ack(tup)
+
+
+class Basic(BasicBolt[Any, Any]):
+    async def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        work()
+
+
+class Batch(BatchBolt[Any, Any]):
+    size = 1
+
+    def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[Any]) -> None:
+        work()
+
+
+async def bolts(logic: Callable[..., Any], tasks: int, concurrency: int) -> float:
+    """The longest wait while so many tasks are busy."""
+    topology = Topology("busy", slice=SLICE, max_spout_pending=400)
+    numbers = topology.spout("numbers", range(400))
+    topology.bolt("busy", logic, numbers.shuffle(), parallelism=tasks, concurrency=concurrency)
+    async with topology.run():
+        return await longest_wait(400)
+
+
+@pytest.mark.parametrize("tasks", [1, TASKS])
+@pytest.mark.parametrize("concurrency", [1, 50])
+@pytest.mark.parametrize("logic", [function, generator, coroutine, Explicit, Basic, Batch])
+def test_F2_a_host_waits_for_one_slice(logic: Callable[..., Any], concurrency: int, tasks: int) -> None:
+    """However many tasks are busy, with however many calls, a host in the same loop has its turn after about
+    one slice."""
+
+    async def test() -> None:
+        assert await bolts(logic, tasks, concurrency) <= LONGEST
+
+    on_work_time(test())
+
+
+@pytest.mark.parametrize("budget", [0.005, 0.05])
+def test_F2_the_slice_is_what_the_configuration_says(budget: float) -> None:
+    """It is used up, and not more."""
+
+    async def test() -> None:
+        topology = Topology("busy", slice=budget)
+        topology.bolt("busy", work, topology.spout("numbers", range(1000)).shuffle(), parallelism=8)
+        async with topology.run():
+            assert budget <= await longest_wait(1000) <= budget * 1.2 + 2 * COST
+
+    on_work_time(test())
+
+
+def test_F2_the_default_slice_is_two_milliseconds() -> None:
+    """Without any setting a host waits for that long."""
+
+    async def test() -> None:
+        topology = Topology("busy")
+        topology.bolt("busy", work, topology.spout("numbers", range(500)).shuffle(), parallelism=TASKS)
+        async with topology.run():
+            assert 0.002 <= await longest_wait(500) <= 0.004
+
+    on_work_time(test())
+
+
+class Errands(Bolt[Any, Any]):
+    """Works in the method that is named here."""
+
+    name: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.held: list[Tuple[Any]] = []
+
+    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        self.held.append(tup)
+
+    def errand(self, name: str, out: Collector[Any]) -> None:
+        """Do it, if it is the one."""
+        if name == self.name:
+            work()
+            for tup in self.held:
+                out.ack(tup)
+            self.held.clear()
+
+    def tick(self, out: Collector[Any]) -> None:
+        self.errand("tick", out)
+
+    def flush(self, out: Collector[Any]) -> None:
+        self.errand("flush", out)
+
+    def finish(self, out: Collector[Any]) -> None:
+        self.errand("finish", out)
+
+
+@pytest.mark.parametrize("name", ["tick", "flush", "finish"])
+def test_F2_errands_share_the_slice(name: str) -> None:
+    """Forty tasks whose ``tick``, ``flush`` or ``finish`` is due at the same moment do not call it in one
+    iteration."""
+    errands = type("Named", (Errands,), {"name": name})
+
+    async def test() -> None:
+        topology = Topology("errands", slice=SLICE)
+        topology.bolt("errands", errands, topology.spout("one", [1]).all(), parallelism=TASKS, tick=1.0)
+        async with topology.run():
+            await asyncio.sleep(1.0 if name == "tick" else 0)
+            assert await longest_wait(TASKS) <= LONGEST
+
+    on_work_time(test())
+
+
+# What spouts do.
+
+
+class Source(Spout[int]):
+    """Works in the methods that are named here."""
+
+    busy: ClassVar[tuple[str, ...]]
+    burst: ClassVar[int]
+    last: ClassVar[int]
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def do(self, name: str) -> None:
+        """Work, if it is one of them."""
+        if name in self.busy:
+            work()
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if self.next == self.last:
+            raise EndOfStream
+        self.do("next_tuple")
+        for _ in range(self.burst):
+            out.emit(self.next, message_id=self.next)
+            self.next += 1
+
+    def ack(self, message_id: object) -> None:
+        self.do("ack")
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        self.do("fail")
+
+
+class AsyncSource(Source):
+    """The same with coroutines that never wait."""
+
+    async def next_tuple(self, out: SpoutCollector[int]) -> None:
+        super().next_tuple(out)
+
+    async def ack(self, message_id: object) -> None:
+        self.do("ack")
+
+    async def fail(self, message_id: object, failure: Failure) -> None:
+        self.do("fail")
+
+
+def refuse(value: int) -> None:
+    """Fail every message."""
+    raise ValueError(value)
+
+
+@pytest.mark.parametrize("tasks", [1, TASKS])
+@pytest.mark.parametrize("busy", ["next_tuple", "ack", "fail"])
+@pytest.mark.parametrize("base", [Source, AsyncSource])
+def test_F2_spouts_share_the_slice(base: type[Source], busy: str, tasks: int) -> None:
+    """``next_tuple`` and the callbacks count as everything else does."""
+    burst, last = (20, 200 if tasks == 1 else 20) if busy != "next_tuple" else (1, 200 // tasks)
+    source = type("Named", (base,), {"busy": (busy,), "burst": burst, "last": last})
+
+    async def test() -> None:
+        topology = Topology("sources", slice=SLICE)
+        bolt = refuse if busy == "fail" else ignore
+        topology.bolt("bolt", bolt, topology.spout("source", source, parallelism=tasks).shuffle())
+        async with topology.run():
+            assert await longest_wait(last * tasks) <= LONGEST
+
+    on_work_time(test())
+
+
+def test_F2_hundreds_of_callbacks_share_the_slice() -> None:
+    """A spout that is told three hundred outcomes at once is told them in many slices."""
+
+    async def test() -> None:
+        topology = Topology("told", ackers=0, slice=SLICE, max_spout_pending=None)
+        spout, stream = script(topology, *range(300))
+        spout.ack = work  # type: ignore[method-assign]
+        topology.bolt("bolt", ignore, stream.shuffle())
+        async with topology.run():
+            assert await longest_wait(300) <= LONGEST
+
+    on_work_time(test())
+
+
+def test_F2_generators_share_the_slice() -> None:
+    """Forty generators that each take a millisecond per value do not each yield in one iteration."""
+
+    def numbers() -> Iterator[int]:
+        for number in range(10):
+            work()
+            yield number
+
+    async def test() -> None:
+        topology = Topology("generators", slice=SLICE)
+        streams = [topology.spout(f"numbers {number}", numbers) for number in range(TASKS)]
+        topology.bolt("bolt", ignore, *(stream.shuffle() for stream in streams))
+        async with topology.run():
+            assert await longest_wait(400) <= LONGEST
+
+    on_work_time(test())
+
+
+# What ackers do.
+
+
+@pytest.mark.simulated_time
+async def test_F2_the_acker_shares_the_slice() -> None:
+    """What forty busy tasks have to say does not keep the acker for longer than a slice: it applies hundreds,
+    not thousands, of control messages between two turns of the host."""
+    topology = Topology("acks", max_spout_pending=4000, queue_capacity=4000)
+    topology.bolt("bolt", ignore, topology.spout("numbers", range(4000)).shuffle(), parallelism=TASKS)
+    applied = [0]
+    async with topology.run() as running:
+        (acker,) = ackers(running)
+        while acker.statistics().acked < 4000:
+            applied.append(acker.statistics().executed)
+            await asyncio.sleep(0)
+    assert max(after - before for before, after in pairwise(applied)) < 300
+
+
+# Fairness, and the real clock.
+
+
+def test_F2_no_task_starves() -> None:
+    """Tasks that found no budget come first in the next iteration: none is a hundred calls behind."""
+    calls: dict[int, int] = {}
+    spread: list[int] = []
+
+    class Count(BasicBolt[int, Any]):
+        def execute(self, tup: Tuple[int], out: Collector[Any]) -> None:
+            work()
+            calls[id(self)] = calls.get(id(self), 0) + 1
+            if len(calls) == TASKS:
+                spread.append(max(calls.values()) - min(calls.values()))
+
+    async def test() -> None:
+        topology = Topology("fair", slice=SLICE, max_spout_pending=2000, queue_capacity=2000)
+        topology.bolt("count", Count, script(topology, *range(2000))[1].shuffle(), parallelism=TASKS)
+        async with topology.run() as running:
+            await running.finished()
+
+    on_work_time(test())
+    assert len(calls) == TASKS
+    assert max(spread) < 10
+
+
+@pytest.mark.asyncio
+async def test_F2_a_host_waits_for_one_slice_of_real_time() -> None:
+    """With the real clock and thirty busy tasks a host's usual wait is nowhere near thirty slices."""
+
+    def spin(value: object) -> None:
+        until = time.perf_counter() + 0.0005
+        while time.perf_counter() < until:
+            pass
+
+    topology = Topology("busy", slice=SLICE)
+    topology.bolt("busy", spin, topology.spout("numbers", range(600)).shuffle(), parallelism=30)
+    waited = []
+    async with topology.run() as running:
+        while running.statistics().components["numbers"].acked < 600:
+            before = time.perf_counter()
+            await asyncio.sleep(0)
+            waited.append(time.perf_counter() - before)
+    assert statistics.median(each for each in waited if each > SLICE / 2) < 5 * SLICE
