@@ -253,7 +253,7 @@ class SpoutTask(Task):
     async def _ask(self) -> None:
         """Ask the feed for a chunk of tuples."""
         await self._begin_slice()
-        if self.stopping or not self.active or not self.may_ask:
+        if self.stopping or not self.active or not self.may_ask or self.tracker.has_work:
             return  # it changed while this task waited for its turn
         tracker = self.tracker
         before = tracker.emitted
