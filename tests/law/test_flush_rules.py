@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -289,6 +290,32 @@ async def test_F1_no_await_of_a_generator_hides_anything() -> None:
     async with topology.run() as running:
         await settle()
         assert running.statistics().components["slow"].acked == 1
+
+
+# Threads.
+
+
+@pytest.mark.asyncio
+async def test_F1_no_thread_hides_anything() -> None:
+    """While user code blocks in a thread, what its task did before has left: an input is acked, an output is
+    executed, and only then the thread goes on."""
+    go, seen = threading.Event(), asyncio.Event()
+
+    def block(value: str) -> str:
+        assert value == "first" or go.wait(10)
+        return value
+
+    topology = Topology("thread")
+    feed = topology.spout("feed")
+    outputs = topology.bolt("block", block, feed.shuffle(), executor="thread")
+    topology.bolt("next", lambda value: seen.set(), outputs.shuffle())
+    async with topology.run() as running, asyncio.timeout(10):
+        first, second = [await running.emit(feed, value) for value in ("first", "second")]
+        await seen.wait()
+        await first
+        assert not second.done
+        go.set()
+        await second
 
 
 # Slices.

@@ -207,6 +207,24 @@ def test_F2_errands_share_the_slice(name: str) -> None:
     on_work_time(test())
 
 
+@pytest.mark.xfail(strict=True, reason="a chunk of 256 tuples that were cheap so far is not interrupted")
+def test_F2_a_jump_in_cost_is_seen_soon() -> None:
+    """When tuples that cost nothing are followed by some that cost a millisecond each, the host waits for a
+    few of them, not for hundreds."""
+
+    def sudden(value: int) -> None:
+        if value >= 5000:
+            work()
+
+    async def test() -> None:
+        topology = Topology("sudden", slice=SLICE, max_spout_pending=10_000, queue_capacity=10_000)
+        topology.bolt("sudden", sudden, topology.spout("numbers", range(6000)).shuffle())
+        async with topology.run():
+            assert await longest_wait(1000) <= SLICE + 40 * COST
+
+    on_work_time(test())
+
+
 # What spouts do.
 
 

@@ -191,6 +191,26 @@ async def test_L12_a_large_expiry_is_spread_and_counted() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_L12_a_large_expiry_is_not_put_off_by_messages() -> None:
+    """Messages that keep coming do not keep trees from timing out: while an acker is busy all the time, a
+    large expiry goes on."""
+    topology, feed, _ = held(message_timeout=10, max_spout_pending=2000)
+    busy = topology.spout("busy", range(20_000))
+    topology.bolt("bolt", lambda value: None, busy.shuffle())
+    async with topology.run(active=False, drain_timeout=0) as running:
+        trees = [await running.emit(feed, number) for number in range(2000)]
+        await until(14.999)
+        running.activate()
+        await asyncio.sleep(0)
+        for _ in range(3):
+            ackers(running)[0].rotate_soon()
+        for tree in trees:
+            with pytest.raises(TupleTimedOut):
+                await tree
+        assert running.statistics().components["busy"].acked < 10_000
+
+
+@pytest.mark.simulated_time
 async def test_L12_a_small_expiry_is_not_late() -> None:
     """Trees that all fail in the slice of their rotation are not counted."""
     topology, feed, _ = held(message_timeout=10)
