@@ -351,6 +351,44 @@ async def test_C2_no_finish_while_a_source_may_yield() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_C2_no_finish_while_a_source_is_only_paused() -> None:
+    """A spout that may have no more messages pending goes on when they are acked."""
+    log: list[tuple[str, float]] = []
+
+    class AckLater(Bolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            asyncio.get_running_loop().call_later(10, out.ack, tup)
+
+        def finish(self, out: Collector[int]) -> None:
+            log.append(("finish", now()))
+
+    topology = Topology("paused", max_spout_pending=2)
+    topology.bolt("later", AckLater, topology.spout("numbers", range(6)).shuffle())
+    await run_to_end(topology)
+    assert log == [("finish", 30)]
+
+
+@pytest.mark.simulated_time
+async def test_C2_no_finish_while_a_replay_waits() -> None:
+    """It is called when the message that failed has been executed again."""
+    log: list[tuple[str, float]] = []
+
+    class FailFirst(BasicBolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            if tup.attempt == 1:
+                raise ValueError(tup.value)
+            log.append(("executed", now()))
+
+        def finish(self, out: Collector[int]) -> None:
+            log.append(("finish", now()))
+
+    topology = Topology("waits", replay_delay=10.0)
+    topology.bolt("fail", FailFirst, topology.spout("numbers", [1]).shuffle())
+    await run_to_end(topology)
+    assert [event for event, _ in log] == ["executed", "finish"]
+
+
+@pytest.mark.simulated_time
 async def test_C2_finish_is_called_on_all_tasks_once() -> None:
     """Also on those that never got a tuple; and not again where nothing came since."""
     log: list[tuple[str, float]] = []
