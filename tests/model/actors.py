@@ -30,7 +30,7 @@ from stormlet import (
 )
 from tests.model.witness import Attempt, Copy, Said, Value, Witness, now
 
-PAUSES = (0.0, 0.0, 0.01, 0.3, 1.1)
+PAUSES = (0.0, 0.0, 0.0, 0.01, 0.3, 1.1, 2.3)
 KEYS = 4
 DEEPEST = 5
 MOST_EMISSIONS = 300
@@ -266,6 +266,7 @@ class Actor:
         self.plot = plot
         self.copies: dict[Tuple[Value], Copy] = {}
         self.held: list[Tuple[Value]] = []
+        self.dropped: list[Tuple[Value]] = []
         self.running: list[str] = []
         self.last_from: dict[tuple[str, int], int] = {}
 
@@ -399,9 +400,7 @@ class HoldingBolt(Actor):
                 self.held.append(tup)
                 return
             case "drop":
-                if self.random.random() < 0.3:
-                    self.witness.reset(copy)
-                    out.reset_timeout(tup)
+                self.dropped.append(tup)
                 return
             case verb:
                 self.settle(out, tup, failing=verb == "fail")
@@ -411,7 +410,10 @@ class HoldingBolt(Actor):
         yield self.random.choice(PAUSES)
 
     def let_go(self, out: Collector[Value], share: float = 0.2) -> None:
-        """Settle some of what is held."""
+        """Settle some of what is held, and prolong the life of some of what never will be."""
+        for tup in [each for each in (*self.held, *self.dropped) if self.random.random() < 0.1]:
+            self.witness.reset(self.copies[tup])
+            out.reset_timeout(tup)
         for tup in [each for each in self.held if self.random.random() < share]:
             if self.random.random() < 0.3 and self.outputs(tup):
                 self.emit(out, self.random.sample(self.held, 1))
