@@ -11,6 +11,7 @@
     ├── AlreadySettled (RuntimeError)        an input was acked or failed before
     ├── TupleFailed                          the outcome of an awaited tree: it failed
     │   └── TupleTimedOut                    … because its message timeout passed
+    ├── StrayCancellation                    user code awaited something that was cancelled
     ├── NotTracked                           awaiting a tree in a topology without ackers
     ├── TopologyCrashed                      an exception that no tuple answers for
     │   └── StartFailed                      … in ``prepare`` or ``open`` at the first start
@@ -71,6 +72,11 @@ class TupleFailed(StormletError):
 
 class TupleTimedOut(TupleFailed):
     """The awaited tuple tree was not complete when its message timeout had passed (law L12)."""
+
+
+class StrayCancellation(StormletError):
+    """User code let a :class:`asyncio.CancelledError` out although nobody had cancelled it: something that it
+    awaited was cancelled. It counts as an exception of that code; ``__cause__`` is the cancellation."""
 
 
 class NotTracked(StormletError):

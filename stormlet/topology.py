@@ -178,8 +178,8 @@ class Topology:
         self._spouts[id] = SpoutSpec(id, source, kind, parallelism, streams, options)
         return self._default_stream(id, streams)
 
-    # Bolts: first every form of logic; then the functions again, fed by streams of different types: for these mypy
-    # would take what the types have in common as T, not their union.
+    # Bolts: first every form of logic; then the functions again, fed by streams of different types: for these
+    # mypy would take what the types have in common as T, not their union.
 
     @overload
     def bolt(

@@ -137,8 +137,8 @@ def pending(size: int) -> Figures:
 
 
 def flat(size: int) -> Figures:
-    """Peak memory, in MiB, after a tenth and after all of so many tuples, with a slow last bolt and nothing but the
-    bounded queues to hold the spout back (law B6)."""
+    """Peak memory, in MiB, after a tenth and after all of so many tuples, with a slow last bolt and nothing
+    but the bounded queues to hold the spout back (law B6)."""
     return asyncio.run(_flat(size))
 
 

@@ -65,7 +65,7 @@ class Collector(Protocol[U_contra]):
         self,
         value: U_contra,
         *,
-        anchors: Tuple[object] | Iterable[Tuple[object]] = ...,
+        anchors: Tuple[object] | Iterable[Tuple[object]] | None = ...,
         task: int | None = None,
     ) -> tuple[int, ...]: ...
     @overload
@@ -74,14 +74,14 @@ class Collector(Protocol[U_contra]):
         value: object,
         *,
         stream: str,
-        anchors: Tuple[object] | Iterable[Tuple[object]] = ...,
+        anchors: Tuple[object] | Iterable[Tuple[object]] | None = ...,
         task: int | None = None,
     ) -> tuple[int, ...]: ...
     def emit(
         self,
         value: object,
         *,
-        anchors: Tuple[object] | Iterable[Tuple[object]] = (),
+        anchors: Tuple[object] | Iterable[Tuple[object]] | None = (),
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
     ) -> tuple[int, ...]:
@@ -89,7 +89,8 @@ class Collector(Protocol[U_contra]):
 
         ``anchors`` are the inputs whose trees it joins (law L7); without it, a :class:`Bolt` emits unanchored
         (law L8), a :class:`BasicBolt` anchors to its input and a :class:`BatchBolt` to the whole batch.
-        ``task`` chooses the receiver on a stream declared ``Direct``.
+        What is emitted outside a call of the bolt, from a timer or a task of its own, must name its anchors.
+        ``task`` chooses the receiver on a stream declared ``DirectStream``.
 
         Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
         fields, or a wrong ``task``; :class:`~stormlet.errors.AlreadySettled` if an anchor was acked or failed
@@ -124,7 +125,7 @@ class Collector(Protocol[U_contra]):
         self,
         value: object,
         *,
-        anchors: Tuple[object] | Iterable[Tuple[object]] = (),
+        anchors: Tuple[object] | Iterable[Tuple[object]] | None = (),
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
     ) -> Future[tuple[int, ...]]:
@@ -237,7 +238,7 @@ class Spout(Generic[U]):
         again."""
 
     def close(self) -> Awaitable[None] | None:
-        """Called at the end, if ``open`` was."""
+        """Called at the end, if ``open`` has returned."""
 
 
 class BoltBase(Generic[T, U]):
@@ -259,7 +260,7 @@ class BoltBase(Generic[T, U]):
         (law C2)."""
 
     def cleanup(self) -> Awaitable[None] | None:
-        """Called at the end, if ``prepare`` was."""
+        """Called at the end, if ``prepare`` has returned."""
 
 
 class Bolt(BoltBase[T, U]):
@@ -267,7 +268,7 @@ class Bolt(BoltBase[T, U]):
     ``IRichBolt``)."""
 
     def execute(self, tup: Tuple[T], out: Collector[U]) -> Awaitable[None] | None:
-        """Process one input. It must be acked or failed, now or later."""
+        """Process one input. It must be acked or failed, now or later: until then it is kept, without ackers too."""
         raise NotImplementedError(f"{type(self).__name__} must define execute(self, tup, out)")
 
 

@@ -179,8 +179,8 @@ def _schema_of_component(cls: object) -> Schema:
 
 
 def _produced_by(component: object) -> object:
-    """The type of what a component class emits: the last type argument of the interface it derives from, followed
-    through the type variables of the classes between."""
+    """The type of what a component class emits: the last type argument of the interface it derives from,
+    followed through the type variables of the classes between."""
     cls = cast("Any", _called(component))
     bases = cast("tuple[object, ...]", cls.__dict__.get("__orig_bases__", cls.__bases__))
     base = next((each for each in bases if _is_component(_called(each))), None)

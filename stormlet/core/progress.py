@@ -25,7 +25,7 @@ class BoltState:
     """What matters of one bolt in a moment of calm."""
 
     flushable: bool
-    """A task holds inputs and has executed some since its last ``flush``."""
+    """A task holds inputs, and has executed or settled some since its last ``flush``."""
     unfinished: bool
     """A task has executed inputs since its last ``finish``, or was never finished."""
 

@@ -44,7 +44,8 @@ class Lineage:
         self.attempt = attempt
         self.origin = origin
         self.context = context
-        """The context variables of the spout or host, or None where they are those of the topology (law B10)."""
+        """The context variables of the spout or host, or None where they are those of the topology (law
+        B10)."""
 
     def of_next_attempt(self) -> Lineage:
         """The same for a replay."""

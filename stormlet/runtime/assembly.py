@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from stormlet.core.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, TaskContext, overrides
 from stormlet.core.configuration import Configuration
@@ -15,7 +15,7 @@ from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, check_code, takes_context
 from stormlet.core.plan import Link, Plan, TaskPlan
 from stormlet.core.tuples import Source
-from stormlet.errors import InvalidTopology
+from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.runtime.ackers import AckerTask, Holders
 from stormlet.runtime.batches import BatchRunner
 from stormlet.runtime.bolts import BoltTask
@@ -37,6 +37,8 @@ from stormlet.runtime.spouts import Feed, SpoutTask
 from stormlet.runtime.threads import ThreadedBatchBolt, ThreadWorker
 from stormlet.runtime.workers import Worker
 from stormlet.runtime.wrapped_outlets import CheckedOutlet
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,7 @@ class Assembly:
     def _worker_of(self, spec: BoltSpec, task: BoltTask, threads: int) -> Worker:
         if spec.kind is LogicKind.FUNCTION:
             return FunctionWorker(task, cast("Callable[[Any], object]", spec.logic), task.outlets)
-        bolt = cast("Callable[[], BoltBase[Any, Any]]", spec.logic)()
+        bolt = self._make(f"bolt {spec.id!r}", cast("Callable[[], BoltBase[Any, Any]]", spec.logic))
         if not isinstance(cast("object", bolt), BoltBase):
             raise InvalidTopology(
                 f"bolt {spec.id!r}: the factory made {bolt!r}, which is no Bolt, BasicBolt or BatchBolt"
@@ -218,6 +220,12 @@ class Assembly:
             return BasicWorker(task, bolt)
         return BoltWorker(task, cast("Bolt[Any, Any]", bolt))
 
+    def _make(self, component: str, factory: Callable[[], R]) -> R:
+        try:
+            return factory()
+        except Exception as error:
+            raise StartFailed(self._description.name, component, "the constructor") from error
+
     def _feed(self, spec: SpoutSpec, task: SpoutTask) -> Feed:
         if spec.kind is SourceKind.FED:
             return HostFeed(task)
@@ -226,7 +234,7 @@ class Assembly:
         if spec.kind is SourceKind.GENERATOR:
             function = cast("Callable[..., object]", spec.source)
             return _feed_of(task, function(task.context) if takes_context(function) else function())
-        spout = cast("Callable[[], Spout[Any]]", spec.source)()
+        spout = self._make(f"spout {spec.id!r}", cast("Callable[[], Spout[Any]]", spec.source))
         if not isinstance(cast("object", spout), Spout):
             raise InvalidTopology(f"spout {spec.id!r}: the factory made {spout!r}, which is no Spout")
         return SpoutFeed(task, spout, task.context.config.idle_max)

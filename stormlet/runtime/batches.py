@@ -12,7 +12,7 @@ from stormlet.core.tuples import HELD, Tuple
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 
 
-class Desk(Protocol):
+class BatchDesk(Protocol):
     """What the runner needs of its task."""
 
     loop: asyncio.AbstractEventLoop
@@ -39,7 +39,7 @@ class Batch:
 class BatchRunner(Bolt[Any, Any]):
     """The bolt around a ``BatchBolt``; its errand ``due`` executes the batches whose time has come."""
 
-    def __init__(self, bolt: BatchBolt[Any, Any], desk: Desk) -> None:
+    def __init__(self, bolt: BatchBolt[Any, Any], desk: BatchDesk) -> None:
         self._bolt = bolt
         self._desk = desk
         self._batches: dict[Hashable, Batch] = {}

@@ -28,6 +28,9 @@ from stormlet.runtime.workers import Worker
 
 logger = logging.getLogger(__name__)
 
+SHOWN_OF_BATCH = 3
+"""How many values of a failed batch a log line shows."""
+
 
 class BoltTask(Task):
     """One task of a bolt."""
@@ -55,7 +58,7 @@ class BoltTask(Task):
         self.account = Account()
         self.out = BoltCollector(plan, engine.loop, outbox, outlets, self.account)
         self.flushed_after = -1
-        """How much had been executed when ``flush`` was last asked for."""
+        """The ``progress`` when ``flush`` was last asked for."""
         self.finished_after = -1
         """How much had been executed when ``finish`` was last asked for."""
         self.ready: asyncio.Future[None] = engine.loop.create_future()
@@ -78,7 +81,14 @@ class BoltTask(Task):
     def executed(self) -> int:
         """How many inputs have been executed."""
         taken = len(self._batch) - length_hint(self._left)
-        return self._executed_before + taken - self._paused - len(self._calls)
+        calling = self.worker.calling if self._paused else 0
+        return self._executed_before + taken - calling - len(self._calls)
+
+    @property
+    def progress(self) -> int:
+        """Grows with every input that is executed or settled: a ``flush`` that has settled something may do
+        more next time."""
+        return self.executed + self.account.acked + self.account.failed
 
     @property
     def holds_inputs(self) -> bool:
@@ -109,8 +119,9 @@ class BoltTask(Task):
             reason = str(error) if isinstance(error, Reject) else ""
             out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))
         self._errors += not unsettled
-        values = tups[0].value if len(tups) == 1 else [tup.value for tup in tups]
-        logger.error("%s raised %r on %r", self.name, error, values, exc_info=error)
+        shown = ", ".join(repr(tup.value) for tup in tups[:SHOWN_OF_BATCH])
+        more = f" and {len(tups) - SHOWN_OF_BATCH} more" if len(tups) > SHOWN_OF_BATCH else ""
+        logger.error("%s raised %r on %s%s", self.name, error, shown, more, exc_info=error)
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
@@ -153,11 +164,13 @@ class BoltTask(Task):
         left = length_hint(self._left)
         while left:
             before = left
+            self.doing = "execute"
             pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
             if pause is not None:
                 self._paused = True
                 await pause
                 self._paused = False
+            self.out.default_anchors = ()
             left = length_hint(self._left)
             if self.slices.spent(self._pace, before - left):
                 await self._next_slice()
@@ -209,10 +222,12 @@ class BoltTask(Task):
                 self.out.default_anchors = ()
                 self.outbox.enter()
                 await self._call_user(name, partial(method, self.out))
+                self._errands.popleft()  # what asks for it again from here on must be heard
                 await self.outbox.room()
                 if self.slices.spent(self._errand_pace, 1):
                     await self._next_slice()
-            self._errands.popleft()
+            else:
+                self._errands.popleft()
 
     async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
         self.doing = name
@@ -230,3 +245,5 @@ class BoltTask(Task):
             await self._call_user("cleanup", self.worker.cleanup)
         except Exception as error:
             logger.error("cleanup of %s raised %r", self.name, error, exc_info=error)
+        finally:
+            self.outbox.leave()

@@ -20,6 +20,7 @@ R = TypeVar("R")
 
 AnyTuple = Tuple[Any]
 Anchors = AnyTuple | Iterable[AnyTuple]
+"""What an output is anchored to."""
 
 
 class _Unsaid:
@@ -72,13 +73,15 @@ class BoltCollector:
         self,
         value: object,
         *,
-        anchors: Anchors = UNSAID,
+        anchors: Anchors | None = UNSAID,
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
     ) -> tuple[int, ...]:
         """See :meth:`stormlet.core.components.Collector.emit`."""
         if anchors is UNSAID:
             anchors = self.default_anchors
+        elif anchors is None:
+            anchors = ()
         outlet = self._outlets.get(stream)
         if outlet is None:
             raise undeclared(self._outlets, stream, self._plan)
@@ -136,7 +139,7 @@ class BoltCollector:
         self,
         value: object,
         *,
-        anchors: Anchors = UNSAID,
+        anchors: Anchors | None = UNSAID,
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
     ) -> Future[tuple[int, ...]]:

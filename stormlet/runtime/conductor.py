@@ -72,11 +72,11 @@ class Conductor:
             self.give_up(None)
         for component in components:
             for task in tasks.bolts[component]:
-                if step is Step.FINISH:
+                if step is Step.FINISH and _unfinished(task):
                     task.finished_after = task.executed
                     task.ask("finish")
-                elif _flushable(task):
-                    task.flushed_after = task.executed
+                elif step is Step.FLUSH and _flushable(task):
+                    task.flushed_after = task.progress
                     task.ask("flush")
 
 
@@ -95,7 +95,7 @@ def _survey(tasks: Tasks) -> Calm:
         bolts={
             component: BoltState(
                 flushable=any(_flushable(task) for task in each),
-                unfinished=any(task.finished_after < task.executed for task in each),
+                unfinished=any(_unfinished(task) for task in each),
             )
             for component, each in tasks.bolts.items()
         },
@@ -103,4 +103,8 @@ def _survey(tasks: Tasks) -> Calm:
 
 
 def _flushable(task: BoltTask) -> bool:
-    return task.holds_inputs and task.flushed_after < task.executed
+    return task.holds_inputs and task.flushed_after < task.progress
+
+
+def _unfinished(task: BoltTask) -> bool:
+    return task.finished_after < task.executed

@@ -7,11 +7,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
+from stormlet.errors import InvalidConfiguration
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class DeadLetters:
         self.last: deque[DeadLetter] = deque(maxlen=KEPT)
         """The last ones."""
         self.count = 0
-        self._sink = target if target is None or callable(target) else JsonLines(Path(target)).write
+        self._sink = _sink_of(target)
 
     def bury(self, letter: DeadLetter) -> Awaitable[None] | None:
         """Keep, count and log it, and hand it to the sink; an awaitable must be awaited before the message is
@@ -66,6 +67,18 @@ class JsonLines:
         line = msgspec.json.encode(record_of(letter))
         with self._path.open("ab") as file:
             file.write(line + b"\n")
+
+
+def _sink_of(target: DeadLetterTarget | None) -> DeadLetterSink | None:
+    if target is None or callable(target):
+        return target
+    if not isinstance(cast("object", target), str | PathLike):
+        raise InvalidConfiguration(f"dead_letters={target!r} is neither a callable nor the path of a file")
+    try:
+        with Path(target).open("ab"):
+            return JsonLines(Path(target)).write
+    except OSError as error:
+        raise InvalidConfiguration(f"dead_letters={str(target)!r} cannot be written: {error}") from error
 
 
 def record_of(letter: DeadLetter) -> dict[str, object]:

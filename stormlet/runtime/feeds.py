@@ -64,6 +64,7 @@ class _KeptFeed(HostFeed):
     def __init__(self, task: SpoutTask) -> None:
         super().__init__(task)
         self._emitted = 0
+        self._closed = False
 
     def emit(self, value: object) -> None:
         """Emit a value under the next message id: its number."""
@@ -98,9 +99,11 @@ class IteratorFeed(_KeptFeed):
 
     def end(self) -> Awaitable[None] | None:
         self.ended = True
-        close = getattr(self._values, "close", None)
-        if callable(close):
-            close()
+        if not self._closed:
+            self._closed = True
+            close = getattr(self._values, "close", None)
+            if callable(close):
+                close()
         return None
 
     def close(self) -> Awaitable[None] | None:
@@ -133,7 +136,8 @@ class AsyncIteratorFeed(_KeptFeed):
 
     def end(self) -> Awaitable[None] | None:
         self.ended = True
-        close = getattr(self._values, "aclose", None)
+        close = None if self._closed else getattr(self._values, "aclose", None)
+        self._closed = True
         return None if close is None else cast("Awaitable[None]", close())
 
     def close(self) -> Awaitable[None] | None:
@@ -155,11 +159,9 @@ class SpoutFeed(HostFeed):
         self._idle_max = idle_max
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
-        self._opened = False
         self._hears = overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail")
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
-        self._opened = True
         return self._spout.open(context, self._out)
 
     def switch(self, active: bool) -> Awaitable[None] | None:
@@ -208,10 +210,15 @@ class SpoutFeed(HostFeed):
             self._nothing_came(before)
 
     def _nothing_came(self, before: int) -> bool:
-        if self.task.tracker.emitted != before:
+        task = self.task
+        if task.tracker.emitted != before:
             self._nap = FIRST_NAP
             return False
-        self.task.nap(self._nap)
+        if task.woken:  # while next_tuple ran
+            task.woken = False
+            self._nap = FIRST_NAP
+            return True
+        task.nap(self._nap)
         self._nap = min(self._nap * 2, self._idle_max)
         return True
 
@@ -225,7 +232,7 @@ class SpoutFeed(HostFeed):
         return self._hears
 
     def close(self) -> Awaitable[None] | None:
-        return self._spout.close() if self._opened else None
+        return self._spout.close()
 
 
 class SpoutOut:
@@ -243,6 +250,7 @@ class SpoutOut:
 
     def wake(self) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.wake`."""
+        self._task.woken = True
         self._task.wake()
 
     def emit(

@@ -121,12 +121,14 @@ class FunctionWorker(Worker):
     async def _drain_async(
         self, tup: AnyTuple, values: AsyncIterator[object], out: BoltCollector, context: Context | None
     ) -> None:
-        while True:
-            value = await self.awaited(anext(values, END), context)
-            if value is END:
-                return
-            self._emit(tup, value, out)
-            await self.outbox.room()
+        try:
+            while (value := await self.awaited(anext(values, END), context)) is not END:
+                self._emit(tup, value, out)
+                await self.outbox.room()
+        finally:
+            close = getattr(values, "aclose", None)
+            if close is not None:
+                await self.awaited(close(), context)
 
     def _emit(self, tup: AnyTuple, value: object, out: BoltCollector) -> None:
         if type(value) is To:

@@ -34,8 +34,8 @@ class Inbox:
             self._waiting.append(wake_producer)
 
     def take(self) -> list[Tuple[Any]]:
-        """What was delivered, in order; of more than ``capacity``, the first so many, for the bound on what is
-        queued and in hand holds for both together (law B6)."""
+        """What was delivered, in order; of more than ``capacity``, the first so many, for the bound on what
+        is queued and in hand holds for both together (law B6)."""
         items, self.items = self.items, []
         if len(items) > self.capacity:
             self.items = items[self.capacity :]

@@ -109,7 +109,7 @@ class Outbox:
     def has_room(self) -> bool:
         """Whether every queue that this task has filled has room again."""
         if self.crowded:
-            self.crowded = [inbox for inbox in self.crowded if inbox.full]
+            self.crowded[:] = [inbox for inbox in self.crowded if inbox.full]
         return not self.crowded
 
     @property

@@ -20,7 +20,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import Stream
@@ -266,6 +266,8 @@ class Running:
             self.stop()
         assert self._draining is not None
         await asyncio.wait([self._draining, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+        if self._draining.done() and not self._draining.cancelled():
+            self._draining.result()
 
     async def _drain(self) -> None:
         """Steps 1 to 3 of the end."""
@@ -293,7 +295,15 @@ class Running:
             task.tracker.abandon(SHUTDOWN)
 
     async def _end(self) -> None:
-        """Step 4 of the end."""
+        """Step 4 of the end, all of it, also if the host is cancelled meanwhile."""
+        ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await asyncio.wait([ending])
+            raise
+
+    async def _end_tasks(self) -> None:
         self._ended = True
         for task in self._tasks.all_spouts:
             task.stop_source()
@@ -338,20 +348,26 @@ class Running:
         return {root: tuple(components) for root, components in found.items()}
 
     def _spout_for(self, stream: Stream[Any], attempts: int) -> SpoutTask:
+        _check_stream("emit", stream)
         tasks = self._tasks.spouts.get(stream.component)
         if stream.topology is not self._topology or tasks is None:
             raise InvalidTopology(
                 f"{stream.id} is no spout's stream of topology {self._name!r}; emit on one of "
                 f"{self._spouts()}"
             )
-        if attempts < 1:
-            raise InvalidTopology(f"emit on {stream.id}: attempts must be at least 1, not {attempts}")
+        if stream.output.direct:
+            raise InvalidTopology(
+                f"{stream.id} is declared direct, and the host cannot name a receiver; emit on another"
+            )
+        if not isinstance(cast("object", attempts), int) or attempts < 1:
+            raise InvalidTopology(f"emit on {stream.id}: attempts must be an int from 1, not {attempts!r}")
         number = self._next_spout[stream.component]
         self._next_spout[stream.component] = (number + 1) % len(tasks)
         return tasks[number]
 
     def _tap(self, stream: Stream[Any]) -> dict[int, list[object]]:
         """Have the values of this stream collected; return where, by root."""
+        _check_stream("collect", stream)
         if stream.topology is not self._topology:
             raise InvalidTopology(
                 f"{stream.id} cannot be collected: it belongs to another topology than {self._name!r}"
@@ -400,6 +416,13 @@ class Run:
         await self._running.leave(error)
 
 
+def _check_stream(what: str, stream: object) -> None:
+    if not isinstance(stream, Stream):
+        raise InvalidTopology(
+            f"{what} needs a stream, as topology.spout(...) and topology.bolt(...) return it, not {stream!r}"
+        )
+
+
 def _seed(loop: asyncio.AbstractEventLoop, *, simulated: bool) -> int:
     # A simulated loop has a seed of its own, so that whatever runs on it can be repeated (law L16).
     return int(getattr(loop, "seed", 0)) if simulated else SystemRandom().getrandbits(64)
@@ -410,14 +433,8 @@ def _slices(loop: asyncio.AbstractEventLoop, budget: float, seed: int, *, simula
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel and wait for the end of every task; a cancellation from outside is kept until then, a second one
-    is not."""
+    """Cancel every task and wait for its end."""
     for task in tasks:
         task.cancel()
-    if not tasks:
-        return
-    try:
+    if tasks:
         await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        await asyncio.wait(tasks)
-        raise

@@ -23,6 +23,7 @@ from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import PLAIN, Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.ackers import AckerTask
+from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.messages import HostMessage
@@ -116,6 +117,8 @@ class SpoutTask(Task):
         self.outlets: dict[str, Outlet] = {}
         self.active = False
         self.stopping = False
+        self.woken = False
+        """Whether the user has asked for ``next_tuple`` since it was last asked for (law S4)."""
         self.tracker = Tracker(self, number, ids, ackers, dead_letters, context.config)
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``open`` has returned."""
@@ -181,8 +184,8 @@ class SpoutTask(Task):
         return self.tracker.statistics()
 
     def lineage(self, origin: object = None) -> Lineage:
-        """What a message emitted now hands down: its origin, and context variables that are not the topology's
-        (law B10)."""
+        """What a message emitted now hands down: its origin, and context variables that are not the
+        topology's (law B10)."""
         context = copy_context()
         if context == self._topology_context:
             return PLAIN if origin is None else Lineage(1, origin)
@@ -258,6 +261,7 @@ class SpoutTask(Task):
         tracker = self.tracker
         before = tracker.emitted
         self.doing = "next_tuple"
+        self.woken = False
         pause = self.feed.ask(min(self._pace.chunk, tracker.room))
         if pause is not None:
             await pause
@@ -303,8 +307,10 @@ class SpoutTask(Task):
         cancelled = False
         try:
             return await source
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             cancelled = True
+            if not self._interrupted:
+                check_stray(error)
             raise
         finally:
             self._asking = Asking.NOTHING
@@ -359,6 +365,9 @@ class SpoutTask(Task):
             self.outbox.suspend()
             try:
                 await result
+            except asyncio.CancelledError as error:
+                check_stray(error)
+                raise
             finally:
                 self.outbox.enter()
 
@@ -372,3 +381,5 @@ class SpoutTask(Task):
             await self._user(self.feed.close())
         except Exception as error:
             logger.error("close of %s raised %r", self.name, error, exc_info=error)
+        finally:
+            self.outbox.leave()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from stormlet.core.plan import TaskPlan
+from stormlet.runtime.cancellation import is_stray
 from stormlet.runtime.engine import Engine
 
 
@@ -61,8 +62,11 @@ class Task:
             await self.stop()
 
     def _report(self, error: BaseException) -> None:
-        """A task must never end unnoticed; what ends the process, or this task on purpose, goes on its way."""
-        if isinstance(error, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+        """A task must never end unnoticed; what ends the process, or this task on purpose, goes on its
+        way."""
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise error
+        if isinstance(error, asyncio.CancelledError) and not is_stray():
             raise error
         self.engine.crashed(self, error)
 

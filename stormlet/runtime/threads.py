@@ -7,8 +7,10 @@ loop afterwards.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
 from typing import Any, TypeVar, cast
@@ -17,6 +19,7 @@ from stormlet.core.components import DEFAULT_STREAM, BatchBolt, TaskContext, To
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidTopology
 from stormlet.runtime.collectors import UNSAID, Anchors, AnyTuple, BoltCollector
+from stormlet.runtime.slices import Pace
 from stormlet.runtime.workers import Desk, Method, Worker
 
 R = TypeVar("R")
@@ -25,32 +28,40 @@ SHORT, LONG = 0.005, 0.02
 """Seconds between which the time of one hand-over is kept."""
 MOST_TUPLES = 1024
 
+UserMethod = Callable[[], Awaitable[None] | None]
 Operation = Callable[[BoltCollector], object]
 
 
 class Recorder:
-    """The collector in a thread: remembers what is to be done on the loop. ``emit`` returns no task ids, for
-    none is chosen yet."""
+    """The collector of a bolt whose code runs in threads.
 
-    def __init__(self) -> None:
-        self.operations: list[Operation] = []
-        self.error: Exception | None = None
+    Within a call it remembers what is to be done on the loop; ``emit`` returns no task ids then, for none is
+    chosen yet. Between calls it is the task's own collector, on the loop's thread; from any other thread only
+    the ``_threadsafe`` methods will do.
+    """
+
+    def __init__(self, out: BoltCollector) -> None:
+        self._out = out
+        self._calls = threading.local()
+        self._loop_thread = threading.get_ident()
+        self.emit_threadsafe = out.emit_threadsafe
+        self.ack_threadsafe = out.ack_threadsafe
+        self.fail_threadsafe = out.fail_threadsafe
 
     def emit(
         self,
         value: object,
         *,
-        anchors: Anchors = UNSAID,
+        anchors: Anchors | None = UNSAID,
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
     ) -> tuple[int, ...]:
-        """Emit on the loop, when the slice is done."""
-        self.operations.append(lambda out: out.emit(value, anchors=anchors, stream=stream, task=task))
-        return ()
+        """Emit on the loop, when the call is over."""
+        return self._do(lambda out: out.emit(value, anchors=anchors, stream=stream, task=task)) or ()
 
     def ack(self, tup: Tuple[Any]) -> None:
         """Ack on the loop."""
-        self.operations.append(lambda out: out.ack(tup))
+        self._do(lambda out: out.ack(tup))
 
     def fail(
         self,
@@ -61,11 +72,42 @@ class Recorder:
         permanent: bool = False,
     ) -> None:
         """Fail on the loop."""
-        self.operations.append(lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
+        self._do(lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
 
     def reset_timeout(self, tup: Tuple[Any]) -> None:
         """Reset the timeout on the loop."""
-        self.operations.append(lambda out: out.reset_timeout(tup))
+        self._do(lambda out: out.reset_timeout(tup))
+
+    def record(self, call: Callable[[], object]) -> Recording:
+        """Call user code in this thread, and say what is to be done on the loop."""
+        operations: list[Operation] = []
+        self._calls.operations = operations
+        try:
+            call()
+        except Exception as error:
+            return Recording(operations, error)
+        finally:
+            self._calls.operations = None
+        return Recording(operations, None)
+
+    def _do(self, operation: Callable[[BoltCollector], R]) -> R | None:
+        operations: list[Operation] | None = getattr(self._calls, "operations", None)
+        if operations is not None:
+            operations.append(operation)
+            return None
+        if threading.get_ident() != self._loop_thread:
+            raise RuntimeError(
+                "this thread runs no call of the bolt; use the _threadsafe methods of its collector"
+            )
+        return operation(self._out)
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What one call of user code has asked for, and what it raised."""
+
+    operations: Sequence[Operation]
+    error: Exception | None
 
     def apply(self, out: BoltCollector) -> None:
         """Do it all; then raise what user code raised."""
@@ -92,9 +134,20 @@ class Threads:
         finally:
             outbox.enter()
 
-    def close(self) -> None:
-        """No more calls."""
-        self._pool.shutdown(wait=False)
+    async def prepare(self, method: UserMethod) -> None:
+        """Call ``prepare`` in a thread; the threads end if it fails."""
+        try:
+            await self.call(partial(_finished, method))
+        except BaseException:
+            self._pool.shutdown(wait=False)
+            raise
+
+    async def cleanup(self, method: UserMethod) -> None:
+        """Call ``cleanup`` in a thread, after all other calls; then the threads end."""
+        try:
+            await self.call(partial(_finished, method))
+        finally:
+            self._pool.shutdown(wait=False)
 
 
 class ThreadWorker(Worker):
@@ -105,7 +158,9 @@ class ThreadWorker(Worker):
         self.auto_acks = inner.auto_acks
         self.chunk = 1
         self._inner = inner
+        self._recorder = Recorder(desk.out)
         self._threads = Threads(desk, threads)
+        self._pace = Pace()
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         return self._hand_over(list(tuples), self.desk.out)
@@ -114,36 +169,43 @@ class ThreadWorker(Worker):
         await self._hand_over([tup], out)
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
-        return self._threads.call(partial(_finished, partial(self._inner.prepare, context)))
+        return self._threads.prepare(partial(self._inner.prepare, context))
 
     async def cleanup(self) -> None:
-        try:
-            await self._threads.call(partial(_finished, self._inner.cleanup))
-        finally:
-            self._threads.close()
+        await self._threads.cleanup(self._inner.cleanup)
 
     def method(self, name: str) -> Method | None:
         method = self._inner.method(name)
         return None if method is None else partial(self._call_method, method)
 
     async def _call_method(self, method: Method, out: BoltCollector) -> None:
-        recorder = Recorder()
-        await self._threads.call(partial(_finished, partial(method, recorder)))
-        recorder.apply(out)
+        call = partial(_finished, partial(method, self._recorder))
+        recording = await self._threads.call(partial(self._recorder.record, call))
+        recording.apply(out)
 
     async def _hand_over(self, tups: list[AnyTuple], out: BoltCollector) -> None:
+        self.calling = len(tups)
         began = self.desk.loop.time()
-        recorders = await self._threads.call(partial(self._execute_all, tups))
+        recordings = await self._threads.call(partial(self._execute_all, tups))
         self._adapt(self.desk.loop.time() - began)
-        for tup, recorder in zip(tups, recorders, strict=True):
-            out.default_anchors = self._inner.anchors_for(tup)
-            try:
-                recorder.apply(out)
-            except Exception as error:
-                self.desk.user_failed((tup,), error, out)
-            else:
-                self._inner.done(tup, out)
+        self.desk.slices.begin()
+        for tup, recording in zip(tups, recordings, strict=True):
+            self._apply(tup, recording, out)
+            self.calling -= 1
             await self.outbox.room()
+            if self.desk.slices.spent(self._pace, 1):
+                self.outbox.leave()
+                await self.desk.slices.turn()
+                self.outbox.enter()
+
+    def _apply(self, tup: AnyTuple, recording: Recording, out: BoltCollector) -> None:
+        out.default_anchors = self._inner.anchors_for(tup)
+        try:
+            recording.apply(out)
+        except Exception as error:
+            self.desk.user_failed((tup,), error, out)
+        else:
+            self._inner.done(tup, out)
 
     def _adapt(self, seconds: float) -> None:
         if seconds < SHORT:
@@ -151,18 +213,13 @@ class ThreadWorker(Worker):
         elif seconds > LONG:
             self.chunk = max((self.chunk or 1) // 2, 1)
 
-    def _execute_all(self, tups: Sequence[AnyTuple]) -> list[Recorder]:
+    def _execute_all(self, tups: Sequence[AnyTuple]) -> list[Recording]:
         return [self._execute_one(tup) for tup in tups]
 
-    def _execute_one(self, tup: AnyTuple) -> Recorder:
-        recorder = Recorder()
+    def _execute_one(self, tup: AnyTuple) -> Recording:
         context = tup.lineage.context
-        call = partial(_call_and_record, self._inner, tup, recorder)
-        try:
-            _ = call() if context is None else context.copy().run(call)
-        except Exception as error:
-            recorder.error = error
-        return recorder
+        call = partial(_call_and_emit, self._inner, tup, self._recorder)
+        return self._recorder.record(call if context is None else partial(context.copy().run, call))
 
 
 class ThreadedBatchBolt(BatchBolt[Any, Any]):
@@ -171,6 +228,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
     def __init__(self, bolt: BatchBolt[Any, Any], desk: Desk, threads: int) -> None:
         self._bolt = bolt
         self._threads = Threads(desk, threads)
+        self._recorder = Recorder(desk.out)
         self.size = bolt.size
         self.within = bolt.within
 
@@ -178,7 +236,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
         return self._bolt.key(value)
 
     async def prepare(self, context: TaskContext) -> None:
-        await self._threads.call(partial(_finished, partial(self._bolt.prepare, context)))
+        await self._threads.prepare(partial(self._bolt.prepare, context))
 
     async def execute_batch(self, tups: Sequence[AnyTuple], out: Any) -> None:
         await self._record(partial(self._bolt.execute_batch, tups), out)
@@ -193,20 +251,15 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
         await self._record(self._bolt.finish, out)
 
     async def cleanup(self) -> None:
-        try:
-            await self._threads.call(partial(_finished, self._bolt.cleanup))
-        finally:
-            self._threads.close()
+        await self._threads.cleanup(self._bolt.cleanup)
 
     async def _record(self, method: Callable[[Any], Awaitable[None] | None], out: BoltCollector) -> None:
-        recorder = Recorder()
-        try:
-            await self._threads.call(partial(_finished, partial(method, recorder)))
-        finally:
-            recorder.apply(out)
+        call = partial(_finished, partial(method, self._recorder))
+        recording = await self._threads.call(partial(self._recorder.record, call))
+        recording.apply(out)
 
 
-def _call_and_record(worker: Worker, tup: AnyTuple, recorder: Recorder) -> None:
+def _call_and_emit(worker: Worker, tup: AnyTuple, recorder: Recorder) -> None:
     result = worker.call(tup, cast("BoltCollector", recorder))
     if result is None:
         return

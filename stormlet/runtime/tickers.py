@@ -10,25 +10,27 @@ from stormlet.runtime.bolts import BoltTask
 
 
 async def rotate_ackers(ackers: Sequence[AckerTask], message_timeout: float, buckets: int) -> None:
-    """Rotate all ackers every ``message_timeout / (buckets - 1)`` seconds, on the loop's clock, without
-    drift."""
+    """Rotate all ackers every ``message_timeout / (buckets - 1)`` seconds on the loop's clock.
+
+    The time runs from one rotation to the next: catching up on late ones would let trees expire too early
+    (L12).
+    """
     loop = asyncio.get_running_loop()
-    start = loop.time()
-    rotations = 0
     while True:
-        rotations += 1
-        await _until(loop, start + rotations * message_timeout / (buckets - 1))
+        await _until(loop, loop.time() + message_timeout / (buckets - 1))
         for acker in ackers:
             acker.rotate_soon()
 
 
 async def tick_bolts(tasks: Sequence[BoltTask], seconds: float) -> None:
-    """Have ``tick`` called every so many seconds at each of these tasks, without drift."""
+    """Have ``tick`` called every so many seconds at each of these tasks, without drift; ticks that a lagging
+    loop has missed are left out."""
     loop = asyncio.get_running_loop()
     start = loop.time()
     ticks = 0
     while True:
-        ticks += 1
+        missed = int((loop.time() - start) / seconds) - ticks
+        ticks += max(1, missed)
         await _until(loop, start + ticks * seconds)
         for task in tasks:
             task.ask("tick")

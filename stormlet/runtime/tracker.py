@@ -26,6 +26,7 @@ from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.ackers import AckerTask
+from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.collectors import undeclared
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
@@ -189,7 +190,12 @@ class Tracker:
             return
         if type(message) is HostMessage and message.collected is not None:
             self._collect(message, message.collected, root)
-        checksum = outlet.deliver(value, root, lineage)
+        try:
+            checksum = outlet.deliver(value, root, lineage)
+        except BaseException:
+            if type(message) is HostMessage and message.collected is not None:
+                message.collected.pop(root, None)
+            raise
         if outlet.reached:
             self._outbox.inits[root] = OpenTree(checksum, self._number, message)
             acker.load += 1
@@ -300,7 +306,11 @@ class Tracker:
             burying.add_done_callback(self._buried)
 
     async def _bury(self, pause: Awaitable[None]) -> None:
-        await pause
+        try:
+            await pause
+        except asyncio.CancelledError as error:
+            check_stray(error)
+            raise
         self._release()
 
     def _buried(self, burying: asyncio.Task[None]) -> None:

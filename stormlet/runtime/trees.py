@@ -28,7 +28,7 @@ class Tree(Generic[V]):
         self._tracked = tracked
         self._settled = False
         self._failure: Failure | None = None
-        self._waiters: list[asyncio.Future[None]] = []
+        self._waiters: dict[asyncio.Future[None], None] = {}
         self.values: list[Any] = []
 
     @property
@@ -58,8 +58,11 @@ class Tree(Generic[V]):
             )
         if not self._settled:
             waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            yield from waiter
+            self._waiters[waiter] = None
+            try:
+                yield from waiter
+            finally:
+                self._waiters.pop(waiter, None)
         if self._failure is None:
             return list(self.values)
         kind = TupleTimedOut if self._failure.kind is FailureKind.TIMEOUT else TupleFailed

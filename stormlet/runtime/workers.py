@@ -16,10 +16,12 @@ from typing import Any, Protocol, TypeVar
 from stormlet.core.components import TaskContext
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import OPEN, JoinedTuple, Lineage
+from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.collectors import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.contexts import within
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.outbox import Outbox
+from stormlet.runtime.slices import Slices
 
 R = TypeVar("R")
 Method = Callable[[Any], Awaitable[None] | None]
@@ -32,6 +34,7 @@ class Desk(Protocol):
     engine: Engine
     loop: asyncio.AbstractEventLoop
     outbox: Outbox
+    slices: Slices
     out: BoltCollector
     account: Account
 
@@ -48,6 +51,9 @@ class Worker:
 
     chunk: int | None = None
     """How many tuples it wants at once, where it is not the pace of the task that decides."""
+
+    calling = 1
+    """How many inputs are with user code while the task waits for a pause."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
@@ -110,12 +116,15 @@ class Worker:
             if context is None:
                 return await result
             return await within(context, result)
+        except asyncio.CancelledError as error:
+            check_stray(error)
+            raise
         finally:
             self.outbox.enter()
 
 
 def own_context(tup: AnyTuple) -> Context | None:
-    """A copy of the context variables that the tuple brought, so that what this bolt sets does not reach the other
-    tuples of the message (law B10); None if it brought none."""
+    """A copy of the context variables that the tuple brought, so that what this bolt sets does not reach the
+    other tuples of the message (law B10); None if it brought none."""
     context = tup.lineage.context
     return None if context is None else context.copy()
