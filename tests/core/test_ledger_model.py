@@ -330,7 +330,7 @@ class AnyHistory(RuleBasedStateMachine):
 
 
 TestAnyHistory = AnyHistory.TestCase
-TestAnyHistory.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestAnyHistory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 
 
 def act(world: World, random: Random, failing: float) -> None:
@@ -348,12 +348,12 @@ def act(world: World, random: Random, failing: float) -> None:
 
 
 @given(seed=st.integers(0, 2**32), failing=st.sampled_from([0.0, 0.02, 0.3]))
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_without_losses_and_timeouts_every_tree_gets_what_it_deserves(seed: int, failing: float) -> None:
     """Deep and joined trees, every message exactly once, in any order: ack for a tree whose tuples were all acked, and
     for no other; FAILED for one with a failed tuple; nothing is left over."""
     world, random = World(seed), Random(seed)
-    for _ in range(400):
+    for _ in range(300):
         act(world, random, failing)
     for copy in world.unsettled:
         world.ack(copy)
@@ -366,7 +366,7 @@ def test_without_losses_and_timeouts_every_tree_gets_what_it_deserves(seed: int,
 
 
 @given(seed=st.integers(0, 2**32), lost=st.booleans())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_one_ack_lost_or_doubled_costs_its_trees_and_no_other(seed: int, lost: bool) -> None:
     """The tree of a lost ack times out; that of a doubled one does too, unless the second came after its end; every
     other tree is acked (law L5)."""
