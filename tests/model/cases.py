@@ -348,8 +348,7 @@ class Play:
             self.witness.check_host(value, error.failure)
         else:
             self.witness.check_acked(value)
-            if attempts == 1:
-                self.witness.check_collected(value, collected.component, collected.name, values)
+            self.witness.check_collected(value, collected.component, collected.name, values)
 
 
 def outputs_of(plot: Plot) -> dict[str, object]:
