@@ -166,7 +166,8 @@ def countdown(diary: Diary, number: int) -> int | None:
 def topology_of(diary: Diary, **options: Any) -> tuple[Topology, Stream[Any]]:
     """Every kind of spout, bolt and grouping; failures, replays, timeouts, joins and a cycle. Also the
     stream that the host emits to."""
-    topology = Topology("busy", ackers=3, message_timeout=3.0, queue_capacity=4, max_attempts=2, **options)
+    defaults = {"ackers": 3, "message_timeout": 3.0, "queue_capacity": 4, "max_attempts": 2}
+    topology = Topology("busy", **{**defaults, **options})
     numbers = topology.spout("numbers", lambda: Numbers(diary), parallelism=2, max_spout_pending=5)
     first, second = topology.spout("words", words), topology.spout("slow words", slow_words)
     feed = topology.spout("feed")

@@ -273,6 +273,20 @@ async def test_F3_many_threads_may_call_at_once() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_F3_thread_safe_calls_are_made_on_the_loops_thread() -> None:
+    """User code that they call in turn, such as the key function of a grouping, need not be thread-safe."""
+    threads: list[int] = []
+    topology = Topology("threads")
+    spout, stream = script(topology)
+    topology.bolt("bolt", ignore, stream.fields(lambda value: threads.append(threading.get_ident())))
+    async with topology.run():
+        await in_thread(lambda: spout.out.emit_threadsafe("x", message_id="x"))
+        await settle()
+    assert threads == [threading.get_ident()]
+    assert spout.acked == ["x"]
+
+
+@pytest.mark.simulated_time
 async def test_F3_a_cancelled_call_is_not_made() -> None:
     """Who cancels the future before the loop has come to it has emitted nothing."""
     topology = Topology("threads")

@@ -147,6 +147,27 @@ async def test_F1_no_await_of_a_bolt_hides_a_delivered_tuple(
         assert [tup.value for tup in puppets.got] == ["first", "second"]
 
 
+@pytest.mark.simulated_time
+async def test_F1_the_end_of_a_call_beside_others_hides_nothing() -> None:
+    """When one of several concurrent calls is over, its output is executed and its input acked, though the
+    others go on."""
+
+    async def nap(value: str) -> str:
+        await asyncio.sleep(0.25)
+        await dawdle(value)
+        return value
+
+    topology, puppets = Topology("beside", drain_timeout=0), Puppets()
+    feed = topology.spout("feed")
+    topology.bolt("puppets", puppets, topology.bolt("nap", nap, feed.shuffle(), concurrency=3).shuffle())
+    async with topology.run() as running:
+        first, _ = await begin(running, feed, "first", "second")
+        assert [tup.value for tup in puppets.got] == ["first"]
+        puppets.ack_all()
+        assert await first == []
+        assert now() == 1
+
+
 class Errands(Bolt[str, str]):
     """Holds its inputs; acks them, emits and then awaits in the method that is named here."""
 

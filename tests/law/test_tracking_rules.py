@@ -582,3 +582,39 @@ async def test_L17_other_outcomes_come_outside_of_emit_too() -> None:
         inside = page == "next" or (inside and page != "end")
         assert not (inside and page == "outcome")
     assert spout.pages.count("outcome") == 6
+
+
+class Busy(Spout[str]):
+    """Emits untracked values without end, and writes down its calls and outcomes."""
+
+    def __init__(self) -> None:
+        self.pages: list[str] = []
+
+    def open(self, context: object, out: SpoutCollector[str]) -> None:
+        self.out = out
+
+    def next_tuple(self, out: SpoutCollector[str]) -> None:
+        self.pages.append("next")
+        out.emit("x")
+
+    def ack(self, message_id: object) -> None:
+        self.pages.append("ack")
+
+
+@pytest.mark.simulated_time
+async def test_L17_outcomes_of_emits_from_outside_come_first_too() -> None:
+    """A message that is emitted from elsewhere, reaches nobody and so is acked at once, is acked before the
+    next call, even if the spout was about to make it."""
+    spout = Busy()
+    topology = Topology("outside", queue_capacity=2)
+    stream = topology.spout("busy", lambda: spout, outputs={"default": None, "nobody": None})
+    for number in range(5):
+        topology.bolt(f"bolt {number}", ignore, stream.all(), parallelism=3)
+    async with topology.run(drain_timeout=0):
+        for number in range(300):
+            await asyncio.sleep(0)
+            spout.pages.append("emit")
+            spout.out.emit("y", stream="nobody", message_id=number)
+    words = " ".join(spout.pages)
+    assert words.count("ack") > 250
+    assert "emit next" not in words
