@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext
 from stormlet.core.tuples import HELD, Tuple
+from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 
 
@@ -107,7 +108,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
         try:
-            await result
+            await checked(result)
         except Exception as error:
             self._desk.user_failed(members, error, out)
         else:

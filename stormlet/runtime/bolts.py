@@ -17,6 +17,7 @@ from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import HELD, OPEN
 from stormlet.errors import KeyFunctionFailed, Reject
+from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.inbox import Inbox
@@ -196,7 +197,10 @@ class BoltTask(Task):
     async def _call(self, tup: AnyTuple) -> None:
         if not self.slices.begin():
             await self.slices.turn()
-        await self.worker.execute(tup, self.out.for_call())
+        self.doing = "execute"
+        await checked(
+            self.worker.execute(tup, self.out.for_call())
+        )  # ended as cancelled, it would go unnoticed
         self.slices.spent(self._pace, 1)
         await self.outbox.room()
 

@@ -29,8 +29,7 @@ async def tick_bolts(tasks: Sequence[BoltTask], seconds: float) -> None:
     start = loop.time()
     ticks = 0
     while True:
-        missed = int((loop.time() - start) / seconds) - ticks
-        ticks += max(1, missed)
+        ticks = max(ticks, int((loop.time() - start) / seconds)) + 1
         await _until(loop, start + ticks * seconds)
         for task in tasks:
             task.ask("tick")

@@ -1,0 +1,70 @@
+"""When the batches of a ``BatchBolt`` are executed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from stormlet import BatchBolt, Collector, Topology, Tuple
+from tests.helpers import now
+
+pytestmark = pytest.mark.simulated_time
+
+
+class Writing(BatchBolt[str, str]):
+    """Executes every value alone, a second after it came, and takes its time for it."""
+
+    within = 1.0
+
+    def __init__(self, *, seconds: float, outputs: int = 0) -> None:
+        self.seconds = seconds
+        self.outputs = outputs
+        self.began: list[tuple[str, float]] = []
+
+    def key(self, value: str) -> str:
+        """Every value is a batch."""
+        return value
+
+    async def execute_batch(self, tups: Sequence[Tuple[str]], out: Collector[str]) -> None:
+        """Note the time, emit and wait."""
+        self.began.extend((tup.value, now()) for tup in tups)
+        for _ in range(self.outputs):
+            out.emit("output")
+        await asyncio.sleep(self.seconds)
+
+
+async def test_a_batch_due_while_another_is_written_is_written_next() -> None:
+    """A batch that becomes due during the call of another one is executed when that has returned."""
+    bolt = Writing(seconds=0.75)
+    topology = Topology("batches", message_timeout=None)
+    spout = topology.spout("spout")
+    topology.bolt("write", lambda: bolt, spout.shuffle())
+    async with topology.run() as running:
+        await running.emit(spout, "a")
+        await asyncio.sleep(0.5)
+        await running.emit(spout, "b")
+        await asyncio.sleep(10)
+        assert bolt.began == [("a", 1.0), ("b", 1.75)]
+
+
+async def test_a_batch_due_while_another_waits_for_room_is_written_next() -> None:
+    """A batch that becomes due while the outputs of another one wait for room is executed after it."""
+
+    async def slow(value: str) -> None:
+        await asyncio.sleep(1)
+
+    bolt = Writing(seconds=0.25, outputs=3)
+    topology = Topology("batches", message_timeout=None)
+    spout = topology.spout("spout")
+    topology.bolt(
+        "slow", slow, topology.bolt("write", lambda: bolt, spout.shuffle()).shuffle(), queue_capacity=1
+    )
+    async with topology.run() as running:
+        await running.emit(spout, "a")
+        await asyncio.sleep(0.5)
+        await running.emit(spout, "b")
+        await asyncio.sleep(20)
+        assert [value for value, _ in bolt.began] == ["a", "b"]
+        assert running.statistics().components["spout"].pending == 0

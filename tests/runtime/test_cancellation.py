@@ -1,0 +1,197 @@
+"""A ``CancelledError`` that user code lets out, although nobody has cancelled it, is an exception of that code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from stormlet import (
+    BatchBolt,
+    Bolt,
+    Collector,
+    DeadLetter,
+    Running,
+    Spout,
+    SpoutCollector,
+    StartFailed,
+    StrayCancellation,
+    TaskContext,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+)
+from tests.helpers import ignore, run_to_end
+
+LIMIT = 60.0
+"""Simulated seconds after which a topology counts as stuck."""
+
+pytestmark = pytest.mark.simulated_time
+
+
+async def await_cancelled() -> None:
+    """Await a task of one's own that was cancelled."""
+    inner = asyncio.ensure_future(asyncio.sleep(10))
+    inner.cancel()
+    await inner
+
+
+async def trip_over_one(value: int) -> None:
+    if value == 1:
+        await await_cancelled()
+
+
+def raise_at_one(value: int) -> None:
+    if value == 1:
+        raise asyncio.CancelledError
+
+
+async def run(topology: Topology, **options: Any) -> Running:
+    async with asyncio.timeout(LIMIT):
+        return await run_to_end(topology, **options)
+
+
+async def crash(topology: Topology, **options: Any) -> TopologyCrashed:
+    with pytest.raises(TopologyCrashed) as caught:
+        await run(topology, **options)
+    return caught.value
+
+
+def one_dead_letter(running: Running) -> DeadLetter:
+    (letter,) = running.dead_letters
+    return letter
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_a_bolt_fails_the_input_and_lives_on(concurrency: int) -> None:
+    """A call that awaits something cancelled fails its input like any exception; the others are acked (B4)."""
+    topology = Topology("stray", max_attempts=1)
+    topology.bolt("bolt", trip_over_one, topology.spout("spout", range(4)).shuffle(), concurrency=concurrency)
+    running = await run(topology)
+    letter = one_dead_letter(running)
+    assert letter.value == 1
+    assert isinstance(letter.failure.exception, StrayCancellation)
+    assert isinstance(letter.failure.exception.__cause__, asyncio.CancelledError)
+    assert running.statistics().components["spout"].acked == 3
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_a_bolt_that_raises_it_crashes(concurrency: int) -> None:
+    """Synchronous code that raises a CancelledError crashes the topology instead of vanishing with its task."""
+    topology = Topology("stray", message_timeout=None)
+    topology.bolt("bolt", raise_at_one, topology.spout("spout", range(4)).shuffle(), concurrency=concurrency)
+    error = await crash(topology)
+    assert (error.task, error.what) == ("bolt[0]", "execute")
+    assert isinstance(error.__cause__, asyncio.CancelledError | StrayCancellation)
+
+
+class Pairs(BatchBolt[int, None]):
+    size = 2
+
+    async def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        await trip_over_one(tups[0].value)
+
+
+async def test_a_batch_fails_whole() -> None:
+    """A batch that awaits something cancelled fails all its members, not the last one alone (B4)."""
+    topology = Topology("stray", max_attempts=1)
+    topology.bolt("bolt", Pairs, topology.spout("spout", [1, 2, 3, 4]).shuffle())
+    running = await run(topology)
+    assert [letter.value for letter in running.dead_letters] == [1, 2]
+    assert all(isinstance(each.failure.exception, StrayCancellation) for each in running.dead_letters)
+
+
+class Asking(Spout[int]):
+    async def next_tuple(self, out: SpoutCollector[int]) -> None:
+        await await_cancelled()
+
+
+async def test_a_spout_crashes() -> None:
+    """An asynchronous next_tuple that awaits something cancelled crashes the topology, which names it (C5)."""
+    topology = Topology("stray")
+    topology.bolt("bolt", ignore, topology.spout("spout", Asking).shuffle())
+    error = await crash(topology)
+    assert (error.task, error.what) == ("spout[0]", "next_tuple")
+    assert isinstance(error.__cause__, StrayCancellation)
+
+
+class Hearing(Spout[int]):
+    def __init__(self) -> None:
+        self.values: Iterator[int] = iter([1])
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        for value in self.values:
+            out.emit(value, message_id=value)
+
+    async def ack(self, message_id: object) -> None:
+        await await_cancelled()
+
+
+async def test_a_spout_that_hears_crashes() -> None:
+    """An asynchronous ack that awaits something cancelled crashes the topology (C5)."""
+    topology = Topology("stray")
+    topology.bolt("bolt", ignore, topology.spout("spout", Hearing).shuffle())
+    assert isinstance((await crash(topology)).__cause__, StrayCancellation)
+
+
+async def test_a_dead_letter_sink_crashes() -> None:
+    """A sink that awaits something cancelled crashes the topology instead of keeping the message (C5)."""
+
+    async def sink(letter: DeadLetter) -> None:
+        await await_cancelled()
+
+    topology = Topology("stray", max_attempts=1)
+    topology.bolt("bolt", trip_over_one, topology.spout("spout", [1]).shuffle())
+    error = await crash(topology, dead_letters=sink)
+    assert isinstance(error.__cause__, StrayCancellation)
+
+
+class Preparing(Bolt[int, None]):
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        out.ack(tup)
+
+    async def prepare(self, context: TaskContext) -> None:
+        await await_cancelled()
+
+
+async def test_prepare_fails_the_start() -> None:
+    """A prepare that awaits something cancelled fails the start instead of hanging it (C1)."""
+    topology = Topology("stray")
+    topology.bolt("bolt", Preparing, topology.spout("spout", [1]).shuffle())
+    with pytest.raises(StartFailed, match="prepare") as caught:
+        await run(topology)
+    assert isinstance(caught.value.__cause__, StrayCancellation)
+
+
+class Ticking(Bolt[int, None]):
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        out.ack(tup)
+
+    async def tick(self, out: Collector[None]) -> None:
+        await await_cancelled()
+
+
+async def test_a_tick_crashes() -> None:
+    """A tick that awaits something cancelled crashes the topology (C5)."""
+    topology = Topology("stray")
+    topology.bolt("bolt", Ticking, topology.spout("spout").shuffle(), tick=1.0)
+    with pytest.raises(TopologyCrashed, match=r"tick of bolt\[0\]"):
+        async with asyncio.timeout(LIMIT), topology.run():
+            await asyncio.sleep(5)
+
+
+async def test_a_cancelled_host_still_is_cancelled() -> None:
+    """Whoever cancels the host while a bolt awaits gets its own cancellation back, not a crash (C5)."""
+
+    async def wait(value: int) -> None:
+        await asyncio.Event().wait()
+
+    topology = Topology("cancelled", drain_timeout=0)
+    topology.bolt("bolt", wait, topology.spout("spout", [1]).shuffle())
+    host = asyncio.ensure_future(run(topology))
+    await asyncio.sleep(1)
+    host.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await host

@@ -1,0 +1,87 @@
+"""What is asked of the bolts when it has become calm."""
+
+from __future__ import annotations
+
+import pytest
+
+from stormlet import Bolt, Collector, TaskContext, Topology, Tuple
+from tests.helpers import now, run_to_end
+
+pytestmark = pytest.mark.simulated_time
+
+
+class Keeping(Bolt[int, None]):
+    """Keeps its inputs."""
+
+    def prepare(self, context: TaskContext) -> None:
+        """Start with nothing."""
+        self.kept: list[Tuple[int]] = []
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        """Keep."""
+        self.kept.append(tup)
+
+
+class InPairs(Keeping):
+    """Settles two at each flush."""
+
+    def flush(self, out: Collector[None]) -> None:
+        """Ack one and fail one."""
+        first, second = self.kept[:2]
+        del self.kept[:2]
+        out.ack(first)
+        out.fail(second, permanent=True)
+
+
+async def test_flush_is_asked_for_as_long_as_it_settles_something() -> None:
+    """A flush that settled part of what is held is followed by another one, until all is settled (B8)."""
+    topology = Topology("flush")
+    topology.bolt("pairs", InPairs, topology.spout("spout", range(6)).shuffle())
+    running = await run_to_end(topology)
+    spout = running.statistics().components["spout"]
+    assert (spout.acked, spout.failed, now()) == (3, 3, 0.0)
+
+
+class Deaf(Keeping):
+    """Settles nothing."""
+
+    flushes = 0
+
+    def flush(self, out: Collector[None]) -> None:
+        """Count."""
+        Deaf.flushes += 1
+
+
+async def test_a_flush_that_settles_nothing_is_the_last_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flush that settled nothing is not repeated before there is new input (B8)."""
+    monkeypatch.setattr(Deaf, "flushes", 0)
+    topology = Topology("flush", message_timeout=10.0, max_attempts=1)
+    topology.bolt("deaf", Deaf, topology.spout("spout", range(6)).shuffle())
+    await run_to_end(topology)
+    assert Deaf.flushes == 1
+
+
+async def test_finish_is_asked_for_again_only_where_a_replay_came() -> None:
+    """After a replay in the end, only the task that it reached is finished again (C2)."""
+    finished: list[int] = []
+    failed: list[int] = []
+
+    class Last(Keeping):
+        def prepare(self, context: TaskContext) -> None:
+            super().prepare(context)
+            self.index = context.task_index
+
+        def finish(self, out: Collector[None]) -> None:
+            finished.append(self.index)
+            for tup in self.kept:
+                if tup.value == 0 and not failed:
+                    failed.append(self.index)
+                    out.fail(tup)
+                else:
+                    out.ack(tup)
+            self.kept.clear()
+
+    topology = Topology("finish")
+    topology.bolt("last", Last, topology.spout("spout", range(8)).fields(), parallelism=4)
+    await run_to_end(topology)
+    assert finished == [0, 1, 2, 3, *failed]
