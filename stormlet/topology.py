@@ -89,8 +89,8 @@ class Topology:
     """
 
     def __init__(self, name: str, **configuration: object) -> None:
-        if not name.strip():
-            raise InvalidTopology("a topology needs a name")
+        if not isinstance(cast("object", name), str) or not name.strip():
+            raise InvalidTopology(f"a topology needs a name, not {name!r}")
         self.name = name
         self._configuration = _configured(Configuration(), configuration, f"topology {name!r}")
         self._spouts: dict[str, SpoutSpec] = {}
@@ -172,6 +172,7 @@ class Topology:
         self._check(where, id, parallelism)
         kind = source_kind(id, source)
         _check_sharing(id, source, kind, parallelism)
+        check_code(where, source, "loop")
         options = _options("spout", overrides, where)
         configure(self._configuration, options, where)
         streams = _outputs(where, outputs, source)
@@ -335,6 +336,12 @@ class Topology:
 
         Raises :class:`~stormlet.errors.InvalidTopology` if ``bolt`` is no stream of a bolt of this topology.
         """
+        if not isinstance(cast("object", bolt), Stream):
+            raise InvalidTopology(
+                f"connect needs a bolt's stream, as topology.bolt(...) returns it, not {bolt!r}"
+            )
+        if not inputs:
+            raise InvalidTopology(f"connect {bolt.id}: name the inputs, such as lines.shuffle()")
         spec = self._bolts.get(bolt.component)
         if spec is None or bolt.topology is not self:
             raise InvalidTopology(
@@ -398,11 +405,13 @@ class Topology:
                 self._consumed.append(spec.source)
 
     def _check(self, where: str, id: str, parallelism: int) -> None:
+        if not isinstance(cast("object", id), str):
+            raise InvalidTopology(f"{where}: an id is a str, not {id!r}")
         if id in self._spouts or id in self._bolts:
             raise InvalidTopology(
                 f"{where}: topology {self.name!r} has a component of this id already; choose another one"
             )
-        if not id or id.startswith("__"):
+        if not id.strip() or id.startswith("__"):
             raise InvalidTopology(
                 f"{where}: an id must not be empty or begin with '__', which marks the engine's own "
                 f"components"

@@ -65,7 +65,9 @@ def _add_bench(add_command: AddCommand) -> None:
         description="Measure what a tuple costs, beside the same work without a framework, in alternating rounds.",
     )
     command.add_argument("names", metavar="NAME", nargs="*", help="workloads; all of them by default")
-    command.add_argument("--rounds", type=int, default=5, help="how often each workload runs (default 5)")
+    command.add_argument(
+        "--rounds", type=_at_least_one, default=5, help="how often each workload runs (default 5)"
+    )
     command.add_argument(
         "--scale", type=float, default=1.0, help="how much each does, 1 being seconds of work"
     )
@@ -100,6 +102,12 @@ def _add_run(add_command: AddCommand) -> None:
         default=[],
         help="override an option of the topology, by our name or Storm's",
     )
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1")
+    return int(text)
 
 
 def _argument(text: str) -> tuple[str, str]:

@@ -61,7 +61,10 @@ def stopping_on_closed_output(stop: Callable[[], object]) -> Generator[None]:
         stop()
         stop()
 
-    output = sys.stdout
+    output = cast("TextIO | None", sys.stdout)
+    if output is None:  # closed before Python began: prints go nowhere
+        yield
+        return
     watched = WatchedOutput(output, partial(loop.call_soon_threadsafe, cancel))
     sys.stdout = cast("TextIO", watched)
     try:

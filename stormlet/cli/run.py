@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -44,7 +45,17 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         import uvloop
     except ImportError:
         return None
-    return uvloop.new_event_loop
+    return uvloop.new_event_loop if _standard_streams_are_open() else None
+
+
+def _standard_streams_are_open() -> bool:
+    # uvloop opens files of its own under the numbers of closed ones, and aborts when it closes them.
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            return False
+    return True
 
 
 async def _run(topology: Topology, settings: Mapping[str, object]) -> int:

@@ -268,7 +268,8 @@ class Bolt(BoltBase[T, U]):
     ``IRichBolt``)."""
 
     def execute(self, tup: Tuple[T], out: Collector[U]) -> Awaitable[None] | None:
-        """Process one input. It must be acked or failed, now or later: until then it is kept, without ackers too."""
+        """Process one input. It must be acked or failed, now or later: until then it is kept, without ackers
+        too."""
         raise NotImplementedError(f"{type(self).__name__} must define execute(self, tup, out)")
 
 

@@ -161,7 +161,14 @@ class Stream(Generic[T]):
         return self._subscribe(NoGrouping())
 
     def custom(self, grouping: CustomGrouping) -> Subscription[T]:
-        """To the tasks that ``grouping.choose(value)`` names (Storm's ``CustomStreamGrouping``)."""
+        """To the tasks that ``grouping.choose(value)`` names (Storm's ``CustomStreamGrouping``).
+
+        Raises :class:`~stormlet.errors.InvalidTopology` for an object without ``prepare`` and ``choose``.
+        """
+        if not (callable(getattr(grouping, "prepare", None)) and callable(getattr(grouping, "choose", None))):
+            raise InvalidTopology(
+                f"{self.id}: a custom grouping has methods prepare and choose, unlike {grouping!r}"
+            )
         return self._subscribe(Custom(grouping))
 
     def _subscribe(self, grouping: Grouping) -> Subscription[T]:

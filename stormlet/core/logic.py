@@ -9,7 +9,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from stormlet.core.components import BoltBase, Spout
+from stormlet.core.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, overrides
 from stormlet.core.schema import Schema, schema_from_annotation, schema_of
 from stormlet.errors import InvalidTopology
 
@@ -43,6 +43,11 @@ def source_kind(component: str, source: object) -> SourceKind:
     all."""
     if source is None:
         return SourceKind.FED
+    if isinstance(source, str | bytes):
+        raise InvalidTopology(
+            f"spout {component!r}: {source!r} would yield its characters one by one; pass a list, a generator "
+            f"function, or an open file"
+        )
     if isinstance(source, Spout):
         raise InvalidTopology(_instance("spout", component, cast("object", source)))
     if _is_generator_function(source):
@@ -88,26 +93,70 @@ def logic_kind(component: str, logic: object) -> LogicKind:
     return LogicKind.FACTORY if positional_parameters(logic) == 0 else LogicKind.FUNCTION
 
 
+BOLT_CLASSES: tuple[type[Any], ...] = (Bolt, BasicBolt, BatchBolt)
+BOLT_METHODS = ("execute", "execute_batch", "prepare", "tick", "flush", "finish", "cleanup")
+SPOUT_METHODS = ("open", "next_tuple", "ack", "fail", "activate", "deactivate", "close")
+
+
 def check_code(where: str, logic: object, executor: str) -> None:
-    """Raises :class:`InvalidTopology` for an ``execute`` that yields, which would never run, and for
-    asynchronous code that is to run in threads (law B9). ``logic`` is a function, or a bolt class or
-    instance."""
-    own = logic if isinstance(logic, type) else type(logic)
-    is_bolt = issubclass(own, BoltBase)
-    code = (
-        [getattr(logic, name) for name in ("execute", "execute_batch") if hasattr(own, name)]
-        if is_bolt
-        else [logic]
-    )
-    for each in code:
-        if is_bolt and (inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each)):
-            raise InvalidTopology(
-                f"{where}: {own.__name__}.{each.__name__} yields; emit with out.emit(...) instead"
-            )
-        if executor == "thread" and (inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)):
-            raise InvalidTopology(
-                f'{where} is asynchronous and cannot run with executor="thread"; use concurrency= on the loop instead'
-            )
+    """Check what can be known of a spout's or bolt's code before it runs; raises :class:`InvalidTopology`."""
+    called = _called(logic)
+    if isinstance(called, type) and _derives(called, BoltBase):
+        check_bolt(where, called, executor)
+    elif isinstance(called, type) and _derives(called, Spout):
+        check_spout(where, called)
+    else:
+        _check_threads(where, logic, executor)
+
+
+def check_bolt(where: str, bolt: object, executor: str) -> None:
+    """Check a bolt class, or an instance of one. Raises :class:`InvalidTopology` for one without ``execute``,
+    for methods that yield, which would never run, and for asynchronous code that is to run in threads (law
+    B9)."""
+    own: Any = _class_of(bolt)
+    in_batches = _derives(own, BatchBolt)
+    needed = "execute_batch" if in_batches else "execute"
+    if getattr(own, needed, None) in [None, *(getattr(base, needed, None) for base in BOLT_CLASSES)]:
+        raise InvalidTopology(f"{where}: {own.__name__} defines no {needed}")
+    if in_batches and hasattr(own, "execute"):
+        raise InvalidTopology(
+            f"{where}: {own.__name__} is a BatchBolt; define execute_batch instead of execute"
+        )
+    for name in BOLT_METHODS:
+        if hasattr(own, name):
+            _check_yields_not(where, own, name)
+            _check_threads(where, getattr(own, name), executor)
+
+
+def check_spout(where: str, spout: object) -> None:
+    """Check a spout class, or an instance of one. Raises :class:`InvalidTopology` for one without
+    ``next_tuple`` and for methods that yield, which would never run."""
+    own = _class_of(spout)
+    if not overrides(own, Spout, "next_tuple"):
+        raise InvalidTopology(f"{where}: {own.__name__} defines no next_tuple")
+    for name in SPOUT_METHODS:
+        _check_yields_not(where, own, name)
+
+
+def _class_of(component: object) -> type[Any]:
+    return cast("type[Any]", component) if isinstance(component, type) else type(component)
+
+
+def _derives(cls: type[Any], base: type[Any]) -> bool:
+    return issubclass(cls, base)
+
+
+def _check_yields_not(where: str, own: type[Any], name: str) -> None:
+    method = getattr(own, name)
+    if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
+        raise InvalidTopology(f"{where}: {own.__name__}.{name} yields; emit with out.emit(...) instead")
+
+
+def _check_threads(where: str, code: object, executor: str) -> None:
+    if executor == "thread" and (inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code)):
+        raise InvalidTopology(
+            f'{where} is asynchronous and cannot run with executor="thread"; use concurrency= on the loop instead'
+        )
 
 
 def positional_parameters(function: Callable[..., object]) -> int | None:
@@ -164,6 +213,8 @@ def inferred_schema(logic: object) -> Schema:
         return inferred_schema(cast("partial[object]", logic).func)
     if isinstance(_called(logic), type):
         return _schema_of_component(logic) if _is_component(_called(logic)) else OPAQUE
+    if not callable(logic):
+        return OPAQUE
     try:
         annotation = get_type_hints(logic).get("return")
     except (NameError, AttributeError, SyntaxError, TypeError):  # only type checkers understand it

@@ -12,7 +12,7 @@ from stormlet.core.description import BoltSpec, Description, Output, SpoutSpec, 
 from stormlet.core.groupings import One
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
-from stormlet.core.logic import LogicKind, SourceKind, check_code, takes_context
+from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
 from stormlet.core.plan import Link, Plan, TaskPlan
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed
@@ -206,7 +206,7 @@ class Assembly:
             raise InvalidTopology(
                 f"bolt {spec.id!r}: the factory made {bolt!r}, which is no Bolt, BasicBolt or BatchBolt"
             )
-        check_code(f"bolt {spec.id!r}", bolt, spec.executor)
+        check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
         if spec.tick is not None and not overrides(bolt, BoltBase, "tick"):
             raise InvalidTopology(
                 f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
@@ -237,11 +237,15 @@ class Assembly:
         spout = self._make(f"spout {spec.id!r}", cast("Callable[[], Spout[Any]]", spec.source))
         if not isinstance(cast("object", spout), Spout):
             raise InvalidTopology(f"spout {spec.id!r}: the factory made {spout!r}, which is no Spout")
+        check_spout(f"spout {spec.id!r}", spout)
         return SpoutFeed(task, spout, task.context.config.idle_max)
 
 
 def _check_batch(id: str, bolt: BatchBolt[Any, Any]) -> None:
-    if bolt.size < 1 or bolt.within <= 0:
+    numbers = isinstance(cast("object", bolt.size), int) and isinstance(
+        cast("object", bolt.within), int | float
+    )
+    if not numbers or bolt.size < 1 or bolt.within <= 0:
         raise InvalidTopology(
             f"bolt {id!r}: a batch needs size >= 1 and within > 0, not size={bolt.size!r}, within={bolt.within!r}"
         )

@@ -198,9 +198,9 @@ class BoltTask(Task):
         if not self.slices.begin():
             await self.slices.turn()
         self.doing = "execute"
-        await checked(
-            self.worker.execute(tup, self.out.for_call())
-        )  # ended as cancelled, it would go unnoticed
+        out = self.out.for_call()
+        await checked(self.worker.execute(tup, out))  # what ended as cancelled would go unnoticed
+        out.default_anchors = ()
         self.slices.spent(self._pace, 1)
         await self.outbox.room()
 

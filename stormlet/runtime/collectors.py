@@ -181,6 +181,11 @@ class BoltCollector:
 
     def _settle(self, tup: AnyTuple, state: int, verb: str) -> None:
         if tup.state == HELD:
+            if tup not in self._account.held:
+                plan = self._plan
+                raise InvalidEmit(
+                    f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which another task holds"
+                )
             del self._account.held[tup]
         elif tup.state > HELD:
             raise self._settled(tup, verb)

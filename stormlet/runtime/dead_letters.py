@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from os import PathLike
 from pathlib import Path
 from typing import TypeAlias, cast
@@ -53,7 +54,8 @@ class DeadLetters:
     def hand_over(self, letter: DeadLetter) -> Awaitable[None] | None:
         """Give it to the sink alone: a message that was left over at a shutdown is no dead letter, but must
         not be lost silently."""
-        return None if self._sink is None else self._sink(letter)
+        result = None if self._sink is None else self._sink(letter)
+        return result if isawaitable(result) else None
 
 
 class JsonLines:
@@ -93,10 +95,10 @@ def record_of(letter: DeadLetter) -> dict[str, object]:
         "cause": failure.kind.name,
         "failed_in": failure.component,
         "failed_task": failure.task,
-        "reason": failure.reason,
-        "exception": None if failure.exception is None else repr(failure.exception),
+        "reason": _json(failure.reason),
+        "exception": None if failure.exception is None else _json(repr(failure.exception)),
         "held_by": list(failure.holders),
-        "history": [str(each) for each in letter.history],
+        "history": [_json(str(each)) for each in letter.history],
     }
 
 

@@ -36,10 +36,12 @@ class Inbox:
     def take(self) -> list[Tuple[Any]]:
         """What was delivered, in order; of more than ``capacity``, the first so many, for the bound on what
         is queued and in hand holds for both together (law B6)."""
-        items, self.items = self.items, []
-        if len(items) > self.capacity:
-            self.items = items[self.capacity :]
-            del items[self.capacity :]
+        items = self.items
+        if len(items) <= self.capacity:
+            self.items = []
+        else:
+            items = items[: self.capacity]
+            del self.items[: self.capacity]  # moves pointers, and touches none of the tuples that stay
         if self._waiting and not self.full:
             # Who asked first has just had its turn and filled the queue: it goes last, so that none starves.
             waiting, self._waiting = [*self._waiting[1:], self._waiting[0]], []

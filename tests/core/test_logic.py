@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -15,13 +15,16 @@ from stormlet.core.components import (
     BoltBase,
     Collector,
     Spout,
+    SpoutCollector,
     TaskContext,
     To,
 )
 from stormlet.core.logic import (
     LogicKind,
     SourceKind,
+    check_bolt,
     check_code,
+    check_spout,
     inferred_schema,
     logic_kind,
     positional_parameters,
@@ -60,6 +63,8 @@ class Strict(Spout[Line]):
 class Split(BasicBolt[Line, Word]):
     def __init__(self, separator: str = " ") -> None:
         self.separator = separator
+
+    def execute(self, tup: Tuple[Line], out: Collector[Word]) -> None: ...
 
 
 class Needy(Bolt[Line, Word]):
@@ -382,6 +387,37 @@ async def wait(value: int) -> int:
     return value
 
 
+class Nothing(Bolt[str, str]):
+    """Has no execute."""
+
+
+class BatchWithExecute(BatchBolt[str, str]):
+    """Mistakes what to define."""
+
+    def execute(self, tup: Tuple[str], out: Collector[str]) -> None: ...
+
+    def execute_batch(self, tups: Sequence[Tuple[str]], out: Collector[str]) -> None: ...
+
+
+class Silent(Spout[str]):
+    """Has no next_tuple."""
+
+
+class YieldingSpout(Spout[str]):
+    """Mistakes a method for a generator."""
+
+    def next_tuple(self, out: SpoutCollector[str]) -> Any:
+        yield "x"
+
+
+def check(where: str, logic: object, executor: str) -> None:
+    """What the builder does with a class or function, and the start with an instance."""
+    if isinstance(logic, BoltBase):
+        check_bolt(where, logic, executor)
+    else:
+        check_code(where, logic, executor)
+
+
 @pytest.mark.parametrize(
     ("logic", "method"),
     [
@@ -396,7 +432,7 @@ def test_an_execute_that_yields(logic: object, method: str) -> None:
     with pytest.raises(
         InvalidTopology, match=rf"bolt 'x': {method} yields; emit with out.emit\(...\) instead"
     ):
-        check_code("bolt 'x'", logic, "loop")
+        check("bolt 'x'", logic, "loop")
 
 
 @pytest.mark.parametrize("logic", [AsyncSplit, AsyncBatch(), wait, later], ids=repr)
@@ -405,15 +441,51 @@ def test_asynchronous_code_in_threads(logic: object) -> None:
     with pytest.raises(
         InvalidTopology, match=r"bolt 'x' is asynchronous .* use concurrency= on the loop instead"
     ):
-        check_code("bolt 'x'", logic, "thread")
-    check_code("bolt 'x'", logic, "loop")
+        check("bolt 'x'", logic, "thread")
+    check("bolt 'x'", logic, "loop")
 
 
 @pytest.mark.parametrize("executor", ["loop", "thread"])
-@pytest.mark.parametrize("logic", [Split, Split(), upper, numbers, YieldingBatch.__base__, len], ids=repr)
+@pytest.mark.parametrize("logic", [Split, Split(), upper, numbers, len], ids=repr)
 def test_code_that_runs_anywhere(logic: object, executor: str) -> None:
     """Plain methods, functions and generator functions."""
-    check_code("bolt 'x'", logic, executor)
+    check("bolt 'x'", logic, executor)
+
+
+def test_a_bolt_without_execute() -> None:
+    """What every input would fail on is refused before there is one."""
+    with pytest.raises(InvalidTopology, match="bolt 'x': Nothing defines no execute"):
+        check_code("bolt 'x'", Nothing, "loop")
+
+
+def test_a_batch_bolt_that_defines_execute() -> None:
+    """It would never be called, or not as it expects."""
+    with pytest.raises(InvalidTopology, match="define execute_batch instead of execute"):
+        check_code("bolt 'x'", BatchWithExecute, "loop")
+
+
+def test_a_spout_without_next_tuple() -> None:
+    """A spout class must say where its tuples come from."""
+    with pytest.raises(InvalidTopology, match="spout 'x': Silent defines no next_tuple"):
+        check_code("spout 'x'", Silent, "loop")
+
+
+def test_a_next_tuple_that_yields() -> None:
+    """Calling it would run nothing of it; only functions may be generators."""
+    with pytest.raises(InvalidTopology, match=r"spout 'x': YieldingSpout\.next_tuple yields"):
+        check_spout("spout 'x'", YieldingSpout())
+
+
+@pytest.mark.parametrize("source", ["words.txt", b"abc"])
+def test_text_is_no_source(source: object) -> None:
+    """It would be yielded character by character, which nobody wants."""
+    with pytest.raises(InvalidTopology, match="would yield its characters one by one"):
+        source_kind("x", source)
+
+
+def test_the_annotations_of_data_are_not_looked_for() -> None:
+    """A list of a million records as a source is not looked into."""
+    assert inferred_schema([object()]).fields is None
 
 
 # What annotations promise.

@@ -157,6 +157,8 @@ async def test_C1_ackers_are_started_first() -> None:
         def prepare(self, context: TaskContext) -> None:
             seen.append([task.get_name() for task in pending_tasks(asyncio.get_running_loop())])
 
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None: ...
+
     topology = Topology("first", ackers=2)
     topology.bolt("look", Look, topology.spout("numbers", [1]).shuffle())
     await run_to_end(topology)
