@@ -12,7 +12,9 @@ from collections import deque
 from random import Random
 from typing import Protocol
 
-LONGEST_CHUNK = 256
+LONGEST_CHUNK = 32
+"""However cheap the tuples were so far: the next ones may cost a thousand times as much, and nothing
+interrupts them."""
 CHUNKS_PER_SLICE = 8
 """A task looks at the clock about so many times in a slice; each look costs as much as a tenth of a tuple."""
 
@@ -26,12 +28,12 @@ class Pace:
         self.chunk = 1
 
     def measured(self, seconds: float, budget: float) -> None:
-        """Learn from a chunk: it should take a fraction of the budget, and grow no more than twofold."""
+        """Learn from a chunk: it should take a fraction of the budget. Growing is slow, shrinking is not."""
         wanted = budget / CHUNKS_PER_SLICE
         if seconds * 2 < wanted:
             self.chunk = min(self.chunk * 2, LONGEST_CHUNK)
         elif seconds > wanted:
-            self.chunk = max(1, self.chunk // 2)
+            self.chunk = max(1, int(self.chunk * wanted / seconds))
 
 
 class Slices(Protocol):

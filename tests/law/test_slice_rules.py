@@ -225,7 +225,6 @@ async def jump() -> list[float]:
         return await waits(1000)
 
 
-@pytest.mark.xfail(strict=True, reason="a chunk of 256 tuples that were cheap so far is not interrupted")
 def test_F2_a_jump_in_cost_is_seen_soon() -> None:
     """The host waits for a few of the costly tuples, not for hundreds."""
 
