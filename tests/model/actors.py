@@ -61,6 +61,8 @@ class Plot:
     """Component, stream, and the name of the grouping."""
     options: dict[str, Any] = field(default_factory=dict)
     in_cycle: bool = False
+    finish_after: frozenset[str] = frozenset()
+    """Bolts upstream of it that report when they are finished."""
 
 
 class Stage:
@@ -435,6 +437,9 @@ class HoldingBolt(Actor):
         copies = (copy for emission in self.witness.emissions for copy in emission.copies)
         here = [copy for copy in copies if copy.component == self.plot.id]
         assert self.plot.in_cycle or all(copy.executed for copy in here), "finished too early (C2)"
+        self.witness.unfinished.pop((self.plot.id, self.context.task), None)
+        before = [id for id, _ in self.witness.unfinished if id in self.plot.finish_after]
+        assert not before, f"finished before {before} (C2)"
         self.errand("finish", out, 1.0)
 
 

@@ -63,6 +63,10 @@ class Case:
     burial: float = 0.0
     """How long the host takes for a dead letter."""
 
+    swift: bool = False
+    """Whether nothing takes time and nothing is dropped, so that no tree may ever time out: what is held is flushed as
+    soon as nothing else can happen (B8)."""
+
 
 def random_case(seed: int) -> Case:
     random = Random(f"case {seed}")
@@ -93,11 +97,50 @@ def random_case(seed: int) -> Case:
     if end == "deadline":
         options["drain_timeout"] = random.choice((0.0, 0.5, 3.0))
     bolts = random_bolts(random, spouts, terms, replays=most_attempts > 1)
+    bolts = with_order(bolts)
     spouts, bolts = with_direct_targets(spouts, bolts, terms.ackers)
     after = random.choice((0.0, 0.2, 1.0, 4.0, 20.0))
     pause = random.choice((None, None, None, 0.0, 0.3))
     burial = 0.0 if end == "deadline" else random.choice((0.0, 0.0, 0.7))
-    return Case(seed, terms, spouts, bolts, options, end, after, 8 if fed else 0, pause, burial)
+    case = Case(seed, terms, spouts, bolts, options, end, after, 8 if fed else 0, pause, burial)
+    return made_swift(case) if random.random() < 0.15 else case
+
+
+SWIFT = {
+    "async": "sync",
+    "fed": "generator",
+    "async generator": "generator",
+    "async holding": "holding",
+    "async auto": "auto",
+    "coroutine": "plain",
+    "async_generator": "generator",
+}
+"""By kind of component, the one that does the same in no time."""
+
+
+def made_swift(case: Case) -> Case:
+    """The same case without a pause in it."""
+
+    def swift(plot: Plot) -> Plot:
+        options = {name: value for name, value in plot.options.items() if name != "concurrency"}
+        verbs = PATIENT if plot.verbs is WILD else plot.verbs
+        kind = SWIFT.get(plot.kind, plot.kind)
+        return replace(plot, kind=kind, options=options, verbs=verbs, slow=False)
+
+    terms = replace(case.terms, timeout=30.0)
+    options = {**case.options, "message_timeout": 30.0, "drain_timeout": None}
+    spouts, bolts = tuple(map(swift, case.spouts)), tuple(map(swift, case.bolts))
+    return replace(
+        case,
+        terms=terms,
+        spouts=spouts,
+        bolts=bolts,
+        options=options,
+        end="finish",
+        host=0,
+        pause=None,
+        swift=True,
+    )
 
 
 def random_streams(random: Random) -> dict[str, tuple[int, ...] | None]:
@@ -180,6 +223,16 @@ def with_cycle(random: Random, plots: Sequence[Plot]) -> list[Plot]:
     looped = [replace(plot, in_cycle=True) for plot in plots]
     looped[first] = replace(looped[first], inputs=(*looped[first].inputs, back))
     return looped
+
+
+def with_order(plots: Sequence[Plot]) -> tuple[Plot, ...]:
+    """Tell each bolt which ones must have finished before it does; those that may be in a cycle have no order."""
+    upstream: dict[str, frozenset[str]] = {}
+    for plot in plots:
+        sources = {source for source, _, _ in plot.inputs if source in upstream}
+        upstream[plot.id] = frozenset(sources).union(*(upstream[source] for source in sources))
+    report = {plot.id for plot in plots if "holding" in plot.kind and not plot.in_cycle}
+    return tuple(replace(plot, finish_after=upstream[plot.id] & report) for plot in plots)
 
 
 def with_direct_targets(

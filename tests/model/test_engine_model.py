@@ -12,7 +12,7 @@ from collections import Counter
 
 import pytest
 
-from stormlet import Running, TaskStatistics
+from stormlet import FailureKind, Running, TaskStatistics
 from stormlet.testing import run_simulated
 
 pytest.register_assert_rewrite("tests.model.witness", "tests.model.actors", "tests.model.cases")
@@ -40,6 +40,7 @@ def test_every_message_gets_the_outcome_it_deserves(seed: int) -> None:
     otherwise the right reason; and nothing is left over."""
     acted, running = play(random_case(seed))
     check_outcomes(acted)
+    check_timeouts(acted)
     check_nothing_left(acted, running)
     if acted.case.end != "deadline":
         check_all_was_executed(acted)
@@ -72,6 +73,17 @@ def check_outcomes(acted: Play) -> None:
             witness.check_letter(value, letters[0], case.options["max_attempts"])
         elif component not in {plot.id for plot in case.spouts if plot.kind == "fed"}:
             witness.check_acked(value)
+
+
+def check_timeouts(acted: Play) -> None:
+    """Where nothing takes time, nothing times out."""
+    witness = acted.witness
+    told = [failure for attempt in witness.attempts for failure in attempt.told if failure is not None]
+    told += [
+        failure for letters in witness.letters.values() for letter in letters for failure in letter.history
+    ]
+    if acted.case.swift:
+        assert [failure for failure in told if failure.kind is FailureKind.TIMEOUT] == []
 
 
 def check_nothing_left(acted: Play, running: Running) -> None:

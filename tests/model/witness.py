@@ -165,6 +165,8 @@ class Witness:
         self.log: list[str] = []
         """Everything that happened, to compare runs (L16)."""
         self.given_up = 0
+        self.unfinished: dict[tuple[str, int | None], None] = {}
+        """Tasks that have executed something since their last finish."""
         self._values = 0
 
     def note(self, what: str) -> None:
@@ -246,6 +248,7 @@ class Witness:
         copy.executed = True
         copy.task = task
         self.counts[component]["executed"] += 1
+        self.unfinished[component, task] = None
         self.note(f"{component}[{task}] executes {value} attempt {attempt}")
         return copy
 
