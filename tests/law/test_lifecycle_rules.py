@@ -401,6 +401,17 @@ async def test_C2_finish_is_called_on_all_tasks_once() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_C2_finish_is_called_where_no_tuple_ever_came() -> None:
+    """Behind an empty source a bolt can still emit its end."""
+    log: list[tuple[str, float]] = []
+    topology = Topology("empty")
+    first = topology.bolt("first", finishing(log), topology.spout("none", []).shuffle())
+    topology.bolt("second", finishing(log), first.shuffle())
+    await run_to_end(topology)
+    assert [event for event, _ in log] == ["first finishes", "second gets end of first", "second finishes"]
+
+
+@pytest.mark.simulated_time
 async def test_C2_a_cycle_finishes_as_one_component() -> None:
     """Its bolts finish together, and what they emit then goes round before the next component finishes."""
     log: list[tuple[str, float]] = []
@@ -541,6 +552,24 @@ async def test_C3_a_drain_calls_finish() -> None:
     async with topology.run():
         await asyncio.sleep(1)
     assert seen == [1 + 2 + 3]
+
+
+@pytest.mark.simulated_time
+async def test_C3_a_drain_processes_what_finish_emits() -> None:
+    """Also where every message was acked before, so that no tree is open."""
+    log: list[tuple[str, float]] = []
+
+    async def waiting() -> AsyncIterator[str]:
+        yield "x"
+        await asyncio.get_running_loop().create_future()
+
+    topology = Topology("finish")
+    first = topology.bolt("first", finishing(log), topology.spout("waiting", waiting).shuffle())
+    topology.bolt("second", finishing(log), first.shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(1)
+        assert running.statistics().components["waiting"].acked == 1
+    assert log[2:] == [("first finishes", 2), ("second gets end of first", 2), ("second finishes", 3)]
 
 
 @pytest.mark.simulated_time
