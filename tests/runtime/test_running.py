@@ -3,10 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from stormlet import Running, Topology, TopologyCrashed
+from stormlet import (
+    Bolt,
+    Collector,
+    DirectStream,
+    InvalidConfiguration,
+    InvalidEmit,
+    InvalidTopology,
+    Running,
+    Spout,
+    SpoutCollector,
+    StartFailed,
+    Stream,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+    TupleFailed,
+)
+from tests.helpers import ignore, leave_by, now
 
 
 def stop_twice(running: Running) -> None:
@@ -45,3 +65,219 @@ async def test_a_task_never_ends_unnoticed() -> None:
     with pytest.raises(TopologyCrashed, match=r"execute of bolt\[0\] raised Odd\(0\)"):
         async with topology.run() as running:
             await running.finished()
+
+
+class Hold(Bolt[int, None]):
+    """Never settles anything."""
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        """Nothing."""
+
+
+@pytest.mark.simulated_time
+async def test_a_second_stop_settles_what_the_body_waits_for() -> None:
+    """A body that waits for a tree goes on when a second stop request cancels (C3)."""
+    topology = Topology("stuck", message_timeout=None, drain_timeout=None)
+    spout = topology.spout("spout")
+    topology.bolt("hold", Hold, spout.shuffle())
+    async with topology.run() as running:
+        tree = await running.emit(spout, 1)
+        loop = asyncio.get_running_loop()
+        loop.call_later(1.0, running.stop)
+        loop.call_later(3.0, running.stop)
+        with pytest.raises(TupleFailed):
+            await tree
+        assert now() == 3.0
+
+
+# The end, cancelled.
+
+
+class SlowToClose(Spout[int]):
+    """Takes five seconds to close."""
+
+    async def next_tuple(self, out: SpoutCollector[int]) -> None:
+        """Emit one, then wait."""
+        out.emit(1, message_id=1)
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """Wait."""
+        await asyncio.sleep(5)
+
+
+class Cleaning(Hold):
+    """Notes its cleanup."""
+
+    def __init__(self, cleaned: list[float]) -> None:
+        self.cleaned = cleaned
+
+    def cleanup(self) -> None:
+        """Note the time."""
+        self.cleaned.append(now())
+
+
+@pytest.mark.simulated_time
+async def test_an_end_goes_to_its_end_although_the_host_is_cancelled() -> None:
+    """Cancelled while spouts close, a topology still closes them, cleans up, and is gone when it is left."""
+    cleaned: list[float] = []
+    topology = Topology("end", message_timeout=None)
+    topology.bolt("bolt", lambda: Cleaning(cleaned), topology.spout("spout", SlowToClose).shuffle())
+    host = asyncio.ensure_future(leave_by(KeyError(), topology))
+    asyncio.get_running_loop().call_later(2.0, host.cancel)
+    await asyncio.wait([host])
+    assert host.cancelled()
+    assert (cleaned, now()) == ([6.0], 6.0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.simulated_time
+async def test_a_cancelled_end_settles_the_trees_of_the_host() -> None:
+    """Who waits for a tree learns that the topology has ended, although the host was cancelled meanwhile."""
+    topology = Topology("end", message_timeout=None)
+    spout = topology.spout("host")
+    topology.bolt("bolt", Hold, spout.shuffle(), topology.spout("spout", SlowToClose).shuffle())
+    trees: list[Any] = []
+
+    async def run() -> None:
+        async with topology.run() as running:
+            trees.append(await running.emit(spout, 1))
+            raise KeyError
+
+    host = asyncio.ensure_future(run())
+    asyncio.get_running_loop().call_later(1.0, host.cancel)
+    await asyncio.wait([host])
+    with pytest.raises(TupleFailed):
+        await trees[0]
+
+
+# Misuse.
+
+
+def emit_topology(outputs: object = None) -> tuple[Topology, Stream[Any], Stream[Any]]:
+    """A spout for the host and a bolt behind it."""
+    topology = Topology("emit")
+    spout: Stream[Any] = topology.spout("spout", outputs=outputs)
+    direct = isinstance(outputs, DirectStream)
+    bolt = topology.bolt("bolt", ignore, spout.direct() if direct else spout.shuffle())
+    return topology, spout, bolt
+
+
+MISUSES: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
+    "a component": (lambda running, spout: running.emit("spout", 1), "emit needs a stream.*not 'spout'"),
+    "a subscription": (
+        lambda running, spout: running.emit(spout.shuffle(), 1),
+        "emit needs a stream.*Subscr",
+    ),
+    "a str": (lambda running, spout: running.emit(spout, 1, attempts="2"), "attempts must be an int.*'2'"),
+    "zero": (lambda running, spout: running.emit(spout, 1, attempts=0), "attempts must be an int.*0"),
+    "collect": (lambda running, spout: running.emit(spout, 1, collect="bolt"), "collect needs a.*not 'bolt'"),
+}
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("misuse", MISUSES)
+async def test_emit_says_what_is_wrong(misuse: str) -> None:
+    """Arguments of emit that cannot be are refused with a sentence that shows them (C4)."""
+    call, message = MISUSES[misuse]
+    topology, spout, _ = emit_topology()
+    async with topology.run() as running:
+        with pytest.raises(InvalidTopology, match=message):
+            await call(running, spout)
+        await (await running.emit(spout, 1))
+
+
+@pytest.mark.simulated_time
+async def test_the_host_cannot_emit_on_a_direct_stream() -> None:
+    """A stream declared direct needs a receiver, which the host cannot name."""
+    topology, spout, _ = emit_topology(DirectStream())
+    async with topology.run() as running:
+        with pytest.raises(InvalidTopology, match="declared direct"):
+            await running.emit(spout, 1)
+
+
+@pytest.mark.simulated_time
+async def test_an_emit_that_is_refused_collects_nothing() -> None:
+    """A value that does not fit leaves no trace where the values of its tree would have been collected."""
+    topology, spout, bolt = emit_topology(["first", "second"])
+    async with topology.run() as running:
+        for value in range(5):
+            with pytest.raises(InvalidEmit):
+                await running.emit(spout, value, collect=bolt)
+        engine = running._engine  # pyright: ignore[reportPrivateUsage] - memory has no public face
+        assert [len(roots) for roots in engine.collected.values()] == [0]
+        assert await (await running.emit(spout, (1, 2), collect=bolt)) == []
+
+
+# A start that fails.
+
+
+def not_made() -> Any:
+    """A factory that raises."""
+    raise LookupError("nothing there")
+
+
+class NotMadeBolt(Hold):
+    """Cannot be made."""
+
+    def __init__(self) -> None:
+        not_made()
+
+
+class NotMadeSpout(SlowToClose):
+    """Cannot be made."""
+
+    def __init__(self) -> None:
+        not_made()
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("bolt", [not_made, NotMadeBolt])
+async def test_a_bolt_that_cannot_be_made_fails_the_start(bolt: Any) -> None:
+    """An exception in the constructor or factory of a bolt is told as a failed start of that bolt (C1)."""
+    topology = Topology("start")
+    topology.bolt("bolt", bolt, topology.spout("spout", [1]).shuffle())
+    await refuses_to_start(topology, "'bolt'")
+
+
+@pytest.mark.simulated_time
+async def test_a_spout_that_cannot_be_made_fails_the_start() -> None:
+    """An exception in the constructor of a spout is told as a failed start of that spout (C1)."""
+    topology = Topology("start")
+    topology.bolt("bolt", ignore, topology.spout("spout", NotMadeSpout).shuffle())
+    await refuses_to_start(topology, "'spout'")
+
+
+@pytest.mark.simulated_time
+async def test_a_source_function_that_raises_fails_the_start() -> None:
+    """An exception in the function that makes the source of a spout is a failed start of that spout (C1)."""
+
+    def source() -> Any:
+        not_made()
+        return iter([1])
+
+    topology = Topology("start")
+    topology.bolt("bolt", ignore, topology.spout("spout", source).shuffle())
+    await refuses_to_start(topology, "'spout'")
+
+
+async def refuses_to_start(topology: Topology, component: str) -> None:
+    """Whether the failed start names the component, and has the cause."""
+    with pytest.raises(StartFailed, match=component) as caught:
+        async with topology.run():
+            pass
+    assert isinstance(caught.value.__cause__, LookupError)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("target", [42, "missing/letters.jsonl", ""])
+async def test_dead_letters_that_cannot_be_written_are_refused_at_the_start(
+    target: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sink that is neither callable nor a file that can be written is refused before anything runs (S6)."""
+    monkeypatch.chdir(tmp_path)
+    topology, _, _ = emit_topology()
+    with pytest.raises(InvalidConfiguration, match=f"dead_letters={target!r}"):
+        async with topology.run(dead_letters=target):
+            pass

@@ -1,0 +1,84 @@
+"""Function bolts: async generators."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from stormlet import Topology
+from tests.helpers import leave_by, now, run_to_end
+
+pytestmark = pytest.mark.simulated_time
+
+
+@pytest.fixture(autouse=True)
+def _no_collector() -> Iterator[None]:
+    """The garbage collector, too, would close a generator some time."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Generating:
+    """An async generator bolt that notes when it has been closed, which takes it a quarter of a second."""
+
+    def __init__(self, pause: float) -> None:
+        self.pause = pause
+        self.closed: list[float] = []
+
+    async def __call__(self, value: int) -> AsyncIterator[object]:
+        try:
+            yield "does not fit"
+            await asyncio.sleep(self.pause)
+        finally:
+            await asyncio.sleep(0.25)
+            self.closed.append(now())
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_a_generator_is_closed_when_its_output_is_refused(concurrency: int) -> None:
+    """A failed emit closes the async generator, whose finally runs before its input fails (B1, B4)."""
+    bolt = Generating(0.0)
+    failed: list[float] = []
+    topology = Topology("generators", max_attempts=1)
+    spout = topology.spout("spout", [1])
+    topology.bolt("bolt", bolt.__call__, spout.shuffle(), outputs=["a", "b"], concurrency=concurrency)
+    await run_to_end(topology, dead_letters=lambda letter: failed.append(now()))
+    assert (bolt.closed, failed) == ([0.25], [0.25])
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_a_generator_is_closed_when_its_call_is_cancelled(concurrency: int) -> None:
+    """A cancelled topology closes the async generators that wait, and is over when they are (C3)."""
+    bolt = Generating(100.0)
+    topology = Topology("generators")
+    topology.bolt("bolt", bolt.__call__, topology.spout("spout", [1]).shuffle(), concurrency=concurrency)
+    with pytest.raises(KeyError):
+        await leave_by(KeyError(), topology, after=1.0)
+    assert bolt.closed == [1.25]
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_a_generator_is_closed_when_its_call_is_cancelled_at_an_output(concurrency: int) -> None:
+    """A generator whose output waits for room is closed too when the topology is cancelled (C3)."""
+
+    async def block(value: object) -> None:
+        await asyncio.Event().wait()
+
+    async def many(value: int) -> AsyncIterator[int]:
+        try:
+            for number in range(100):
+                yield number
+        finally:
+            closed.append(now())
+
+    closed: list[float] = []
+    topology = Topology("generators")
+    stream = topology.bolt("bolt", many, topology.spout("spout", [1]).shuffle(), concurrency=concurrency)
+    topology.bolt("block", block, stream.shuffle(), queue_capacity=1)
+    with pytest.raises(KeyError):
+        await leave_by(KeyError(), topology, after=1.0)
+    assert closed == [1.0]

@@ -1,0 +1,220 @@
+"""Bolts whose code runs in threads: their collectors, their counts, and the end of their threads.
+
+In real time, for in simulated time it does not run in threads (law B9).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from stormlet import (
+    BatchBolt,
+    Bolt,
+    Collector,
+    Running,
+    StartFailed,
+    Stream,
+    TaskContext,
+    Topology,
+    Tuple,
+    TupleFailed,
+)
+
+pytestmark = pytest.mark.asyncio
+
+Operation = Callable[[Collector[Any], Tuple[int]], object]
+
+
+class Kept(Bolt[int, int]):
+    """Does something with every input in its thread, and keeps its collector and the input for the test."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.out: Collector[int]
+        self.tup: Tuple[int]
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Keep both."""
+        self.out, self.tup = out, tup
+        self.operation(out, tup)
+
+
+class KeptBatch(BatchBolt[int, int]):
+    """The same with batches of one."""
+
+    size = 1
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.out: Collector[int]
+        self.tup: Tuple[int]
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[int]) -> None:
+        """Keep both."""
+        self.out, self.tup = out, tups[0]
+        self.operation(out, tups[0])
+
+
+def nothing(out: Collector[int], tup: Tuple[int]) -> None:
+    """What is done where the test does it."""
+
+
+@asynccontextmanager
+async def threaded(bolt: Kept | KeptBatch) -> AsyncIterator[tuple[Running, Stream[int], list[int]]]:
+    """A topology around one such bolt; also what the bolt emits."""
+    seen: list[int] = []
+    topology = Topology("threads", drain_timeout=5.0)
+    spout: Stream[int] = topology.spout("spout")
+    stream = topology.bolt("kept", lambda: bolt, spout.shuffle(), executor="thread")
+    topology.bolt("see", seen.append, stream.shuffle())
+    async with topology.run() as running:
+        yield running, spout, seen
+
+
+async def called(running: Running) -> None:
+    """Wait until the bolt has been called."""
+    while not running.statistics().components["kept"].executed:  # noqa: ASYNC110 - no event says so
+        await asyncio.sleep(0)
+
+
+async def test_ack_threadsafe_within_a_call() -> None:
+    """The collector of a thread bolt has ack_threadsafe, and it may be called in execute (F3)."""
+    async with threaded(Kept(lambda out, tup: out.ack_threadsafe(tup))) as (running, spout, _):
+        assert await (await running.emit(spout, 1)) == []
+
+
+async def test_fail_threadsafe_within_a_call() -> None:
+    """The collector of a thread bolt has fail_threadsafe, with everything that fail says (F3)."""
+    bolt = Kept(lambda out, tup: out.fail_threadsafe(tup, "refused", permanent=True))
+    async with threaded(bolt) as (running, spout, _):
+        with pytest.raises(TupleFailed, match="refused"):
+            await (await running.emit(spout, 1))
+
+
+async def test_emit_threadsafe_within_a_call() -> None:
+    """The collector of a thread bolt has emit_threadsafe; what it emits has arrived before its tree ends."""
+
+    def emit(out: Collector[int], tup: Tuple[int]) -> None:
+        out.emit_threadsafe(7, anchors=tup)
+        out.ack_threadsafe(tup)
+
+    async with threaded(Kept(emit)) as (running, spout, seen):
+        await (await running.emit(spout, 1))
+        assert seen == [7]
+
+
+async def test_emit_threadsafe_of_a_batch_bolt() -> None:
+    """The collector of a batch bolt in a thread has the _threadsafe methods too (F3)."""
+    bolt = KeptBatch(lambda out, tup: out.emit_threadsafe(7, anchors=tup))
+    async with threaded(bolt) as (running, spout, seen):
+        await (await running.emit(spout, 1))
+        assert seen == [7]
+
+
+async def test_a_kept_collector_works_between_calls() -> None:
+    """On the loop's thread a collector kept from a call emits and acks at any time, at once (F3)."""
+    bolt = Kept(nothing)
+    async with threaded(bolt) as (running, spout, seen):
+        tree = await running.emit(spout, 1)
+        await called(running)
+        reached = bolt.out.emit(7, anchors=bolt.tup)
+        bolt.out.ack(bolt.tup)
+        assert await tree == []
+        assert (len(reached), seen) == (1, [7])
+
+
+async def test_a_kept_collector_fails_between_calls() -> None:
+    """On the loop's thread a collector kept from a call fails an input that is held (F3)."""
+    bolt = Kept(nothing)
+    async with threaded(bolt) as (running, spout, _):
+        tree = await running.emit(spout, 1)
+        await called(running)
+        bolt.out.reset_timeout(bolt.tup)
+        bolt.out.fail(bolt.tup, "late")
+        with pytest.raises(TupleFailed, match="late"):
+            await tree
+
+
+@pytest.mark.parametrize("make", [Kept, KeptBatch])
+async def test_a_foreign_thread_is_told_what_to_use(make: Callable[[Operation], Kept | KeptBatch]) -> None:
+    """A thread that runs no call of the bolt is refused, and sent to the _threadsafe methods (F3)."""
+    bolt = make(nothing)
+    async with threaded(bolt) as (running, spout, _):
+        _ = await running.emit(spout, 1)
+        await called(running)
+        with pytest.raises(RuntimeError, match="_threadsafe"):
+            await asyncio.to_thread(bolt.out.emit, 7)
+        _ = await asyncio.to_thread(bolt.out.emit_threadsafe, 7)
+        if isinstance(bolt, Kept):
+            _ = await asyncio.to_thread(bolt.out.ack_threadsafe, bolt.tup)
+
+
+class Gate:
+    """A function that waits in its thread until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Semaphore(0)
+        self.pass_on = threading.Semaphore(0)
+
+    def __call__(self, value: int) -> None:
+        self.entered.release()
+        self.pass_on.acquire()
+
+
+async def test_what_is_in_the_thread_is_not_counted_as_acked() -> None:
+    """At any moment a thread bolt has executed and acked only inputs that came back from its thread."""
+    gate = Gate()
+    topology = Topology("counts")
+    topology.bolt("gate", gate, topology.spout("spout", range(9)).shuffle(), executor="thread")
+    async with topology.run() as running:
+        for back in range(9):
+            await asyncio.to_thread(gate.entered.acquire)
+            counts = running.statistics().components["gate"]
+            assert counts.executed == counts.acked <= back
+            gate.pass_on.release()
+        await running.finished()
+        assert running.statistics().components["gate"].acked == 9
+
+
+class Unprepared(Bolt[int, None]):
+    """Fails its start."""
+
+    def prepare(self, context: TaskContext) -> None:
+        """Raise."""
+        raise ValueError("no")
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        """Never called."""
+
+
+class UnpreparedBatch(BatchBolt[int, None]):
+    """Fails its start."""
+
+    prepare = Unprepared.prepare  # type: ignore[assignment]
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Never called."""
+
+
+def threads_of(component: str) -> list[threading.Thread]:
+    return [each for each in threading.enumerate() if each.name.startswith(f"{component}[")]
+
+
+@pytest.mark.parametrize("bolt", [Unprepared, UnpreparedBatch])
+async def test_threads_end_when_the_start_fails(bolt: type[Bolt[int, None]]) -> None:
+    """A prepare that raises leaves no thread behind."""
+    topology = Topology("start")
+    topology.bolt("unprepared", bolt, topology.spout("spout", [1]).shuffle(), executor="thread")
+    with pytest.raises(StartFailed) as kept:  # with all that it refers to
+        async with topology.run():
+            pass
+    assert isinstance(kept.value.__cause__, ValueError)
+    for thread in threads_of("unprepared"):
+        thread.join(2.0)
+    assert threads_of("unprepared") == []
