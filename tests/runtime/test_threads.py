@@ -196,7 +196,7 @@ class Unprepared(Bolt[int, None]):
 class UnpreparedBatch(BatchBolt[int, None]):
     """Fails its start."""
 
-    prepare = Unprepared.prepare  # type: ignore[assignment]
+    prepare = Unprepared.prepare
 
     def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
         """Never called."""
