@@ -760,6 +760,16 @@ class BurstHeld(Bolt[object, object]):
         out.ack(tup)
 
 
+class BurstBatch(BatchBolt[object, object]):
+    """Emits the same for each batch of one."""
+
+    size = 1
+
+    def execute_batch(self, tups: Any, out: Collector[object]) -> None:
+        for number in range(Burst.count):
+            out.emit(number)
+
+
 class BurstTick(Burst):
     """Emits the same at a tick."""
 
@@ -795,7 +805,7 @@ async def most_queued(
 
 
 @pytest.mark.simulated_time
-@pytest.mark.parametrize("logic", [Burst, BurstAsync, BurstHeld])
+@pytest.mark.parametrize("logic", [Burst, BurstAsync, BurstHeld, BurstBatch])
 @pytest.mark.parametrize("producers", [1, 3])
 @pytest.mark.parametrize("capacity", [1, 10, 40])
 async def test_B6_the_bound_is_twice_the_capacity_and_one_executes_outputs_per_producer(
