@@ -295,7 +295,8 @@ class Running:
             task.tracker.abandon(SHUTDOWN)
 
     async def _end(self) -> None:
-        """Step 4 of the end, all of it, also if the host is cancelled meanwhile."""
+        """Step 4 of the end, all of it, also if the host is cancelled meanwhile; a second cancellation leaves it
+        to end by itself."""
         ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
         try:
             await asyncio.shield(ending)

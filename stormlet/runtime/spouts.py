@@ -153,7 +153,8 @@ class SpoutTask(Task):
     @property
     def may_ask(self) -> bool:
         """Whether there is room for another message, here and in every queue that it may reach (law S3)."""
-        return self.tracker.room > 0 and self.outbox.full_consumer is None
+        outbox = self.outbox
+        return self.tracker.room > 0 and outbox.has_room and outbox.full_consumer is None
 
     def attend_soon(self) -> None:
         """Outcomes were appended, or something became due: see to it, even while the source is awaited."""
