@@ -1,4 +1,4 @@
-"""Imports only go down, the core is pure, and there is no circle (DESIGN: "a test holds this, or it is not true")."""
+"""Imports only go down, the core is pure, and there is no circle (a test holds this, or it is not true)."""
 
 from __future__ import annotations
 

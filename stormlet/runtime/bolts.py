@@ -1,4 +1,4 @@
-"""The bolt tasks: take a batch from the inbox, have it executed in slices, flush, sleep (DESIGN 5)."""
+"""The bolt tasks: take a batch from the inbox, have it executed in slices, flush, sleep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bounded queue of one bolt task: a list that its consumer swaps out whole (DESIGN 5)."""
+"""The bounded queue of one bolt task: a list that its consumer swaps out whole, so that a batch costs one wake-up."""
 
 from __future__ import annotations
 
