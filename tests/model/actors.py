@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -269,6 +270,7 @@ class Actor:
         self.copies: dict[Tuple[Value], Copy] = {}
         self.held: list[Tuple[Value]] = []
         self.dropped: list[Tuple[Value]] = []
+        self.prolonged: Counter[Tuple[Value]] = Counter()
         self.running: list[str] = []
         self.last_from: dict[tuple[str, int], int] = {}
 
@@ -413,7 +415,10 @@ class HoldingBolt(Actor):
 
     def let_go(self, out: Collector[Value], share: float = 0.2) -> None:
         """Settle some of what is held, and prolong the life of some of what never will be."""
-        for tup in [each for each in (*self.held, *self.dropped) if self.random.random() < 0.1]:
+        for tup in [each for each in (*self.held, *self.dropped) if self.random.random() < 0.3]:
+            if self.prolonged[tup] == 3:  # or a run might never end
+                continue
+            self.prolonged[tup] += 1
             self.witness.reset(self.copies[tup])
             out.reset_timeout(tup)
         for tup in [each for each in self.held if self.random.random() < share]:

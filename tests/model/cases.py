@@ -103,33 +103,23 @@ def random_case(seed: int) -> Case:
     pause = random.choice((None, None, None, 0.0, 0.3))
     burial = 0.0 if end == "deadline" else random.choice((0.0, 0.0, 0.7))
     case = Case(seed, terms, spouts, bolts, options, end, after, 8 if fed else 0, pause, burial)
-    return made_swift(case) if random.random() < 0.15 else case
+    return made_swift(random, case) if random.random() < 0.15 else case
 
 
-SWIFT = {
-    "async": "sync",
-    "fed": "generator",
-    "async generator": "generator",
-    "async holding": "holding",
-    "async auto": "auto",
-    "coroutine": "plain",
-    "async_generator": "generator",
-}
-"""By kind of component, the one that does the same in no time."""
+def made_swift(random: Random, case: Case) -> Case:
+    """The same case without a pause in it, and with bolts that hold so much that spouts soon have to wait."""
 
+    def swift_spout(plot: Plot) -> Plot:
+        kind = random.choice(("sync", "generator"))
+        return replace(plot, kind=kind, slow=False, options={"max_spout_pending": random.choice((1, 2, 5))})
 
-def made_swift(case: Case) -> Case:
-    """The same case without a pause in it."""
-
-    def swift(plot: Plot) -> Plot:
-        options = {name: value for name, value in plot.options.items() if name != "concurrency"}
-        verbs = PATIENT if plot.verbs is WILD else plot.verbs
-        kind = SWIFT.get(plot.kind, plot.kind)
-        return replace(plot, kind=kind, options=options, verbs=verbs, slow=False)
+    def swift_bolt(plot: Plot) -> Plot:
+        verbs = {"ack": 3, "fail": 1, "hold": 3}
+        return replace(plot, kind=random.choice(("holding", "auto", "batch")), verbs=verbs, options={})
 
     terms = replace(case.terms, timeout=30.0)
     options = {**case.options, "message_timeout": 30.0, "drain_timeout": None}
-    spouts, bolts = tuple(map(swift, case.spouts)), tuple(map(swift, case.bolts))
+    spouts, bolts = tuple(map(swift_spout, case.spouts)), with_order(tuple(map(swift_bolt, case.bolts)))
     return replace(
         case,
         terms=terms,
