@@ -129,6 +129,7 @@ def made_swift(random: Random, case: Case) -> Case:
         end="finish",
         host=0,
         pause=None,
+        burial=0.0,
         swift=True,
     )
 
@@ -345,6 +346,7 @@ class Play:
                 await asyncio.gather(*hosts)
                 await running.finished()
             await self.leave(running)
+        self.ended_at = now()
         assert asyncio.all_tasks() == {asyncio.current_task()}
         return running
 

@@ -17,7 +17,7 @@ from stormlet.testing import run_simulated
 
 pytest.register_assert_rewrite("tests.model.witness", "tests.model.actors", "tests.model.cases")
 
-from tests.model.actors import SPOUTS  # noqa: E402
+from tests.model.actors import SPOUTS, RandomBatchBolt  # noqa: E402
 from tests.model.cases import Case, Play, random_case  # noqa: E402
 
 FIRST, LAST = map(int, os.environ.get("STORMLET_MODEL_SEEDS", "0:150").split(":"))
@@ -40,7 +40,7 @@ def test_every_message_gets_the_outcome_it_deserves(seed: int) -> None:
     otherwise the right reason; and nothing is left over."""
     acted, running = play(random_case(seed))
     check_outcomes(acted)
-    check_timeouts(acted)
+    check_timeouts(acted, running)
     check_nothing_left(acted, running)
     if acted.case.end != "deadline":
         check_all_was_executed(acted)
@@ -75,8 +75,8 @@ def check_outcomes(acted: Play) -> None:
             witness.check_acked(value)
 
 
-def check_timeouts(acted: Play) -> None:
-    """Where nothing takes time, nothing times out."""
+def check_timeouts(acted: Play, running: Running) -> None:
+    """Where nothing takes time, nothing times out, and no batch waits until it is old enough (B8)."""
     witness = acted.witness
     told = [failure for attempt in witness.attempts for failure in attempt.told if failure is not None]
     told += [
@@ -84,6 +84,8 @@ def check_timeouts(acted: Play) -> None:
     ]
     if acted.case.swift:
         assert [failure for failure in told if failure.kind is FailureKind.TIMEOUT] == []
+        replays = any(each.replayed for each in running.statistics().components.values())
+        assert replays or acted.ended_at < RandomBatchBolt.within
 
 
 def check_nothing_left(acted: Play, running: Running) -> None:
