@@ -267,9 +267,10 @@ class AnyHistory(RuleBasedStateMachine):
     def begin(self, seed: int, buckets: int, activity: bool) -> None:
         self.world = World(seed, buckets, activity)
 
-    @rule(tasks=st.integers(0, 3))
-    def emit(self, tasks: int) -> None:
+    @rule(tasks=st.integers(0, 3), prompt=st.booleans())
+    def emit(self, tasks: int, prompt: bool) -> None:
         self.world.emit(tasks)
+        self.hurry(1, prompt)
 
     @precondition(lambda self: self.world.unsettled)
     @rule(picks=st.lists(PICK, min_size=1, max_size=3), tasks=st.integers(1, 2))
@@ -278,10 +279,27 @@ class AnyHistory(RuleBasedStateMachine):
         self.world.anchor([there[pick % len(there)] for pick in picks], tasks)
 
     @precondition(lambda self: self.world.unsettled)
-    @rule(pick=PICK, verb=st.sampled_from(["ack", "ack", "ack", "fail", "reset"]))
-    def say(self, pick: int, verb: str) -> None:
+    @rule(pick=PICK, verb=st.sampled_from(["ack", "ack", "ack", "fail", "reset"]), prompt=st.booleans())
+    def say(self, pick: int, verb: str, prompt: bool) -> None:
         there = self.world.unsettled
-        getattr(self.world, verb)(there[pick % len(there)])
+        copy = there[pick % len(there)]
+        getattr(self.world, verb)(copy)
+        self.hurry(len(copy.tup.roots), prompt)
+
+    @precondition(lambda self: self.world.trees.open)
+    @rule(pick=PICK, random=st.randoms(use_true_random=False))
+    def complete(self, pick: int, random: Random) -> None:
+        """All that is left of an open tree is acked, and told in any order."""
+        root = list(self.world.trees.open)[pick % len(self.world.trees.open)]
+        left = [copy for copy in self.world.trees.members[root] if not copy.verb]
+        for copy in random.sample(left, len(left)):
+            self.world.ack(copy)
+            self.hurry(len(copy.tup.roots), True)
+
+    def hurry(self, count: int, prompt: bool) -> None:
+        """The network delivers the last messages at once, if it is prompt."""
+        for _ in range(count if prompt else 0):
+            self.world.deliver(self.world.network.pop())
 
     @precondition(lambda self: self.world.network)
     @rule(pick=PICK)
