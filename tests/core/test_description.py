@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -21,6 +21,7 @@ from stormlet.core.description import (
 from stormlet.core.groupings import (
     All,
     Custom,
+    CustomGrouping,
     Direct,
     Fields,
     Global,
@@ -277,3 +278,10 @@ def test_a_bolt_that_feeds_itself_is_a_cycle() -> None:
     """Its edge to itself must not wait for room (law B6); one that stands alone is none."""
     assert describe(spout("s"), bolt("a", "s", "a"), bolt("b", "a")).cycles() == [["a"]]
     assert describe(spout("s"), bolt("a", "s"), bolt("b", "a", "s")).cycles() == []
+
+
+@pytest.mark.parametrize("grouping", [5, lambda value: [1]], ids=["number", "function"])
+def test_what_is_no_custom_grouping(grouping: object) -> None:
+    """It is refused when it is given, not when the first value comes."""
+    with pytest.raises(InvalidTopology, match="a custom grouping has methods prepare and choose, unlike"):
+        stream().custom(cast("CustomGrouping", grouping))
