@@ -289,8 +289,9 @@ class AnyHistory(RuleBasedStateMachine):
     @precondition(lambda self: self.world.trees.open)
     @rule(pick=PICK, random=st.randoms(use_true_random=False))
     def complete(self, pick: int, random: Random) -> None:
-        """All that is left of an open tree is acked, and told in any order."""
-        root = list(self.world.trees.open)[pick % len(self.world.trees.open)]
+        """All that is left of an open tree is acked, and told in any order; often that of one about to time out."""
+        there = self.world.trees.expiring or list(self.world.trees.open)
+        root = there[pick % len(there)]
         left = [copy for copy in self.world.trees.members[root] if not copy.verb]
         for copy in random.sample(left, len(left)):
             self.world.ack(copy)
@@ -325,9 +326,10 @@ class AnyHistory(RuleBasedStateMachine):
         else:
             self.world.network.remove(message)
 
-    @rule()
-    def rotate(self) -> None:
-        self.world.rotate()
+    @rule(times=st.integers(1, 2))
+    def rotate(self, times: int) -> None:
+        for _ in range(times):
+            self.world.rotate()
 
     @precondition(lambda self: self.world.trees.expiring)
     @rule(most=st.integers(0, 4))
