@@ -3,14 +3,42 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from stormlet.bench.report import all_names, as_json, measure, text
+from stormlet.cli.parameters import Flag
 from stormlet.errors import TargetError
 
+EXAMPLES = """\
+stormlet bench
+stormlet bench acked bare --rounds 9
+stormlet bench --json > figures.json"""
 
-def bench(names: Sequence[str], *, rounds: int, scale: float, json: bool) -> int:
-    """Measure and print; raises :class:`TargetError` for a workload that does not exist."""
+
+def bench(
+    *names: str,
+    rounds: Annotated[int, Parameter(validator=Number(gte=1))] = 5,
+    scale: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
+    json: Flag = False,
+) -> int:
+    """Measure what a tuple costs on this machine.
+
+    The same work without a framework runs beside it, in alternating rounds.
+
+    Parameters
+    ----------
+    names
+        Workloads; all of them by default.
+    rounds
+        How often each workload runs.
+    scale
+        How much each does, 1 being seconds of work.
+    json
+        Print every single figure as JSON.
+    """
     known = all_names()
     unknown = [name for name in names if name not in known]
     if unknown:

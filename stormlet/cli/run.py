@@ -10,26 +10,29 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from stormlet.cli.endings import say, stopping_on_closed_output, stopping_on_signals
+from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, read_arguments
 from stormlet.cli.report import LogFormatter, summarise
-from stormlet.core.configuration import read_options
+from stormlet.cli.settings import effective_settings
 from stormlet.core.logic import SourceKind
 from stormlet.loading import load_topology
 from stormlet.topology import Topology
 
+EXAMPLES = """\
+stormlet run topology.py
+stormlet run topology.py:build --arg path=words.txt
+stormlet run package.module:topology --set ackers=2 --set message_timeout=none"""
 
-def run(target: str, arguments: Mapping[str, str], settings: Mapping[str, object]) -> int:
-    """Run the topology that ``target`` names until it is finished; 0, or 1 if messages were given up or left
-    over.
 
-    Raises what the settings, the loading and the run raise: :class:`~stormlet.errors.InvalidConfiguration`,
-    :class:`~stormlet.errors.TargetError`, :class:`~stormlet.errors.InvalidTopology`,
-    :class:`~stormlet.errors.TopologyCrashed`.
+def run(target: Target, /, *, arg: Arguments = (), settings: Settings = (), config: ConfigFile = None) -> int:
+    """Run a topology until its spouts have ended and everything is settled.
+
+    Ctrl-C or SIGTERM drains it, a second one cancels it, a third one kills.
     """
-    read_options(settings, "--set")  # before anything is loaded; and run's own arguments are no options
-    topology = load_topology(target, arguments)
+    layered = effective_settings(config, settings)  # before anything is loaded
+    topology = load_topology(target, read_arguments(arg))
     _set_up_logging()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_run(topology, settings))
+        return runner.run(_run(topology, layered.values))
 
 
 def _set_up_logging() -> None:

@@ -1,0 +1,72 @@
+"""The parameters that several commands share, and the conversions that belong to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from stormlet.core.configuration import parse_setting
+from stormlet.errors import InvalidConfiguration, TargetError
+
+Target: TypeAlias = Annotated[
+    str, Parameter(help="topology.py, topology.py:name or package.module:name", show_default=False)
+]
+"""Which topology."""
+
+Arguments: TypeAlias = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--arg",
+        negative=(),
+        show_default=False,
+        help="NAME=VALUE: fill a parameter of the function that returns the topology. May be repeated.",
+    ),
+]
+"""For a function that builds the topology."""
+
+Settings: TypeAlias = Annotated[
+    tuple[str, ...],
+    Parameter(
+        name="--set",
+        negative=(),
+        show_default=False,
+        help="KEY=VALUE: override an option of the topology, by our name or Storm's. May be repeated.",
+    ),
+]
+"""Options, on the command line."""
+
+ConfigFile: TypeAlias = Annotated[
+    Path | None,
+    Parameter(name="--config", help="A TOML file of options; STORMLET_* variables and --set override it."),
+]
+"""Options, in a file."""
+
+Flag: TypeAlias = Annotated[bool, Parameter(negative=(), show_default=False)]
+"""What is off unless it is asked for."""
+
+
+def read_arguments(texts: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` each; raises :class:`~stormlet.errors.TargetError` for anything else."""
+    return dict(_split(text) for text in texts)
+
+
+def _split(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise TargetError(f"--arg {text}: write --arg NAME=VALUE")
+    return name, value
+
+
+def read_settings(texts: Sequence[str]) -> dict[str, object]:
+    """``KEY=VALUE`` each; raises :class:`~stormlet.errors.InvalidConfiguration` for anything else."""
+    return dict(_parse(text) for text in texts)
+
+
+def _parse(text: str) -> tuple[str, object]:
+    try:
+        return parse_setting(text)
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(f"--set {error}") from None
