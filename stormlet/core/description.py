@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 from stormlet.core.components import DEFAULT_STREAM
@@ -128,7 +129,7 @@ class Stream(Generic[T]):
         Raises :class:`~stormlet.errors.InvalidTopology` for a name that the stream does not have, listing
         those it has.
         """
-        return self._subscribe(Fields(self._key(names)))
+        return self._subscribe(Fields(self._key(names), _field_names(names)))
 
     @overload
     def partial_key(self, *names: str | int) -> Subscription[T]: ...
@@ -137,7 +138,7 @@ class Stream(Generic[T]):
     def partial_key(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
         """As ``fields``, but each key is dealt to the less loaded of two tasks (Storm's
         ``PartialKeyGrouping``)."""
-        return self._subscribe(PartialKey(self._key(names)))
+        return self._subscribe(PartialKey(self._key(names), _field_names(names)))
 
     def all(self) -> Subscription[T]:
         """Every tuple to every task."""
@@ -231,6 +232,8 @@ class Description:
     configuration: Configuration
     spouts: Mapping[str, SpoutSpec]
     bolts: Mapping[str, BoltSpec]
+    options: Mapping[str, object] = field(default_factory=dict[str, object])
+    """Those options of the configuration that the topology was given, and are not defaults."""
 
     @property
     def components(self) -> Mapping[str, SpoutSpec | BoltSpec]:
@@ -284,7 +287,12 @@ def _output(declared: object) -> Output:
     return Output(schema_of(declared))
 
 
+def _field_names(names: Sequence[str | int | Callable[..., object]]) -> tuple[str | int, ...]:
+    return tuple(name for name in names if not callable(name))
+
+
 def _guarded(key: Callable[[object], object], stream: str) -> Callable[[object], object]:
+    @wraps(key)  # so that its name and its annotations can be read
     def guarded(value: object) -> object:
         try:
             return key(value)

@@ -20,6 +20,8 @@ from stormlet.core.keys import stable_hash
 from stormlet.errors import InvalidEmit, UnroutableKey
 
 KeyFunction: TypeAlias = Callable[[object], object]
+FieldNames: TypeAlias = tuple[str | int, ...]
+"""The fields that make a key, by name or position, as the user gave them."""
 _Route = TypeVar("_Route")
 
 CACHED_KEYS = 65_536
@@ -116,6 +118,8 @@ class Fields(Grouping):
     key."""
 
     key: KeyFunction | None = None
+    names: FieldNames = ()
+    """What ``key`` reads; empty for a key function and for the whole value."""
     name: ClassVar[str] = "fields"
 
     def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
@@ -130,6 +134,8 @@ class PartialKey(Grouping):
     PartialKeyGrouping."""
 
     key: KeyFunction | None = None
+    names: FieldNames = ()
+    """What ``key`` reads; empty for a key function and for the whole value."""
     name: ClassVar[str] = "partial_key"
 
     def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:

@@ -56,6 +56,16 @@ def stable_hash(key: object) -> int:
     return _hasher_of(kind)(key)
 
 
+def has_stable_hash(kind: type) -> bool:
+    """Whether :func:`stable_hash` takes instances of this class, as far as the class itself can tell: what a
+    tuple, a list or a record contains decides, too."""
+    try:
+        _hasher_of(kind)
+    except UnroutableKey:
+        return False
+    return True
+
+
 @lru_cache(maxsize=1024)
 def _hasher_of(kind: type) -> _Hasher:
     """Find the hash that follows the equality of a type."""

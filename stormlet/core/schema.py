@@ -60,6 +60,8 @@ class Schema(ABC):
     """The field names in order; None where they are not known."""
     enforced: bool
     """Whether emits must be checked with :meth:`misfit`."""
+    declared: object = dataclasses.field(default=None, kw_only=True, compare=False, repr=False)
+    """The type that it was read from; None where there is none."""
     kind: ClassVar[str]
     """``"opaque"``, ``"record"`` (by attribute), ``"dict"`` (by key) or ``"fields"`` (by position)."""
 
@@ -236,15 +238,15 @@ def _field_list(names: Sequence[object], enforced: bool) -> FieldList:
 
 
 def _schema_of_type(declared: object, enforced: bool) -> Schema:
-    record = _bare(declared)
+    record = class_below(declared)
     if record is not None:
         if _is_subclass(record, dict):
             keys, required = _keys_of(record)
-            return Keyed(record.__name__, keys, enforced, required)
+            return Keyed(record.__name__, keys, enforced, required, declared=declared)
         fields = _attributes_of(record)
         if fields is not None:
-            return Record(record.__name__, fields, enforced, record)
-    return Opaque(_display(declared), None, enforced=False)
+            return Record(record.__name__, fields, enforced, record, declared=declared)
+    return Opaque(_display(declared), None, enforced=False, declared=declared)
 
 
 def _is_subclass(record: type, base: type) -> bool:
@@ -286,13 +288,13 @@ def _is_type(declared: object) -> bool:
     return isinstance(declared, (type, NewType)) or declared is Any or get_origin(declared) is not None
 
 
-def _bare(declared: object) -> type | None:
+def class_below(declared: object) -> type | None:
     """Return the class below Annotated, NewType and type arguments, if there is one."""
     if isinstance(declared, NewType):
-        return _bare(declared.__supertype__)
+        return class_below(declared.__supertype__)
     origin = get_origin(declared)
     if origin is Annotated:
-        return _bare(get_args(declared)[0])
+        return class_below(get_args(declared)[0])
     bare = origin or declared
     return bare if isinstance(bare, type) else None
 

@@ -1,0 +1,98 @@
+"""Whether the type of a grouping key can be hashed, as far as annotations tell: the rules of
+:mod:`stormlet.core.keys`, for types instead of values."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from types import UnionType
+from typing import Annotated, Any, Literal, NewType, Union, cast, get_args, get_origin, get_type_hints
+
+from stormlet.core.groupings import Fields, PartialKey
+from stormlet.core.keys import has_stable_hash
+from stormlet.core.schema import Schema, class_below
+
+
+def unroutable_types(schema: Schema, grouping: Fields | PartialKey) -> list[type]:
+    """The types that a key of this grouping may contain and that have no stable hash, each once.
+
+    Empty where every key can be routed, and where the annotations do not say what a key is.
+    """
+    seen: dict[object, None] = {}
+    found = (kind for each in key_annotations(schema, grouping) for kind in _unroutable(each, seen))
+    return list(dict.fromkeys(found))
+
+
+def key_annotations(schema: Schema, grouping: Fields | PartialKey) -> list[object]:
+    """What the annotations say of the parts of a key: one for each field, one for the whole value or the
+    result of a key function; nothing for what is not annotated."""
+    if grouping.names:
+        return [hint for name in grouping.names for hint in _of_field(schema, name)]
+    if grouping.key is not None:
+        return _result(grouping.key)
+    return [] if schema.declared is None else [schema.declared]
+
+
+def _of_field(schema: Schema, name: str | int) -> Iterator[object]:
+    """The annotation of one field; a position counts, in a record of which the fields are known."""
+    fields = schema.fields or ()
+    field = fields[name] if isinstance(name, int) and fields else name
+    hints = _hints(class_below(schema.declared))
+    if field in hints:
+        yield hints[cast(str, field)]
+
+
+def _result(function: Callable[..., object]) -> list[object]:
+    hints = _hints(inspect.unwrap(function))
+    return [hints["return"]] if "return" in hints else []
+
+
+def _hints(annotated: object) -> Mapping[str, object]:
+    """Empty for what has no annotations, and for those that only type checkers understand."""
+    try:
+        return get_type_hints(annotated)
+    except (NameError, AttributeError, SyntaxError, TypeError):
+        return {}
+
+
+def _unroutable(annotation: object, seen: dict[object, None]) -> Iterator[type]:
+    """The types without a stable hash in an annotation; ``seen`` are the classes looked into before, as a
+    record may contain itself."""
+    origin = get_origin(annotation)
+    if isinstance(annotation, NewType):
+        yield from _unroutable(annotation.__supertype__, seen)
+    elif origin is Annotated:
+        yield from _unroutable(get_args(annotation)[0], seen)
+    elif origin in (Union, UnionType, tuple, list, dict):
+        for part in get_args(annotation):
+            yield from _unroutable(part, seen)
+    elif origin is not Literal:
+        kind = class_below(annotation)
+        if kind is not None and kind not in seen:
+            seen[kind] = None
+            yield from _unroutable_class(kind, seen)
+
+
+def _unroutable_class(kind: type, seen: dict[object, None]) -> Iterator[type]:
+    if has_stable_hash(kind):
+        for part in _compared_fields(kind):
+            yield from _unroutable(part, seen)
+    elif not _is_open(kind):
+        yield kind
+
+
+def _is_open(kind: Any) -> bool:
+    """Whether its values are of other classes, so that nothing is known of them."""
+    return kind in (object, Any) or inspect.isabstract(kind) or bool(getattr(kind, "_is_protocol", False))
+
+
+def _compared_fields(kind: type) -> list[object]:
+    """The annotations of the fields of a record; of others, none."""
+    hints = _hints(kind)
+    if dataclasses.is_dataclass(kind):
+        return [hints[each.name] for each in dataclasses.fields(kind) if each.compare and each.name in hints]
+    names: Any = getattr(kind, "__struct_fields__", None) or getattr(kind, "_fields", None)
+    if names is None and issubclass(kind, dict):
+        names = hints
+    return [hints[name] for name in names or () if name in hints]
