@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import Annotated, Any, Literal, NewType, Union, cast, get_args, get_origin, get_type_hints
 
@@ -82,17 +82,20 @@ def _unroutable_class(kind: type, seen: dict[object, None]) -> Iterator[type]:
         yield kind
 
 
-def _is_open(kind: Any) -> bool:
+def _is_open(kind: type) -> bool:
     """Whether its values are of other classes, so that nothing is known of them."""
-    return kind in (object, Any) or inspect.isabstract(kind) or bool(getattr(kind, "_is_protocol", False))
+    return kind in (object, Any) or getattr(kind, "_is_protocol", False) or inspect.isabstract(kind)
 
 
 def _compared_fields(kind: type) -> list[object]:
     """The annotations of the fields of a record; of others, none."""
     hints = _hints(kind)
+    return [hints[name] for name in _compared_names(kind, hints) if name in hints]
+
+
+def _compared_names(kind: Any, hints: Mapping[str, object]) -> Iterable[str]:
     if dataclasses.is_dataclass(kind):
-        return [hints[each.name] for each in dataclasses.fields(kind) if each.compare and each.name in hints]
-    names: Any = getattr(kind, "__struct_fields__", None) or getattr(kind, "_fields", None)
-    if names is None and issubclass(kind, dict):
-        names = hints
-    return [hints[name] for name in names or () if name in hints]
+        return [each.name for each in dataclasses.fields(kind) if each.compare]
+    if issubclass(kind, dict):
+        return hints
+    return getattr(kind, "__struct_fields__", None) or getattr(kind, "_fields", ())
