@@ -98,4 +98,5 @@ def _compared_names(kind: Any, hints: Mapping[str, object]) -> Iterable[str]:
         return [each.name for each in dataclasses.fields(kind) if each.compare]
     if issubclass(kind, dict):
         return hints
-    return getattr(kind, "__struct_fields__", None) or getattr(kind, "_fields", ())
+    names: Iterable[str] = getattr(kind, "__struct_fields__", getattr(kind, "_fields", ()))
+    return names
