@@ -7,11 +7,13 @@ The package, and its import rule: imports only go down, and nothing inside impor
     core/         DECIDES: pure rules, no clock, no event loop
     runtime/      ACTS: the asyncio shells around them
     topology      the builder users hold
+    blocking      runs a topology where there is no loop
     loading, testing/, spark/, ui/, cli/      the edges
 """
 
 from __future__ import annotations
 
+from stormlet.blocking import run
 from stormlet.core.components import (
     BasicBolt,
     BatchBolt,
@@ -24,7 +26,9 @@ from stormlet.core.components import (
 )
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import Description, DirectStream, Stream, Subscription
+from stormlet.core.failures import RepeatedFailure
 from stormlet.core.groupings import CustomGrouping
+from stormlet.core.health import Health, RunState
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.statistics import ComponentStatistics, Statistics, TaskStatistics
 from stormlet.core.tuples import Tuple
@@ -66,12 +70,15 @@ __all__ = [
     "EndOfStream",
     "Failure",
     "FailureKind",
+    "Health",
     "InvalidConfiguration",
     "InvalidEmit",
     "InvalidTopology",
     "KeyFunctionFailed",
     "NotTracked",
     "Reject",
+    "RepeatedFailure",
+    "RunState",
     "Running",
     "Spout",
     "SpoutCollector",
@@ -93,4 +100,5 @@ __all__ = [
     "TupleFailed",
     "TupleTimedOut",
     "UnroutableKey",
+    "run",
 ]

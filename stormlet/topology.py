@@ -93,6 +93,7 @@ class Topology:
             raise InvalidTopology(f"a topology needs a name, not {name!r}")
         self.name = name
         self._configuration = _configured(Configuration(), configuration, f"topology {name!r}")
+        self._options = read_options(configuration, "").values
         self._spouts: dict[str, SpoutSpec] = {}
         self._bolts: dict[str, BoltSpec] = {}
         self._consumed: list[object] = []
@@ -354,7 +355,9 @@ class Topology:
 
     def describe(self) -> Description:
         """The frozen description; raises :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
-        description = Description(self.name, self._configuration, dict(self._spouts), dict(self._bolts))
+        description = Description(
+            self.name, self._configuration, dict(self._spouts), dict(self._bolts), self._options
+        )
         description.validate()
         return description
 
@@ -443,16 +446,19 @@ def _is_one_shot(source: object) -> bool:
 
 
 def _configured(base: Configuration, options: Mapping[str, object], where: str) -> Configuration:
-    for name, reason in read_options(options, where).ignored.items():
-        logger.warning("%s: %s has no effect: %s", where, name, reason)
+    _warn_of_ignored(where, read_options(options, where).ignored)
     return configure(base, options, where)
 
 
 def _options(kind: Any, overrides: Mapping[str, object], where: str) -> Mapping[str, object]:
     options = component_options(kind, overrides, where, keywords=("parallelism", "outputs"))
-    for name, reason in options.ignored.items():
-        logger.warning("%s: %s has no effect: %s", where, name, reason)
+    _warn_of_ignored(where, options.ignored)
     return options.values
+
+
+def _warn_of_ignored(where: str, ignored: Mapping[str, str]) -> None:
+    for name, reason in ignored.items():
+        logger.warning("%s: %s has no effect: %s", where, name, reason)
 
 
 def _outputs(where: str, declared: object, logic: object) -> Mapping[str, Output]:

@@ -17,6 +17,7 @@ ROWS = [
     {"core"},
     {"runtime"},
     {"topology"},
+    {"blocking"},
     {"__init__", "loading", "testing", "spark", "ui", "bench"},
     {"cli"},
     {"__main__"},

@@ -99,6 +99,10 @@ class Ledger:
         """How many trees have timed out and wait for :meth:`expire`."""
         return len(self._expiring)
 
+    def open_tree(self, root: int) -> OpenTree | None:
+        """The open tree of this root; None if there is none, or its *init* has not arrived."""
+        return self._expiring.get(root) or self._trees.get(root)
+
     def init(self, inits: Mapping[int, OpenTree]) -> None:
         """Open trees, by root. Takes the place of any orphan; the tree enters the newest bucket."""
         orphans = self._orphans

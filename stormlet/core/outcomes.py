@@ -80,3 +80,5 @@ class DeadLetter:
     """What the source said of the message itself."""
     history: tuple[Failure, ...] = ()
     """Why each attempt failed, in order; those that do not count are here too."""
+    stream: str = "default"
+    """The stream that it was emitted on."""

@@ -23,6 +23,8 @@ class TaskStatistics:
     pending: int = 0
     """Now. Spout: messages without an outcome, those waiting for a replay included. Bolt: inputs queued, in
     hand or held. Acker: open trees."""
+    queued: int = 0
+    """Now. Bolt: tuples in its inbox, not yet taken."""
     replayed: int = 0
     """Spout: how often the engine emitted a failed message again."""
     dead_letters: int = 0
@@ -35,6 +37,22 @@ class TaskStatistics:
     """Acker: trees that timed out a slice or more after their rotation, because it was spread (law L12)."""
     errors: int = 0
     """Exceptions of user code that failed no tuple, because it was settled already."""
+    execute_seconds: float = 0.0
+    """Bolt: seconds in ``execute``, what it awaited included."""
+    complete_seconds: float = 0.0
+    """Spout: seconds from emit to ack, summed over ``complete_samples`` messages, one at a time."""
+    complete_samples: int = 0
+
+    @property
+    def execute_latency(self) -> float | None:
+        """Mean seconds that one ``execute`` took (Storm's execute latency); None before the first one."""
+        return self.execute_seconds / self.executed if self.executed and self.execute_seconds else None
+
+    @property
+    def complete_latency(self) -> float | None:
+        """Mean seconds from the emit of a message to its ack (Storm's complete latency); None before the first
+        one."""
+        return self.complete_seconds / self.complete_samples if self.complete_samples else None
 
     def __add__(self, other: TaskStatistics) -> TaskStatistics:
         return TaskStatistics(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
@@ -26,11 +25,6 @@ from stormlet.runtime.outlets import Outlet
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
 from stormlet.runtime.workers import Worker
-
-logger = logging.getLogger(__name__)
-
-SHOWN_OF_BATCH = 3
-"""How many values of a failed batch a log line shows."""
 
 
 class BoltTask(Task):
@@ -77,6 +71,8 @@ class BoltTask(Task):
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
+        self._time = engine.loop.time
+        self._execute_seconds = 0.0
 
     @property
     def executed(self) -> int:
@@ -120,9 +116,8 @@ class BoltTask(Task):
             reason = str(error) if isinstance(error, Reject) else ""
             out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))
         self._errors += not unsettled
-        shown = ", ".join(repr(tup.value) for tup in tups[:SHOWN_OF_BATCH])
-        more = f" and {len(tups) - SHOWN_OF_BATCH} more" if len(tups) > SHOWN_OF_BATCH else ""
-        logger.error("%s raised %r on %s%s", self.name, error, shown, more, exc_info=error)
+        roots = (root for tup in tups for root in tup.roots)
+        self.engine.failures.raised(self.plan, "execute", error, [tup.value for tup in tups], roots)
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
@@ -134,7 +129,9 @@ class BoltTask(Task):
             acked=executed - failed if self.worker.auto_acks else self.account.acked,
             failed=failed,
             pending=sum(1 for _ in self.tuples()),
+            queued=len(self.inbox.items),
             errors=self._errors,
+            execute_seconds=self._execute_seconds,
         )
 
     async def start(self) -> None:
@@ -166,11 +163,13 @@ class BoltTask(Task):
         while left:
             before = left
             self.doing = "execute"
+            began = self._time()
             pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
             if pause is not None:
                 self._paused = True
                 await pause
                 self._paused = False
+            self._execute_seconds += self._time() - began
             self.out.default_anchors = ()
             left = length_hint(self._left)
             if self.slices.spent(self._pace, before - left):
@@ -188,7 +187,7 @@ class BoltTask(Task):
         for tup in self._left:
             while len(self._calls) >= self._concurrency:
                 await self._free_slot()
-            call = self.loop.create_task(self._call(tup), name=f"{self.name} execute")
+            call = self.spawn(self._call(tup), f"{self.name} execute")
             self.activity.begin()
             self._calls[call] = tup
             call.add_done_callback(self._called)
@@ -199,7 +198,9 @@ class BoltTask(Task):
             await self.slices.turn()
         self.doing = "execute"
         out = self.out.for_call()
+        began = self._time()
         await checked(self.worker.execute(tup, out))  # what ended as cancelled would go unnoticed
+        self._execute_seconds += self._time() - began
         out.default_anchors = ()
         self.slices.spent(self._pace, 1)
         await self.outbox.room()
@@ -248,6 +249,6 @@ class BoltTask(Task):
         try:
             await self._call_user("cleanup", self.worker.cleanup)
         except Exception as error:
-            logger.error("cleanup of %s raised %r", self.name, error, exc_info=error)
+            self.engine.failures.raised(self.plan, "cleanup", error)
         finally:
             self.outbox.leave()

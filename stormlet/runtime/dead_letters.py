@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
@@ -13,9 +12,9 @@ from typing import TypeAlias, cast
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
+from stormlet.core.plan import TaskPlan
 from stormlet.errors import InvalidConfiguration
-
-logger = logging.getLogger(__name__)
+from stormlet.runtime.failure_log import FailureLog
 
 KEPT = 1000
 """How many of the last dead letters are kept in memory."""
@@ -30,25 +29,22 @@ DeadLetterTarget: TypeAlias = DeadLetterSink | str | PathLike[str]
 class DeadLetters:
     """All dead letters of one run."""
 
-    def __init__(self, target: DeadLetterTarget | None = None) -> None:
+    def __init__(self, target: DeadLetterTarget | None, failures: FailureLog) -> None:
         self.last: deque[DeadLetter] = deque(maxlen=KEPT)
         """The last ones."""
         self.count = 0
         self._sink = _sink_of(target)
+        self._failures = failures
 
-    def bury(self, letter: DeadLetter) -> Awaitable[None] | None:
+    def bury(self, plan: TaskPlan, letter: DeadLetter) -> Awaitable[None] | None:
         """Keep, count and log it, and hand it to the sink; an awaitable must be awaited before the message is
         released."""
         self.count += 1
         self.last.append(letter)
-        logger.error(
-            "dead letter of %r: message %r, value %r, attempt %d: %s",
-            letter.component,
-            letter.message_id,
-            letter.value,
-            letter.attempts,
-            letter.failure,
-        )
+        if self._sink is None:
+            self._failures.lost(plan, letter)
+        else:
+            self._failures.buried(plan, letter)
         return self.hand_over(letter)
 
     def hand_over(self, letter: DeadLetter) -> Awaitable[None] | None:

@@ -13,6 +13,7 @@ from stormlet.core.description import StreamId
 from stormlet.core.ids import IdSource
 from stormlet.core.plan import Plan, TaskPlan
 from stormlet.runtime.activity import Activity
+from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.slices import Slices
 
 
@@ -36,7 +37,10 @@ class Engine:
     """The context variables of the topology; a message that brings others carries them along (law B10)."""
     crashed: Callable[[Culprit, BaseException], None]
     """To be called with what user code raised where no tuple answers for it (law C5)."""
+    failures: FailureLog
     simulated: bool = False
+    longest_step: float | None = None
+    """Seconds that a task may hold the loop without a warning; None: it is not looked at."""
     collected: dict[StreamId, dict[int, list[object]]] = field(
         default_factory=dict[StreamId, dict[int, list[object]]]
     )

@@ -13,33 +13,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from random import Random, SystemRandom
 from types import TracebackType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, overload
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import Stream
+from stormlet.core.failures import RepeatedFailure
+from stormlet.core.health import Health, RunState
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import ACKER, Plan
 from stormlet.core.statistics import Statistics, of_component
 from stormlet.errors import InvalidTopology, StartFailed, TopologyCrashed, TopologyStopping
 from stormlet.runtime.assembly import Assembly
-from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
+from stormlet.runtime.directory import Directory
 from stormlet.runtime.engine import Culprit, Engine
+from stormlet.runtime.failure_log import FailureLog, log_fields
+from stormlet.runtime.host_streams import HostStreams
 from stormlet.runtime.messages import HostMessage
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
-from stormlet.runtime.spouts import SpoutTask
 from stormlet.runtime.task import Task
 from stormlet.runtime.tickers import rotate_ackers, tick_bolts
 from stormlet.runtime.trees import Tree
-from stormlet.runtime.wrapped_outlets import TappedOutlet
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -72,13 +73,14 @@ class Running:
         loop = asyncio.get_running_loop()
         self._plan = plan
         self._name = plan.description.name
-        self._topology = topology
         self._configuration = plan.description.configuration
         self._active = options.active
         self._loop = loop
         self._conductor = Conductor(loop)
         simulated = bool(getattr(loop, "simulated_time", False))
         seed = _seed(loop, simulated=simulated) if options.seed is None else options.seed
+        directory = Directory()
+        self._failures = FailureLog(self._name, loop, directory)
         self._engine = Engine(
             plan=plan,
             loop=loop,
@@ -87,17 +89,21 @@ class Running:
             seed=seed,
             context=copy_context(),
             crashed=self._crashed,
+            failures=self._failures,
             simulated=simulated,
+            longest_step=loop.slow_callback_duration if loop.get_debug() and not simulated else None,
         )
-        self._dead_letters = DeadLetters(options.dead_letters)
-        self._tasks = Assembly(self._engine, configurations, self._dead_letters, self._holders).tasks()
+        self._dead_letters = DeadLetters(options.dead_letters, self._failures)
+        self._tasks = Assembly(self._engine, configurations, self._dead_letters, directory.holders).tasks()
+        directory.tasks = self._tasks
+        self._host_streams = HostStreams(self._engine, self._tasks, topology)
         self._conductor.conduct(self._tasks, plan.order)
-        self._next_spout = dict.fromkeys(plan.description.spouts, 0)
         self._running: dict[asyncio.Task[None], Task] = {}
         self._helpers: list[asyncio.Task[None]] = []
         self._crash: TopologyCrashed | None = None
         self._crash_known: asyncio.Future[None] = loop.create_future()
         self._body: asyncio.Task[Any] | None = None
+        self._started = False
         self._in_body = False
         self._body_cancelled = False
         self._draining: asyncio.Task[None] | None = None
@@ -132,12 +138,12 @@ class Running:
         ``attempts`` below 1; :class:`~stormlet.errors.InvalidEmit` for a value that does not fit the stream's
         declared fields.
         """
-        task = self._spout_for(stream, attempts)
+        task = self._host_streams.spout_for(stream, attempts)
         if self._draining is not None:  # the sources end an iteration after stop() at the latest
             raise TopologyStopping(
                 f"topology {self._name!r} is draining or stopped and takes no new messages"
             )
-        collected = None if collect is None else self._tap(collect)
+        collected = None if collect is None else self._host_streams.tap(collect)
         await task.room_for_host()
         tree = Tree[Any](tracked=bool(self._tasks.ackers))
         lineage = task.lineage(origin)
@@ -191,6 +197,32 @@ class Running:
         """The last dead letters, at most 1000; ``statistics().dead_letters`` counts all."""
         return tuple(self._dead_letters.last)
 
+    def failures(self) -> Sequence[RepeatedFailure]:
+        """The distinct failures so far, with their counts; the one that happened last stands at the end."""
+        return self._failures.all()
+
+    def health(self) -> Health:
+        """How the topology is now; cheap enough for a readiness probe."""
+        return Health(
+            state=self._state(),
+            pending=sum(task.tracker.pending for task in self._tasks.all_spouts),
+            full=tuple(
+                id for id, tasks in self._tasks.bolts.items() if any(task.inbox.full for task in tasks)
+            ),
+            crash=None if self._crash is None else str(self._crash),
+        )
+
+    def _state(self) -> RunState:
+        if self._crash is not None:
+            return RunState.CRASHED
+        if self._ended:
+            return RunState.STOPPED
+        if self._draining is not None:
+            return RunState.DRAINING
+        if not self._started:
+            return RunState.STARTING
+        return RunState.RUNNING if self._active else RunState.INACTIVE
+
     # The start.
 
     async def start(self) -> None:
@@ -201,6 +233,7 @@ class Running:
             logger.warning(
                 "topology %r runs with ackers=0: nothing is tracked, and every message counts as acked",
                 self._name,
+                extra=log_fields(self._name),
             )
         try:
             self._spawn(self._tasks.ackers)
@@ -214,11 +247,12 @@ class Running:
         self._start_helpers()
         if self._active:
             self.activate()
+        self._started = True
         self._in_body = True
 
     def _spawn(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
-            running = self._loop.create_task(task.live(), name=f"{self._name}/{task.name}")
+            running = task.spawn(task.live(), f"{self._name}/{task.name}")
             self._running[running] = task
 
     async def _ready(self, ready: Sequence[asyncio.Future[None]]) -> None:
@@ -241,6 +275,7 @@ class Running:
         self._helpers.append(self._loop.create_task(coroutine, name=f"{self._name} {name}"))
 
     def _switch(self, active: bool) -> None:
+        self._active = active
         for task in self._tasks.all_spouts:
             if task.active is not active:
                 task.switch(active)
@@ -316,6 +351,7 @@ class Running:
         for task in self._tasks.all_spouts:
             task.tracker.settle_left_over()
         self._report_left_over()
+        self._failures.close()
         self._conductor.give_up(self._crash)
         if not self._crash_known.done():
             self._crash_known.cancel()
@@ -334,65 +370,17 @@ class Running:
             self._body_cancelled = True
             self._body.cancel()
 
-    # What the rest of the engine asks.
-
-    def _holders(self, roots: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
-        """By root, the components that still hold tuples of its tree: one scan of everything that is held
-        (law L14)."""
-        wanted = dict.fromkeys(roots)
-        found = defaultdict[int, dict[str, None]](dict)
-        for task in self._tasks.all_bolts:
-            for tup in task.tuples():
-                for root in tup.roots:
-                    if root in wanted:
-                        found[root][task.plan.component] = None
-        return {root: tuple(components) for root, components in found.items()}
-
-    def _spout_for(self, stream: Stream[Any], attempts: int) -> SpoutTask:
-        _check_stream("emit", stream)
-        tasks = self._tasks.spouts.get(stream.component)
-        if stream.topology is not self._topology or tasks is None:
-            raise InvalidTopology(
-                f"{stream.id} is no spout's stream of topology {self._name!r}; emit on one of "
-                f"{self._spouts()}"
-            )
-        if stream.output.direct:
-            raise InvalidTopology(
-                f"{stream.id} is declared direct, and the host cannot name a receiver; emit on another"
-            )
-        if not isinstance(cast("object", attempts), int) or attempts < 1:
-            raise InvalidTopology(f"emit on {stream.id}: attempts must be an int from 1, not {attempts!r}")
-        number = self._next_spout[stream.component]
-        self._next_spout[stream.component] = (number + 1) % len(tasks)
-        return tasks[number]
-
-    def _tap(self, stream: Stream[Any]) -> dict[int, list[object]]:
-        """Have the values of this stream collected; return where, by root."""
-        _check_stream("collect", stream)
-        if stream.topology is not self._topology:
-            raise InvalidTopology(
-                f"{stream.id} cannot be collected: it belongs to another topology than {self._name!r}"
-            )
-        tasks: Sequence[SpoutTask | BoltTask] = (
-            self._tasks.spouts.get(stream.component) or self._tasks.bolts[stream.component]
-        )
-        collected = self._engine.collected.setdefault(stream.id, {})
-        for task in tasks:
-            outlet = task.outlets[stream.name]
-            if not isinstance(outlet, TappedOutlet):
-                task.outlets[stream.name] = TappedOutlet(outlet, collected)
-        return collected
-
-    def _spouts(self) -> str:
-        return ", ".join(map(repr, self._tasks.spouts))
-
     def _report_left_over(self) -> None:
         left_over = {
             name: each.left_over for name, each in self.statistics().components.items() if each.left_over
         }
         for name, count in left_over.items():
             logger.warning(
-                "topology %r stopped before %d messages of %r had an outcome", self._name, count, name
+                "topology %r stopped before %d messages of %r had an outcome",
+                self._name,
+                count,
+                name,
+                extra=log_fields(self._name, name),
             )
 
 
@@ -415,13 +403,6 @@ class Run:
     ) -> None:
         assert self._running is not None, "the block was never entered"
         await self._running.leave(error)
-
-
-def _check_stream(what: str, stream: object) -> None:
-    if not isinstance(stream, Stream):
-        raise InvalidTopology(
-            f"{what} needs a stream, as topology.spout(...) and topology.bolt(...) return it, not {stream!r}"
-        )
 
 
 def _seed(loop: asyncio.AbstractEventLoop, *, simulated: bool) -> int:

@@ -8,7 +8,6 @@ cancelled at its await and called again (law S7).
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
@@ -34,8 +33,6 @@ from stormlet.runtime.task import Task
 from stormlet.runtime.tracker import Tracker
 
 R = TypeVar("R")
-
-logger = logging.getLogger(__name__)
 
 
 class Asking(Enum):
@@ -381,6 +378,6 @@ class SpoutTask(Task):
         try:
             await self._user(self.feed.close())
         except Exception as error:
-            logger.error("close of %s raised %r", self.name, error, exc_info=error)
+            self.engine.failures.raised(self.plan, "close", error)
         finally:
             self.outbox.leave()

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from time import monotonic
+from typing import Any
 
 from stormlet.core.plan import TaskPlan
 from stormlet.runtime.cancellation import is_stray
 from stormlet.runtime.engine import Engine
+from stormlet.runtime.watched import Watched
 
 
 class Task:
@@ -40,6 +44,15 @@ class Task:
             if bell.cancelled():
                 self.activity.begin()
             self._bell = None
+
+    def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start a coroutine of this task; in debug mode it is watched."""
+        if self.engine.longest_step is not None:
+            coroutine = Watched(coroutine, monotonic, self.engine.longest_step, self._held)
+        return self.loop.create_task(coroutine, name=name)
+
+    def _held(self, seconds: float) -> None:
+        self.engine.failures.held(self.plan, self.doing, seconds)
 
     async def live(self) -> None:
         """The life of the task, from its start until it is cancelled; what user code raises in it crashes the

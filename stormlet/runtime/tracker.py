@@ -30,12 +30,14 @@ from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.collectors import undeclared
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
+from stormlet.runtime.failure_log import UNKNOWN
 from stormlet.runtime.messages import HostMessage, Message
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 
 OVERFLOW = Failure(FailureKind.OVERFLOW)
 UNLIMITED = 1 << 60
+NOTHING = object()
 OUTCOMES_PER_CHUNK = 256
 
 Settle = Callable[[object, Failure | None], Awaitable[None] | None]
@@ -71,6 +73,8 @@ class Counts:
     left_over: int = 0
     replayed: int = 0
     overflowed: int = 0
+    complete_seconds: float = 0.0
+    complete_samples: int = 0
 
     @property
     def settled(self) -> int:
@@ -114,6 +118,8 @@ class Tracker:
         self._replay_timer: asyncio.TimerHandle | None = None
         self._burying: dict[asyncio.Task[None], None] = {}
         self._quiet: asyncio.Future[None] | None = None
+        self._sampled: object = NOTHING
+        self._sampled_at = 0.0
 
     @property
     def room(self) -> int:
@@ -143,6 +149,8 @@ class Tracker:
             dead_letters=counts.dead_letters,
             left_over=counts.left_over,
             overflowed=counts.overflowed,
+            complete_seconds=counts.complete_seconds,
+            complete_samples=counts.complete_samples,
         )
 
     # Emitting.
@@ -199,6 +207,8 @@ class Tracker:
         if outlet.reached:
             self._outbox.inits[root] = OpenTree(checksum, self._number, message)
             acker.load += 1
+            if self._sampled is NOTHING:
+                self._sampled, self._sampled_at = message, self._loop.time()
         else:
             self.outcomes.append((message, None))  # law L11
 
@@ -221,6 +231,8 @@ class Tracker:
         call, so that it cannot go on for ever."""
         for _ in range(min(len(self.outcomes), most)):
             message, failure = self.outcomes.popleft()
+            if message is self._sampled:
+                self._sample_ends(failure)
             if failure is None:
                 self.counts.acked += 1
             else:
@@ -238,10 +250,17 @@ class Tracker:
             self._send(self._due.popleft())
         return None
 
+    def _sample_ends(self, failure: Failure | None) -> None:
+        self._sampled = NOTHING
+        if failure is None:
+            self.counts.complete_seconds += self._loop.time() - self._sampled_at
+            self.counts.complete_samples += 1
+
     def _tell(self, message_id: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
         self._owner.doing = "ack" if failure is None else "fail"
-        if failure is not None and failure.kind is FailureKind.SHUTDOWN:
-            self.counts.left_over += 1
+        if failure is not None:
+            self.counts.left_over += failure.kind is FailureKind.SHUTDOWN
+            self._log(failure, message_id)
         self._release()
         try:
             return settle(message_id, failure)
@@ -256,10 +275,16 @@ class Tracker:
             self._release()
             return
         message.failed(failure, counts=self._policy.counts(failure))
+        self._log(failure, message.message_id, message.value)
         if failure.kind is FailureKind.SHUTDOWN or self._policy.gives_up(failure, message.attempts):
             self._give_up(message, failure)
         else:
             self._replay_later(message)
+
+    def _log(self, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
+        # An exception was told when it was raised; left-overs are counted at the end.
+        if failure.exception is None and failure.kind is not FailureKind.SHUTDOWN:
+            self._engine.failures.failed(self._owner.plan, failure, message_id, value)
 
     def _settle_for_host(self, message: HostMessage, failure: Failure | None) -> None:
         """The outcome of an attempt that the host waits for; each one counts (law C4)."""
@@ -294,9 +319,11 @@ class Tracker:
             failure,
             message.lineage.origin,
             message.history,
+            message.stream,
         )
         self._owner.doing = "dead_letters"
-        pause = self._dead_letters.hand_over(letter) if left_over else self._dead_letters.bury(letter)
+        dead_letters, plan = self._dead_letters, self._owner.plan
+        pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
         if pause is None:
             self._release()
         else:

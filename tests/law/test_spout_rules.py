@@ -993,11 +993,11 @@ async def test_S6_the_default_keeps_the_last_1000_counts_all_and_logs_one_line_e
     """Of 1005 dead letters the first five are forgotten, but counted and logged."""
     topology = Topology("many")
     topology.bolt("reject", reject, topology.spout("numbers", range(1005)).shuffle())
-    with caplog.at_level(logging.ERROR, "stormlet.runtime.dead_letters"):
+    with caplog.at_level(logging.ERROR, "stormlet"):
         running = await run_to_end(topology)
     assert [each.value for each in running.dead_letters] == list(range(5, 1005))
     assert running.statistics().dead_letters == 1005
-    lines = [each.getMessage() for each in caplog.records if "dead_letters" in each.name]
+    lines = [each.getMessage() for each in caplog.records if "dead letter" in each.getMessage()]
     assert len(lines) == 1005
     assert not any("\n" in line for line in lines)
 

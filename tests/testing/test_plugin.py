@@ -14,7 +14,9 @@ INI = """
 addopts = --strict-markers
 asyncio_mode = strict
 asyncio_default_fixture_loop_scope = function
-filterwarnings = error
+filterwarnings =
+    error
+    ignore:Module already imported:pytest.PytestAssertRewriteWarning
 """
 
 

@@ -1,0 +1,55 @@
+"""Run a topology where there is no event loop yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from stormlet.core.statistics import Statistics
+from stormlet.runtime.dead_letters import DeadLetterTarget
+from stormlet.topology import Topology
+
+
+def run(
+    topology: Topology,
+    *,
+    loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
+    seed: int | None = None,
+    dead_letters: DeadLetterTarget | None = None,
+    **configuration: object,
+) -> Statistics:
+    """Run until all spouts have ended and everything is settled; return what was done.
+
+    ``loop_factory`` makes the event loop, such as ``uvloop.new_event_loop``; by default it is asyncio's. The
+    rest is as for :meth:`Topology.run <stormlet.topology.Topology.run>`. Ctrl-C cancels the topology and
+    raises :class:`KeyboardInterrupt`, as ``asyncio.run`` does.
+
+    Raises what :meth:`Topology.run <stormlet.topology.Topology.run>` and its block raise, and
+    :class:`RuntimeError` inside a running loop.
+    """
+    if _in_a_loop():
+        raise RuntimeError(
+            "stormlet.run starts an event loop of its own, and one is running here already: "
+            "write 'async with topology.run() as running: await running.finished()' instead"
+        )
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        return runner.run(_run(topology, seed, dead_letters, configuration))
+
+
+async def _run(
+    topology: Topology,
+    seed: int | None,
+    dead_letters: DeadLetterTarget | None,
+    configuration: dict[str, object],
+) -> Statistics:
+    async with topology.run(seed=seed, active=True, dead_letters=dead_letters, **configuration) as running:
+        await running.finished()
+    return running.statistics()
+
+
+def _in_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

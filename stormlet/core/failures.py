@@ -1,0 +1,63 @@
+"""Failures told apart and counted, so that a log has one line for each and never a flood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+Key: TypeAlias = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedFailure:
+    """A failure and how often it has happened, in all tasks of its component."""
+
+    component: str
+    task: str
+    """The task it last happened in, such as ``split[0]``."""
+    what: str
+    """What it last happened in: a method of the user's, or a message."""
+    kind: str
+    """The type of the exception, or the :class:`~stormlet.core.outcomes.FailureKind`."""
+    error: str
+    """What was last said of it, shortened."""
+    place: str = ""
+    """File and line that raised; empty where nothing was raised."""
+    value: str = ""
+    """The value that it last happened on, shortened."""
+    message_id: object = None
+    """The message that it last happened on, where that is known."""
+    count: int = 1
+
+    @property
+    def key(self) -> Key:
+        """What makes it another failure than others."""
+        return (self.component, self.what, self.kind, self.place)
+
+
+class FailureCounts:
+    """All the distinct failures of one run."""
+
+    def __init__(self) -> None:
+        self._failures: dict[Key, RepeatedFailure] = {}
+        self._untold: dict[Key, int] = {}
+
+    def add(self, failure: RepeatedFailure) -> bool:
+        """Count one more; whether it is the first of its kind, which should be told at once."""
+        before = self._failures.pop(failure.key, None)
+        count = 1 if before is None else before.count + 1
+        self._failures[failure.key] = replace(failure, count=count)
+        if before is None:
+            return True
+        self._untold[failure.key] = self._untold.get(failure.key, 0) + 1
+        return False
+
+    def all(self) -> Sequence[RepeatedFailure]:
+        """Every distinct failure; the one that happened last stands at the end."""
+        return tuple(self._failures.values())
+
+    def take_untold(self) -> Sequence[tuple[RepeatedFailure, int]]:
+        """What has happened again, and how often since this was last asked."""
+        untold, self._untold = self._untold, {}
+        return [(self._failures[key], more) for key, more in untold.items()]

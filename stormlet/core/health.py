@@ -1,0 +1,38 @@
+"""How a running topology is, for readiness probes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class RunState(Enum):
+    """The stages of a run (law C1 to C5)."""
+
+    STARTING = "starting"
+    """Components are prepared and opened."""
+    RUNNING = "running"
+    INACTIVE = "inactive"
+    """Spouts are not asked for tuples; ``running.emit`` works."""
+    DRAINING = "draining"
+    """No new messages; what is there is finished."""
+    STOPPED = "stopped"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The state of a run, at one moment."""
+
+    state: RunState
+    pending: int
+    """Messages without an outcome."""
+    full: tuple[str, ...]
+    """Bolts with a full queue: what feeds them waits for room (law B6)."""
+    crash: str | None
+    """What crashed the topology; None if nothing did."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether it takes messages: ``running.emit`` may wait for room, but is not refused."""
+        return self.state in (RunState.RUNNING, RunState.INACTIVE)

@@ -1,0 +1,51 @@
+"""Finds things in a running topology: who holds a tree, which message it is of, who takes the host's next
+message."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from stormlet.core.ids import shard_of
+from stormlet.core.ledger import OpenTree
+from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.messages import Message
+
+
+class Directory:
+    """Looks through the tasks, once there are any."""
+
+    def __init__(self) -> None:
+        self.tasks = Tasks((), {}, {})
+
+    def holders(self, roots: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
+        """By root, the components that still hold tuples of its tree: one scan of everything that is held
+        (law L14)."""
+        wanted = dict.fromkeys(roots)
+        found = defaultdict[int, dict[str, None]](dict)
+        for task in self.tasks.all_bolts:
+            for tup in task.tuples():
+                for root in tup.roots:
+                    if root in wanted:
+                        found[root][task.plan.component] = None
+        return {root: tuple(components) for root, components in found.items()}
+
+    def message_id(self, roots: Iterable[int]) -> object:
+        """The message id of the first of these trees that is open; None if none is, or the host emitted
+        it."""
+        for root in roots:
+            tree = self._open_tree(root)
+            if tree is not None:
+                message = tree.message
+                return message.message_id if isinstance(message, Message) else message
+        return None
+
+    def _open_tree(self, root: int) -> OpenTree | None:
+        ackers = self.tasks.ackers
+        if not ackers:
+            return None
+        tree = ackers[shard_of(root, len(ackers))].ledger.open_tree(root)
+        if tree is not None:
+            return tree
+        unsent = (task.outbox.inits.get(root) for task in self.tasks.all_spouts)
+        return next((each for each in unsent if each is not None), None)

@@ -1,0 +1,181 @@
+"""Tells of failures: the first of each kind at once, the others as counts.
+
+A component that fails on every tuple would otherwise write as many lines as there are tuples. Every single
+failure is there at the level DEBUG (law B4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import PurePath
+from types import TracebackType
+from typing import Protocol
+
+from stormlet.core.failures import FailureCounts, RepeatedFailure
+from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.plan import TaskPlan
+from stormlet.core.shortened import cut, shortened
+
+logger = logging.getLogger(__name__)
+
+SHOWN_VALUES = 3
+"""How many values of a failed batch a line shows."""
+COUNTED_FOR = 10.0
+"""Seconds from the first repetition of a failure until its count is told."""
+
+UNKNOWN = object()
+"""The value of a message of a ``Spout`` class, which is known by its id alone."""
+
+
+class Messages(Protocol):
+    """Knows which message a tuple came of."""
+
+    def message_id(self, roots: Iterable[int]) -> object:
+        """The message id of the first of these trees that is open; None if none is."""
+        ...
+
+
+class FailureLog:
+    """The failures of one run."""
+
+    def __init__(self, topology: str, loop: asyncio.AbstractEventLoop, messages: Messages) -> None:
+        self._topology = topology
+        self._loop = loop
+        self._messages = messages
+        self._counts = FailureCounts()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def all(self) -> Sequence[RepeatedFailure]:
+        """Every distinct failure; the one that happened last stands at the end."""
+        return self._counts.all()
+
+    def raised(
+        self,
+        plan: TaskPlan,
+        method: str,
+        error: BaseException,
+        values: Sequence[object] = (),
+        roots: Iterable[int] = (),
+    ) -> None:
+        """User code raised on these values, which belong to these trees; on none, in a method that gets none."""
+        failure = RepeatedFailure(
+            plan.component,
+            plan.name,
+            method,
+            type(error).__qualname__,
+            shortened(error),
+            place=_place(error.__traceback__),
+            value=_shown(values),
+            message_id=self._messages.message_id(roots),
+        )
+        where = f"{failure.task} raised" if values else f"{method} of {failure.task} raised"
+        line = f"{where} {failure.error}{f' on {failure.value}' if values else ''}"
+        self._tell(logging.ERROR, plan.task, failure, line, error)
+
+    def failed(self, plan: TaskPlan, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
+        """A message of this spout failed, and no exception has told why."""
+        told = _of_message("message", plan, failure, message_id, value)
+        line = f"message {shortened(message_id)} of {plan.name} failed: {told.error}{_and_value(told)}"
+        self._tell(logging.WARNING, plan.task, told, line)
+
+    def held(self, plan: TaskPlan, method: str, seconds: float) -> None:
+        """User code has held the event loop for so long."""
+        error = f"{seconds:.2f} s"
+        told = RepeatedFailure(plan.component, plan.name, method, "held the event loop", error)
+        line = (
+            f"{plan.name} held the event loop for {error} in {method}: "
+            f"await what takes long, or give the bolt executor='thread'"
+        )
+        self._tell(logging.WARNING, plan.task, told, line)
+
+    def buried(self, plan: TaskPlan, letter: DeadLetter) -> None:
+        """A message went to the dead letters, where all that is known of it stands."""
+        told = _of_message("dead letter", plan, letter.failure, letter.message_id, letter.value)
+        line = f"dead letter of {plan.name}: message {shortened(letter.message_id)}: {told.error}"
+        self._tell(logging.ERROR, plan.task, told, line)
+
+    def lost(self, plan: TaskPlan, letter: DeadLetter) -> None:
+        """A dead letter that nothing receives: its line is all that stays of it, so each has one (law S6)."""
+        logger.error(
+            "dead letter of %s: message %s, value %s, attempt %d: %s",
+            plan.name,
+            shortened(letter.message_id),
+            shortened(letter.value),
+            letter.attempts,
+            cut(str(letter.failure)),
+            extra=log_fields(self._topology, plan.component, plan.task, letter.message_id),
+        )
+
+    def close(self) -> None:
+        """The run is over: tell what was not told."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._tell_counts()
+
+    def _tell(
+        self,
+        level: int,
+        task: int,
+        failure: RepeatedFailure,
+        line: str,
+        error: BaseException | None = None,
+    ) -> None:
+        first = self._counts.add(failure)
+        fields = log_fields(self._topology, failure.component, task, failure.message_id)
+        logger.log(level if first else logging.DEBUG, "%s", line, exc_info=error, extra=fields)
+        if not first and self._timer is None:
+            self._timer = self._loop.call_later(COUNTED_FOR, self._tell_counts)
+
+    def _tell_counts(self) -> None:
+        self._timer = None
+        for failure, more in self._counts.take_untold():
+            logger.warning(
+                "%s of %s again, %s more: %s%s",
+                failure.what,
+                failure.component,
+                f"{more:,}",
+                failure.error,
+                _and_value(failure),
+                extra=log_fields(self._topology, failure.component, None, failure.message_id),
+            )
+
+
+def log_fields(
+    topology: str, component: str | None = None, task: int | None = None, message_id: object = None
+) -> dict[str, object]:
+    """The fields that every log record of the engine has."""
+    return {"topology": topology, "component": component, "task": task, "message_id": message_id}
+
+
+def _of_message(
+    what: str, plan: TaskPlan, failure: Failure, message_id: object, value: object
+) -> RepeatedFailure:
+    return RepeatedFailure(
+        plan.component,
+        plan.name,
+        what,
+        f"{failure.kind.name} {failure.component or ', '.join(failure.holders)}",
+        cut(str(failure)),
+        value="" if value is UNKNOWN else shortened(value),
+        message_id=message_id,
+    )
+
+
+def _and_value(failure: RepeatedFailure) -> str:
+    return f"; value {failure.value}" if failure.value else ""
+
+
+def _shown(values: Sequence[object]) -> str:
+    shown = ", ".join(map(shortened, values[:SHOWN_VALUES]))
+    return shown if len(values) <= SHOWN_VALUES else f"{shown} and {len(values) - SHOWN_VALUES} more"
+
+
+def _place(traceback: TracebackType | None) -> str:
+    """The line that raised."""
+    if traceback is None:
+        return ""
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return f"{PurePath(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno}"
