@@ -213,15 +213,29 @@ def inferred_schema(logic: object) -> Schema:
         return inferred_schema(cast("partial[object]", logic).func)
     if isinstance(_called(logic), type):
         return _schema_of_component(logic) if _is_component(_called(logic)) else OPAQUE
-    if not callable(logic):
-        return OPAQUE
-    try:
-        annotation = get_type_hints(logic).get("return")
-    except (NameError, AttributeError, SyntaxError, TypeError):  # only type checkers understand it
-        return OPAQUE
+    annotation = _returned(logic)
     if _is_component(_called(annotation)):
         return _schema_of_component(annotation)
-    return OPAQUE if annotation is None else schema_from_annotation(cast("object", annotation))
+    return OPAQUE if annotation is None else schema_from_annotation(annotation)
+
+
+def component_class(logic: object) -> type[Any] | None:
+    """The spout or bolt class that a component is made from: itself, that of a partial, or what its factory
+    is annotated to return; None for all else."""
+    called = _called(logic)
+    if not isinstance(called, type):
+        called = _called(_returned(called))
+    return cast("type[Any]", called) if _is_component(called) else None
+
+
+def _returned(function: object) -> object:
+    """The return annotation; None without one, and for one that only type checkers understand."""
+    if not callable(function):
+        return None
+    try:
+        return get_type_hints(function).get("return")
+    except (NameError, AttributeError, SyntaxError, TypeError):
+        return None
 
 
 def _schema_of_component(cls: object) -> Schema:

@@ -25,6 +25,7 @@ from stormlet.core.logic import (
     check_bolt,
     check_code,
     check_spout,
+    component_class,
     inferred_schema,
     logic_kind,
     positional_parameters,
@@ -560,3 +561,30 @@ def test_the_schema_that_annotations_promise(logic: object, fields: tuple[str, .
     schema = inferred_schema(logic)
     assert schema.fields == fields
     assert not schema.enforced
+
+
+def shouting() -> Shout:
+    return Shout()
+
+
+@pytest.mark.parametrize(
+    ("logic", "component"),
+    [
+        (Shout, Shout),
+        (partial(Shout), Shout),
+        (PassedOn[Line], PassedOn),
+        (shouting, Shout),
+        (partial(shouting), Shout),
+        (AnySpout, AnySpout),
+        (lambda: Shout(), None),
+        (misnamed, None),
+        (numbers, None),
+        (int, None),
+        ([1, 2], None),
+        (None, None),
+    ],
+    ids=repr,
+)
+def test_the_class_that_a_component_is_made_from(logic: object, component: type | None) -> None:
+    """The class itself, in a partial or with type arguments, or as a factory is annotated; else it is unknown."""
+    assert component_class(logic) is component
