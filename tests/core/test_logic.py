@@ -563,22 +563,23 @@ def test_the_schema_that_annotations_promise(logic: object, fields: tuple[str, .
     assert not schema.enforced
 
 
-def shouting() -> Shout:
-    return Shout()
+def barely() -> Bare:
+    return Bare()
 
 
 @pytest.mark.parametrize(
     ("logic", "component"),
     [
-        (Shout, Shout),
-        (partial(Shout), Shout),
+        (Bare, Bare),
+        (partial(Bare), Bare),
         (PassedOn[Line], PassedOn),
-        (shouting, Shout),
-        (partial(shouting), Shout),
+        (barely, Bare),
+        (partial(barely), Bare),
         (AnySpout, AnySpout),
-        (lambda: Shout(), None),
+        (lambda: Bare(), None),
         (misnamed, None),
         (numbers, None),
+        (Shout, None),
         (int, None),
         ([1, 2], None),
         (None, None),
