@@ -59,3 +59,19 @@ def test_a_record_does_not_change() -> None:
     """It is what was counted when it was asked for."""
     with pytest.raises(FrozenInstanceError):
         counted(1).acked = 3  # type: ignore[misc]
+
+
+def test_latencies_are_means() -> None:
+    """Execute latency is per executed input, complete latency per sampled message; both are of a component, too."""
+    tasks = {
+        1: TaskStatistics(executed=10, execute_seconds=1.0, complete_seconds=6.0, complete_samples=2),
+        2: TaskStatistics(executed=30, execute_seconds=3.0),
+    }
+    component = of_component(tasks)
+    assert (component.execute_latency, component.complete_latency) == (0.1, 3.0)
+    assert (tasks[2].execute_latency, tasks[2].complete_latency) == (0.1, None)
+
+
+def test_there_is_no_latency_of_nothing() -> None:
+    """What has executed and completed nothing has no latency."""
+    assert (TaskStatistics().execute_latency, TaskStatistics().complete_latency) == (None, None)

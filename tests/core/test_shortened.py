@@ -1,0 +1,44 @@
+"""Values as messages show them."""
+
+from __future__ import annotations
+
+import pytest
+
+from stormlet.core.shortened import LONGEST, cut, shortened
+
+
+class Rude:
+    """Cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize("value", ["a word", ("a", 1), {"key": [1.5, None]}, ValueError("bad"), 10**40])
+def test_what_is_short_is_its_repr(value: object) -> None:
+    """Nothing is left out of what fits."""
+    assert shortened(value) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 10_000_000, list(range(100_000)), {n: n for n in range(1000)}, ValueError("y" * 1000), 10**4000],
+)
+def test_what_is_long_is_cut(value: object) -> None:
+    """However large a value is, it takes no more than 200 characters, and says that something is left out."""
+    text = shortened(value)
+    assert len(text) <= LONGEST
+    assert "..." in text
+
+
+def test_what_cannot_be_shown_is_named() -> None:
+    """A value whose repr raises is shown by its type."""
+    assert shortened(Rude()).startswith("<Rude instance at ")
+
+
+def test_the_middle_is_cut() -> None:
+    """Beginning and end of a long text stay."""
+    text = cut("begin" + "x" * 300 + "end")
+    assert text.startswith("begin")
+    assert text.endswith("end")
+    assert len(text) <= LONGEST

@@ -1,0 +1,209 @@
+"""What the log says of failures: one line for each, then counts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+
+import pytest
+
+from stormlet import BasicBolt, Bolt, Collector, Reject, Running, Topology, Tuple
+from stormlet.runtime.failure_log import COUNTED_FOR
+from tests.helpers import Counting, ignore, now, run_to_end
+
+LOGGER = "stormlet.runtime.failure_log"
+
+
+def fail(value: object) -> None:
+    raise ValueError(f"no {value}")
+
+
+def lines(caplog: pytest.LogCaptureFixture, level: int = logging.WARNING) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.name == LOGGER and each.levelno >= level]
+
+
+@pytest.mark.simulated_time
+async def test_a_flood_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture) -> None:
+    """The first failure has its traceback, the thousand others are one count at the end."""
+    topology = Topology("flood", max_attempts=1)
+    topology.bolt("fail", fail, topology.spout("numbers", range(1001)).shuffle())
+    await run_to_end(topology, dead_letters=ignore)
+    first, second, counted, counted_letters = lines(caplog)
+    assert first == "fail[0] raised ValueError('no 0') on 0"
+    assert second == "dead letter of numbers[0]: message 0: failed in 'fail' (task 3): ValueError('no 0')"
+    assert counted == "execute of fail again, 1,000 more: ValueError('no 1000'); value 1000"
+    assert counted_letters.startswith("dead letter of numbers again, 1,000 more: ")
+    assert [each.exc_info is not None for each in caplog.records] == [True, False, False, False]
+
+
+@pytest.mark.simulated_time
+async def test_every_failure_is_there_at_debug(caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever wants each of them sets the level (law B4)."""
+    topology = Topology("debug", max_attempts=1)
+    topology.bolt("fail", fail, topology.spout("numbers", range(5)).shuffle())
+    with caplog.at_level(logging.DEBUG, LOGGER):
+        await run_to_end(topology)
+    raised = [each for each in lines(caplog, logging.DEBUG) if "raised" in each]
+    assert raised == [f"fail[0] raised ValueError('no {number}') on {number}" for number in range(5)]
+
+
+@pytest.mark.simulated_time
+async def test_counts_are_told_while_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """A failure that repeats is counted some seconds after its first repetition, not only at the end."""
+    topology = Topology("goes on", max_attempts=1)
+    numbers = topology.spout("numbers", outputs=int)
+    topology.bolt("fail", fail, numbers.shuffle())
+    told: list[float] = []
+
+    class Notes(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "again" in record.getMessage():
+                told.append(now())
+
+    handler = Notes()
+    logging.getLogger(LOGGER).addHandler(handler)
+    try:
+        async with topology.run() as running:
+            for _ in range(3):
+                tree = await running.emit(numbers, 1)
+                with pytest.raises(Exception, match="no 1"):
+                    await tree
+            await asyncio.sleep(COUNTED_FOR * 3)
+    finally:
+        logging.getLogger(LOGGER).removeHandler(handler)
+    assert told == [COUNTED_FOR]
+
+
+@pytest.mark.simulated_time
+async def test_other_places_are_other_failures(caplog: pytest.LogCaptureFixture) -> None:
+    """Two lines of code that raise the same type have a log line each."""
+
+    def pick(value: int) -> None:
+        if value % 2:
+            raise ValueError("odd")
+        raise ValueError("even")
+
+    topology = Topology("two", max_attempts=1)
+    topology.bolt("pick", pick, topology.spout("numbers", range(10)).shuffle())
+    running = await run_to_end(topology, dead_letters=ignore)
+    assert [line for line in lines(caplog) if "raised" in line] == [
+        "pick[0] raised ValueError('even') on 0",
+        "pick[0] raised ValueError('odd') on 1",
+    ]
+    raised = [each for each in running.failures() if each.what == "execute"]
+    assert [(each.kind, each.count, each.value) for each in raised] == [
+        ("ValueError", 5, "8"),
+        ("ValueError", 5, "9"),
+    ]
+    here = Path(__file__).name
+    assert all(each.place.startswith(f"{here}:") for each in raised)
+
+
+@pytest.mark.simulated_time
+async def test_a_record_has_its_fields(caplog: pytest.LogCaptureFixture) -> None:
+    """Topology, component, task and message id are fields of the record."""
+    topology = Topology("fields", max_attempts=1)
+    topology.bolt("fail", fail, topology.spout("numbers", ["only"]).shuffle())
+    await run_to_end(topology)
+    (raised, buried) = caplog.records
+    fields = ("topology", "component", "task", "message_id")
+    assert [getattr(raised, name) for name in fields] == ["fields", "fail", 3, 0]
+    assert [getattr(buried, name) for name in fields] == ["fields", "numbers", 2, 0]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("ackers", [0, 1, 3])
+async def test_the_message_id_is_that_of_the_spout(ackers: int, caplog: pytest.LogCaptureFixture) -> None:
+    """A bolt's failure names the message that a Spout class gave its id, where there are ackers that know it."""
+    topology = Topology("ids", ackers=ackers)
+    topology.bolt("fail", fail, topology.spout("counting", Counting).shuffle())
+    with caplog.at_level(logging.DEBUG, LOGGER):
+        await run_to_end(topology)
+    raised = [each for each in caplog.records if "raised" in each.getMessage()]
+    expected = [0, 1, 2] if ackers else [None, None, None]
+    assert [getattr(each, "message_id", "") for each in raised] == expected
+
+
+class Keep(Bolt[object, None]):
+    """Never settles what it gets."""
+
+    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+        """Hold it."""
+
+
+@pytest.mark.simulated_time
+async def test_a_timeout_names_who_holds_the_tuple(caplog: pytest.LogCaptureFixture) -> None:
+    """No exception has told of a timeout, so the log does."""
+    topology = Topology("late", max_attempts=2, message_timeout=5)
+    topology.bolt("keep", Keep, topology.spout("words", ["a"]).shuffle())
+    await run_to_end(topology)
+    first, letter, again = lines(caplog)
+    assert first == "message 0 of words[0] failed: timeout, held by 'keep'; value 'a'"
+    assert letter.startswith("dead letter of words[0]: message 0, value 'a', attempt 2: timeout")
+    assert again == "message of words again, 1 more: timeout, held by 'keep'; value 'a'"
+
+
+class Refuse(Bolt[object, None]):
+    """Fails what it gets."""
+
+    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+        """Say why."""
+        out.fail(tup, "not today")
+
+
+@pytest.mark.simulated_time
+async def test_an_explicit_fail_is_told_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+    """What a bolt fails without an exception is told once; of a Spout class only the id is known."""
+    topology = Topology("refused")
+    topology.bolt("refuse", Refuse, topology.spout("counting", Counting).shuffle())
+    await run_to_end(topology)
+    first, again = lines(caplog)
+    assert first == "message 0 of counting[0] failed: failed in 'refuse' (task 3): not today"
+    assert again == "message of counting again, 2 more: failed in 'refuse' (task 3): not today"
+
+
+@pytest.mark.simulated_time
+async def test_an_exception_is_told_once_not_twice(caplog: pytest.LogCaptureFixture) -> None:
+    """The bolt's line is enough: the failed message has none of its own."""
+
+    def reject(value: object) -> None:
+        raise Reject("never")
+
+    topology = Topology("once")
+    topology.bolt("reject", reject, topology.spout("words", ["a"]).shuffle())
+    await run_to_end(topology, dead_letters=ignore)
+    assert [line.split(":")[0] for line in lines(caplog)] == [
+        "reject[0] raised Reject('never') on 'a'",
+        "dead letter of words[0]",
+    ]
+
+
+class Huge(BasicBolt[str, None]):
+    """Raises."""
+
+    def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+        """Raise with the value in the message."""
+        raise ValueError(tup.value)
+
+
+@pytest.mark.simulated_time
+async def test_values_are_shortened(caplog: pytest.LogCaptureFixture) -> None:
+    """A value of ten million characters does not become a line of ten million characters."""
+    topology = Topology("huge", max_attempts=1)
+    topology.bolt("huge", Huge, topology.spout("words", ["x" * 10_000_000]).shuffle())
+    await run_to_end(topology)
+    assert max(len(line) for line in lines(caplog)) < 1000
+
+
+async def fail_once(topology: Topology) -> Running:
+    topology.bolt("fail", fail, topology.spout("numbers", [1]).shuffle())
+    return await run_to_end(topology)
+
+
+@pytest.mark.simulated_time
+async def test_nothing_is_left_when_it_ends() -> None:
+    """The count that waits to be told leaves no timer behind."""
+    running = await fail_once(Topology("end", max_attempts=3))
+    assert [each.count for each in running.failures() if each.what == "execute"] == [3]
+    assert now() < COUNTED_FOR

@@ -1,0 +1,145 @@
+"""How a running topology says it is, and what its statistics say of now."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from stormlet import (
+    BasicBolt,
+    Bolt,
+    Collector,
+    Health,
+    RunState,
+    TaskContext,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+)
+from tests.helpers import Counting, ignore
+
+
+class Slow(BasicBolt[object, None]):
+    """Takes two seconds for each input."""
+
+    async def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+        """Sleep."""
+        await asyncio.sleep(2)
+
+
+class SlowStart(Slow):
+    """Takes a second to be prepared."""
+
+    async def prepare(self, context: TaskContext) -> None:
+        """Sleep."""
+        await asyncio.sleep(1)
+
+
+@pytest.mark.simulated_time
+async def test_a_run_from_start_to_end() -> None:
+    """Each stage has its state, and only those that take messages are ready."""
+    topology = Topology("stages")
+    fed = topology.spout("fed")
+    topology.bolt("slow", SlowStart, fed.shuffle())
+    states: list[RunState] = []
+    run = topology.run(active=False)
+    async with run as running:
+        states.append(running.health().state)
+        running.activate()
+        states.append(running.health().state)
+        running.deactivate()
+        states.append(running.health().state)
+        running.activate()
+        await running.emit(fed, 1)
+        assert running.health() == Health(RunState.RUNNING, pending=1, full=(), crash=None)
+        running.stop()
+        states.append(running.health().state)
+        assert not running.health().ready
+    states.append(running.health().state)
+    assert [each.value for each in states] == ["inactive", "running", "inactive", "draining", "stopped"]
+    assert running.health().pending == 0
+
+
+@pytest.mark.simulated_time
+async def test_a_crash_is_told() -> None:
+    """A crashed topology says what crashed it, and stays crashed."""
+
+    def values() -> object:
+        yield 1
+        raise ValueError("the source is gone")
+
+    topology = Topology("crash")
+    topology.bolt("ignore", ignore, topology.spout("values", values).shuffle())  # type: ignore[arg-type]
+    with pytest.raises(TopologyCrashed):
+        async with topology.run() as running:
+            await running.finished()
+    health = running.health()
+    assert (health.state, health.ready) == (RunState.CRASHED, False)
+    assert health.crash is not None
+    assert "the source is gone" in health.crash
+
+
+@pytest.mark.simulated_time
+async def test_full_queues_are_named() -> None:
+    """The bolts whose queue is full are those that the others wait for."""
+    topology = Topology("full")
+    numbers = topology.spout("numbers", range(100))
+    passed = topology.bolt("pass", lambda value: value, numbers.shuffle())
+    topology.bolt("slow", Slow, passed.shuffle(), queue_capacity=3)
+    async with topology.run(drain_timeout=None) as running:
+        await asyncio.sleep(3)
+        assert running.health().full == ("slow",)
+        assert running.statistics().components["slow"].queued >= 3
+
+
+@pytest.mark.simulated_time
+async def test_latencies_are_measured() -> None:
+    """A bolt's latency is that of its execute, a spout's from the emit of a message to its ack."""
+    topology = Topology("latency")
+    numbers = topology.spout("numbers", range(5), max_spout_pending=1)
+    first = topology.bolt("first", Slow, numbers.shuffle(), outputs=None)
+    topology.bolt("second", Slow, numbers.shuffle(), concurrency=2)
+    async with topology.run() as running:
+        await running.finished()
+    components = running.statistics().components
+    assert first.component == "first"
+    assert components["first"].execute_latency == pytest.approx(2)
+    assert components["second"].execute_latency == pytest.approx(2)
+    assert components["numbers"].complete_latency == pytest.approx(2)
+    assert components["numbers"].complete_samples == 5
+
+
+class FailFirst(Bolt[int, None]):
+    """Fails each message's first attempt after a second, and acks the second one after three."""
+
+    async def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        """Settle by the attempt."""
+        await asyncio.sleep(1)
+        if tup.attempt == 1:
+            out.fail(tup, "again")
+        else:
+            await asyncio.sleep(2)
+            out.ack(tup)
+
+
+@pytest.mark.simulated_time
+async def test_a_failed_attempt_is_no_sample() -> None:
+    """The latency is that of attempts that were acked; the pause before a replay is not in it."""
+    topology = Topology("attempts")
+    topology.bolt("fail", FailFirst, topology.spout("one", [1]).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    one = running.statistics().components["one"]
+    assert (one.complete_samples, one.complete_latency) == (1, pytest.approx(3))
+
+
+@pytest.mark.simulated_time
+async def test_a_spout_class_is_sampled_too() -> None:
+    """The message ids of a Spout class need not be unlike each other for that."""
+    topology = Topology("class")
+    topology.bolt("slow", Slow, topology.spout("counting", Counting, max_spout_pending=1).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    counting = running.statistics().components["counting"]
+    assert (counting.complete_samples, counting.complete_latency) == (3, pytest.approx(2))
