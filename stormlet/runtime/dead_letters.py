@@ -9,12 +9,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeAlias, cast
 
-import msgspec
-
 from stormlet.core.outcomes import DeadLetter
 from stormlet.core.plan import TaskPlan
 from stormlet.errors import InvalidConfiguration
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.letter_files import LetterFile
 
 KEPT = 1000
 """How many of the last dead letters are kept in memory."""
@@ -54,52 +53,12 @@ class DeadLetters:
         return result if isawaitable(result) else None
 
 
-class JsonLines:
-    """A JSONL file with one dead letter a line; every line is in the file before the message is released."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def write(self, letter: DeadLetter) -> None:
-        """Append one line."""
-        line = msgspec.json.encode(record_of(letter))
-        with self._path.open("ab") as file:
-            file.write(line + b"\n")
-
-
 def _sink_of(target: DeadLetterTarget | None) -> DeadLetterSink | None:
     if target is None or callable(target):
         return target
     if not isinstance(cast("object", target), str | PathLike):
         raise InvalidConfiguration(f"dead_letters={target!r} is neither a callable nor the path of a file")
     try:
-        with Path(target).open("ab"):
-            return JsonLines(Path(target)).write
+        return LetterFile(Path(target)).write
     except OSError as error:
         raise InvalidConfiguration(f"dead_letters={str(target)!r} cannot be written: {error}") from error
-
-
-def record_of(letter: DeadLetter) -> dict[str, object]:
-    """The dead letter as plain data; values that JSON cannot hold become their ``repr``."""
-    failure = letter.failure
-    return {
-        "component": letter.component,
-        "message_id": _json(letter.message_id),
-        "value": _json(letter.value),
-        "origin": _json(letter.origin),
-        "attempts": letter.attempts,
-        "cause": failure.kind.name,
-        "failed_in": failure.component,
-        "failed_task": failure.task,
-        "reason": _json(failure.reason),
-        "exception": None if failure.exception is None else _json(repr(failure.exception)),
-        "held_by": list(failure.holders),
-        "history": [_json(str(each)) for each in letter.history],
-    }
-
-
-def _json(value: object) -> msgspec.Raw:
-    try:
-        return msgspec.Raw(msgspec.json.encode(value, enc_hook=repr))
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return msgspec.Raw(msgspec.json.encode(repr(value)))

@@ -1,0 +1,220 @@
+"""Values as JSON, with the type that they can be rebuilt from: what a dead letter holds (law S6).
+
+A value is written with a *type expression* in Python's notation: ``str``, ``tuple[str, datetime.datetime]``,
+``shop.Order``, ``{'id': uuid.UUID, 'note': str}``. msgspec does both directions; nothing is pickled, and a
+type is looked up only among modules that are loaded already. Whether the way back is exact is tried when the
+value is written. Where it is not, there is no type expression, and the text is what ``repr`` says, for people.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import dataclasses
+import datetime as dt
+import sys
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from typing import Any, Final, NamedTuple, TypedDict, cast
+
+import msgspec
+
+PLAIN: Final[dict[type, str]] = {
+    type(None): "None",
+    **{kind: kind.__name__ for kind in (bool, int, float, str, list, dict)},
+}
+"""What JSON itself tells apart; ``list`` and ``dict`` say that all inside is plain, too."""
+
+
+class Portable(NamedTuple):
+    """A value as it is written."""
+
+    json: msgspec.Raw
+    """The value, or its ``repr`` as a string where it cannot be rebuilt."""
+    type: str | None
+    """The type expression; None where it cannot be rebuilt."""
+
+
+class CannotRebuild(Exception):
+    """The value does not survive the way to JSON and back; the message says why."""
+
+
+def portable(value: object) -> Portable:
+    """The value as JSON; never raises, whatever the value is."""
+    with suppress(Exception):  # a user's class may raise anything
+        expression = _expression(value)
+        text = msgspec.json.encode(value)
+        if _same(rebuild(text, expression), value):
+            return Portable(msgspec.Raw(text), expression)
+    return Portable(msgspec.Raw(msgspec.json.encode(shown(value))), None)
+
+
+def rebuild(text: bytes | msgspec.Raw, expression: str, records: Mapping[str, type] | None = None) -> object:
+    """The value again. ``records`` are classes by qualified name, for those that no loaded module has under
+    the name in the expression: one that was written by a program run as ``__main__``.
+
+    Raises :class:`CannotRebuild` for an unknown type, and for a text that does not fit it.
+    """
+    kind = _Resolver(records or {}).resolve(expression)
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except Exception as error:  # a record's own __post_init__ may raise anything
+        raise CannotRebuild(f"it is no {expression}: {error}") from error
+
+
+def shown(value: object) -> str:
+    """``repr``, in characters that every file can hold, also where ``repr`` itself fails."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+# From a value to its type expression.
+
+
+def _expression(value: object) -> str:
+    kind = type(value)
+    if kind is dict:
+        return _of_dict(cast("dict[object, object]", value))
+    if kind in (list, tuple, set, frozenset):
+        return _of_collection(kind.__name__, cast("Collection[object]", value))
+    return PLAIN.get(kind) or _qualified(kind)
+
+
+def _of_collection(name: str, items: Collection[object]) -> str:
+    each = [_expression(item) for item in items]
+    kinds = set(each)
+    if kinds <= set(PLAIN.values()):
+        return name
+    if name == "tuple" and len(kinds) > 1:
+        return f"tuple[{', '.join(each)}]"
+    return f"tuple[{_only(kinds)}, ...]" if name == "tuple" else f"{name}[{_only(kinds)}]"
+
+
+def _of_dict(items: Mapping[object, object]) -> str:
+    each = {key: _expression(value) for key, value in items.items()}
+    kinds = set(each.values())
+    if any(type(key) is not str for key in items):
+        return f"dict[{_only({_expression(key) for key in items})}, {_only(kinds)}]"
+    if kinds <= set(PLAIN.values()):
+        return "dict"
+    return f"{{{', '.join(f'{key!r}: {kind}' for key, kind in each.items())}}}"
+
+
+def _only(kinds: set[str]) -> str:
+    if len(kinds) > 1:
+        raise CannotRebuild(f"different types stand side by side: {', '.join(sorted(kinds))}")
+    return kinds.pop()
+
+
+def _qualified(kind: type) -> str:
+    return (
+        kind.__qualname__
+        if kind.__module__ == builtins.__name__
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
+
+
+# From a type expression to the type.
+
+
+class _Resolver:
+    def __init__(self, records: Mapping[str, type]) -> None:
+        self._records = records
+
+    def resolve(self, expression: str) -> Any:
+        try:
+            return self._type(ast.parse(expression, mode="eval").body)
+        except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError) as error:
+            raise CannotRebuild(f"{expression!r} is no type: {error}") from error
+
+    def _type(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(None):
+                return None
+            case ast.Constant(value) if value is Ellipsis:
+                return value
+            case ast.Dict(keys=keys, values=values):
+                return self._typed_dict(keys, values)
+            case ast.Subscript(value=ast.Name(name), slice=argument):
+                return self._named(name)[self._arguments(argument)]
+            case ast.Name() | ast.Attribute():
+                return self._named(ast.unparse(node))
+            case _:
+                raise CannotRebuild(f"{ast.unparse(node)} is no type")
+
+    def _arguments(self, node: ast.expr) -> Any:
+        return tuple(map(self._type, node.elts)) if isinstance(node, ast.Tuple) else self._type(node)
+
+    def _typed_dict(self, keys: list[ast.expr | None], values: list[ast.expr]) -> Any:
+        names = [ast.literal_eval(key) for key in keys if key is not None]
+        types = map(self._type, values)
+        # The functional form is for any keys; type checkers want to see them.
+        return cast("Any", TypedDict)("Value", dict(zip(names, types, strict=True)))
+
+    def _named(self, name: str) -> Any:
+        found = _loaded(name) or self._records.get(name) or self._of_records(name)
+        if found is None:
+            raise CannotRebuild(f"there is no class {name} in any loaded module")
+        return found
+
+    def _of_records(self, name: str) -> type | None:
+        """A record of the topology whose name without the module is the end of ``name``."""
+        return next((kind for known, kind in self._records.items() if name.endswith(f".{known}")), None)
+
+
+def _loaded(name: str) -> type | None:
+    """The class of that full name, if its module is loaded and has it."""
+    parts = name.split(".")
+    for length in range(len(parts) - 1, 0, -1):
+        module = sys.modules.get(".".join(parts[:length]))
+        if module is not None:
+            return _class_in(module, parts[length:])
+    return _class_in(builtins, parts)
+
+
+def _class_in(found: object, path: list[str]) -> type | None:
+    for name in path:
+        found = vars(found).get(name) if hasattr(found, "__dict__") else None
+    return found if isinstance(found, type) else None
+
+
+# Whether two values are the same.
+
+
+def _same(one: object, other: object) -> bool:
+    """Equal, and of the same types all the way down, which ``==`` alone does not say: 1 == 1.0 == True."""
+    if type(one) is not type(other):
+        return False
+    match one:
+        case list() | tuple():
+            return _all_same(cast("Collection[object]", one), cast("Collection[object]", other))
+        case dict():
+            return _all_same(cast("Any", one).items(), cast("Any", other).items())
+        case float():
+            return repr(one) == repr(other)  # -0.0
+        case dt.datetime():
+            return one == other and one.utcoffset() == cast("dt.datetime", other).utcoffset()
+        case _:
+            return _same_record(one, other)
+
+
+def _all_same(one: Collection[object], other: Collection[object]) -> bool:
+    return len(one) == len(other) and all(map(_same, one, other))
+
+
+def _same_record(one: object, other: object) -> bool:
+    fields = _fields(one)
+    if fields is None:
+        return bool(one == other)
+    return all(_same(getattr(one, name), getattr(other, name)) for name in fields)
+
+
+def _fields(value: object) -> tuple[str, ...] | None:
+    if isinstance(value, msgspec.Struct):
+        return value.__struct_fields__
+    if dataclasses.is_dataclass(value):
+        return tuple(field.name for field in dataclasses.fields(value))
+    return None
