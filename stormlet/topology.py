@@ -383,6 +383,8 @@ class Topology:
         block.
         """
         where = f"run of topology {self.name!r}"
+        if seed is not None and not isinstance(cast("object", seed), int):
+            raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
         changed = _configured(self._configuration, configuration, where)
         description = replace(self.describe(), configuration=changed)
         configurations = {

@@ -188,6 +188,12 @@ class Stream(Generic[T]):
             return None
         if len(names) == 1 and callable(names[0]):
             return _guarded(cast("Callable[[object], object]", names[0]), str(self.id))
+        for name in names:
+            if not isinstance(name, str | int):
+                raise InvalidTopology(
+                    f"{self.id}: {name!r} is no field; pass names or positions one by one, as in "
+                    f".fields('word', 'day'), or one key function"
+                )
         try:
             return self.output.schema.reader(cast("Sequence[str | int]", names))
         except InvalidTopology as error:

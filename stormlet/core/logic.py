@@ -90,7 +90,14 @@ def logic_kind(component: str, logic: object) -> LogicKind:
             _check_factory("bolt", component, logic, called.__name__)
             return LogicKind.FACTORY
         return LogicKind.FUNCTION
-    return LogicKind.FACTORY if positional_parameters(logic) == 0 else LogicKind.FUNCTION
+    if positional_parameters(logic) == 0:
+        return LogicKind.FACTORY
+    if not _can_be_called(logic, None):
+        raise InvalidTopology(
+            f"bolt {component!r}: {logic!r} cannot be called with the value alone; "
+            f"bind the rest with functools.partial"
+        )
+    return LogicKind.FUNCTION
 
 
 BOLT_CLASSES: tuple[type[Any], ...] = (Bolt, BasicBolt, BatchBolt)

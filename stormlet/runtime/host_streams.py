@@ -41,7 +41,7 @@ class HostStreams:
             raise InvalidTopology(
                 f"{stream.id} is declared direct, and the host cannot name a receiver; emit on another"
             )
-        if not isinstance(cast("object", attempts), int) or attempts < 1:
+        if not isinstance(cast("object", attempts), int) or attempts is True or attempts < 1:
             raise InvalidTopology(f"emit on {stream.id}: attempts must be an int from 1, not {attempts!r}")
         number = self._next[stream.component]
         self._next[stream.component] = (number + 1) % len(tasks)

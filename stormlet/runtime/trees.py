@@ -50,6 +50,11 @@ class Tree(Generic[V]):
                 waiter.set_result(None)
         self._waiters.clear()
 
+    def __repr__(self) -> str:
+        if not self._settled:
+            return "<Tree open>"
+        return "<Tree acked>" if self._failure is None else f"<Tree failed: {self._failure}>"
+
     def __await__(self) -> Generator[Any, None, Sequence[V]]:
         if not self._tracked:
             raise NotTracked(

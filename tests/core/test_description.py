@@ -135,7 +135,7 @@ def test_an_unknown_field_is_refused_with_those_there_are() -> None:
 
 def test_two_keys_are_names_not_functions() -> None:
     """A function stands alone: beside a name it is no field."""
-    with pytest.raises(InvalidTopology, match="no field <built-in function len>"):
+    with pytest.raises(InvalidTopology, match="<built-in function len> is no field"):
         stream().fields(len, "word")  # type: ignore[call-overload]
 
 
@@ -285,3 +285,10 @@ def test_what_is_no_custom_grouping(grouping: object) -> None:
     """It is refused when it is given, not when the first value comes."""
     with pytest.raises(InvalidTopology, match="a custom grouping has methods prepare and choose, unlike"):
         stream().custom(cast("CustomGrouping", grouping))
+
+
+@pytest.mark.parametrize("wrong", [["word"], ("word",), None, 1.5])
+def test_what_is_no_field_name(wrong: object) -> None:
+    """A list of names is the likeliest mistake: the message says how they are passed."""
+    with pytest.raises(InvalidTopology, match=r"pass names or positions one by one, as in \.fields\('word'"):
+        stream().fields(cast("str", wrong))

@@ -589,3 +589,11 @@ def barely() -> Bare:
 def test_the_class_that_a_component_is_made_from(logic: object, component: type | None) -> None:
     """The class itself, in a partial or with type arguments, or as a factory is annotated; else it is unknown."""
     assert component_class(logic) is component
+
+
+@pytest.mark.parametrize("logic", [lambda a, b: None, lambda a, *, b: None], ids=["two", "keyword"])
+def test_a_function_that_wants_more_than_the_value(logic: Callable[..., object]) -> None:
+    """It would fail every tuple, so it is refused when the topology is built."""
+    with pytest.raises(InvalidTopology, match="cannot be called with the value alone; bind the rest"):
+        logic_kind("b", logic)
+    assert logic_kind("b", partial(logic, b=1)) is LogicKind.FUNCTION

@@ -281,3 +281,11 @@ async def test_dead_letters_that_cannot_be_written_are_refused_at_the_start(
     with pytest.raises(InvalidConfiguration, match=f"dead_letters={target!r}"):
         async with topology.run(dead_letters=target):
             pass
+
+
+@pytest.mark.parametrize("seed", ["x", 1.5])
+def test_a_seed_is_a_number(seed: Any) -> None:
+    """Anything else is refused before the topology starts."""
+    topology, _, _ = emit_topology()
+    with pytest.raises(InvalidConfiguration, match="seed must be an int or None"):
+        topology.run(seed=seed)

@@ -45,3 +45,25 @@ async def test_cancelled_waits_leave_nothing_behind() -> None:
                 await asyncio.wait_for(outcome(tree), 0.01)
         assert len(tree._waiters) == 1  # pyright: ignore[reportPrivateUsage] - memory has no public face
     assert await patient == []
+
+
+@pytest.mark.simulated_time
+async def test_a_tree_shows_its_outcome() -> None:
+    """Printed, it says whether it is open, acked or failed, and why."""
+
+    def odd_fails(value: int) -> None:
+        if value % 2:
+            raise ValueError("odd")
+
+    topology = Topology("shown")
+    spout = topology.spout("spout", outputs=int)
+    topology.bolt("odd", odd_fails, spout.shuffle())
+    async with topology.run() as running:
+        trees = [await running.emit(spout, number) for number in range(2)]
+        shown = [repr(tree) for tree in trees]
+        await running.emit(spout, 2)
+    assert shown == ["<Tree open>", "<Tree open>"]
+    assert [repr(tree) for tree in trees] == [
+        "<Tree acked>",
+        "<Tree failed: failed in 'odd' (task 3): ValueError('odd')>",
+    ]
