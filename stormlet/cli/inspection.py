@@ -1,0 +1,81 @@
+"""A topology as it would run, with the settings of one command line, but not running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from stormlet.cli.parameters import read_arguments
+from stormlet.cli.settings import effective_settings
+from stormlet.core.configuration import Configuration, configure
+from stormlet.core.description import Description
+from stormlet.core.layers import Layered
+from stormlet.core.plan import Plan, plan
+from stormlet.loading import load_topology
+from stormlet.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What the commands look at that run nothing."""
+
+    own: Configuration
+    """What the topology says itself."""
+    settings: Layered
+    """What file, environment and command line say."""
+    description: Description
+    """With the configuration of both."""
+    components: Mapping[str, Configuration]
+    """By component, with its own options laid over."""
+    plan: Plan
+
+    @property
+    def headline(self) -> str:
+        """The topology in one line: its name and how much there is of everything."""
+        spouts, bolts = len(self.description.spouts), len(self.description.bolts)
+        tasks = sum(map(len, self.plan.tasks.values()))
+        ackers = len(self.plan.ackers)
+        counts = (
+            _count(spouts, "spout"),
+            _count(bolts, "bolt"),
+            _count(tasks, "task"),
+            _count(ackers, "acker"),
+        )
+        return f"{printable(self.description.name)}: {', '.join(counts)}"
+
+
+def inspect_target(
+    target: str, arguments: Sequence[str], settings: Sequence[str], config: Path | None
+) -> Inspection:
+    """Load a topology and lay the settings over its own configuration. No component is made.
+
+    Raises :class:`~stormlet.errors.TargetError`, :class:`~stormlet.errors.InvalidTopology` and
+    :class:`~stormlet.errors.InvalidConfiguration`, as ``run`` would.
+    """
+    layered = effective_settings(config, settings)  # before anything is loaded
+    return inspect_topology(load_topology(target, read_arguments(arguments)), layered)
+
+
+def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
+    """Lay the settings over a topology's own configuration; raises
+    :class:`~stormlet.errors.InvalidConfiguration` where they do not go together."""
+    where = f"topology {topology.name!r}"
+    configuration = configure(topology.configuration, settings.values, where)
+    description = replace(topology.describe(), configuration=configuration)
+    components = {
+        id: configure(configuration, spec.options, f"{id!r} of {where}")
+        for id, spec in description.components.items()
+    }
+    return Inspection(
+        topology.configuration, settings, description, components, plan(description, components)
+    )
+
+
+def printable(text: str) -> str:
+    """The text with everything that no terminal should be given written as Python escapes it."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
