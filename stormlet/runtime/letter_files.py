@@ -36,11 +36,14 @@ class LetterFile:
         self.append(record_of(letter, datetime.now(UTC)))
 
     def append(self, record: LetterRecord) -> None:
-        """Append one line; raises :class:`OSError` naming the file."""
-        line = msgspec.json.encode(record) + b"\n"
+        """Append one record; raises :class:`OSError` naming the file."""
+        self.append_line(msgspec.json.encode(record))
+
+    def append_line(self, text: bytes) -> None:
+        """Append one line as it is; raises :class:`OSError` naming the file."""
         try:
             with self._path.open("ab") as file:
-                file.write(line)
+                file.write(text + b"\n")
         except OSError as error:
             raise _named(error, self._path) from error
 
