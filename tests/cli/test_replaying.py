@@ -97,6 +97,10 @@ async def feed(topology: Topology, rest: Path | None = None, **settings: Any) ->
     return replay
 
 
+def lines(path: Path) -> list[bytes]:
+    return path.read_bytes().splitlines()
+
+
 def records(path: Path) -> list[LetterRecord]:
     return [line.record() for line in read_lines(path)]
 
@@ -105,13 +109,13 @@ def records(path: Path) -> list[LetterRecord]:
 async def test_every_letter_is_emitted_again_in_order() -> None:
     """The spouts are not asked for anything; the file stays as it is."""
     letters(*range(2500))
-    before = LETTERS.read_bytes()
+    before = lines(LETTERS)
     work = Work()
     replay = await feed(flow(work, max_spout_pending=10))
     assert work.seen == list(range(2500))
     assert replay.all_acked
     assert replay.summary() == "dead letters of dead.jsonl: 2,500 acked, 0 failed again, 0 not tried"
-    assert LETTERS.read_bytes() == before
+    assert lines(LETTERS) == before
 
 
 @pytest.mark.simulated_time
@@ -205,7 +209,7 @@ async def test_a_stop_keeps_what_was_not_tried() -> None:
         await replay.through(running)
     assert replay.acked + replay.not_tried == 10
     assert 3 <= replay.acked <= 4
-    assert REST.read_bytes().splitlines() == LETTERS.read_bytes().splitlines()[replay.acked :]
+    assert lines(REST) == lines(LETTERS)[replay.acked :]
 
 
 @pytest.mark.simulated_time
@@ -223,7 +227,7 @@ async def test_a_cancelled_run_keeps_what_was_under_way() -> None:
         asyncio.get_running_loop().call_later(2, running.stop)
         await replay.through(running)
     assert (replay.acked, replay.failed_again, replay.not_tried) == (0, 0, 3)
-    assert sorted(REST.read_bytes().splitlines()) == LETTERS.read_bytes().splitlines()
+    assert sorted(lines(REST)) == lines(LETTERS)
 
 
 @pytest.mark.simulated_time
@@ -244,13 +248,13 @@ async def test_a_crash_keeps_what_was_not_acked() -> None:
 @pytest.mark.simulated_time
 async def test_an_emit_that_is_refused_is_a_failure() -> None:
     """A value that a grouping cannot deal out fails alone, and the others go on."""
-    letters({"key": [1]}, {"key": {}}, {"key": object.__name__})
+    letters({"key": 1}, {}, {"key": 2})
     topology = Topology("keys")
     keyed = topology.spout("numbers", None).fields(lambda value: value["key"])
     topology.bolt("work", Work(), keyed, parallelism=2)
     replay = await feed(topology, REST)
     assert (replay.acked, replay.failed_again) == (2, 1)
-    assert "dict" in records(REST)[0].reason
+    assert "KeyError('key')" in records(REST)[0].reason
 
 
 @pytest.mark.simulated_time
@@ -334,7 +338,7 @@ def test_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="cannot be fed again and appended to at once"):
         Replay(LETTERS, flow(Work()), {}, REST)
     with pytest.raises(
-        TargetError, match="--dead-letters missing/rest.jsonl cannot be written: No such file"
+        TargetError, match=r"--dead-letters missing/rest\.jsonl cannot be written: No such file"
     ):
         Replay(LETTERS, flow(Work()), {}, Path("missing/rest.jsonl"))
 
