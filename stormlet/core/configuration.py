@@ -214,7 +214,7 @@ class _Reader:
         try:
             self._values[option] = _checked(option, value)
         except msgspec.ValidationError:
-            raise self._error(f"{shown}: expected {_expected(option)}") from None
+            raise self._error(f"{shown}: expected {expected(option)}") from None
 
     def _translate(self, mapped: storm_names.Mapped, name: str, value: object) -> None:
         try:
@@ -261,7 +261,7 @@ def _checked(option: str, value: object) -> Setting:
     return setting
 
 
-def _expected(option: str) -> str:
+def expected(option: str) -> str:
     """Type and range of ``option`` in words: "a finite number of seconds > 0 or None"."""
     struct = inspect.type_info(Configuration)
     assert isinstance(struct, inspect.StructType)

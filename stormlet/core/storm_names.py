@@ -132,21 +132,21 @@ _IGNORED_FOR: Final[dict[str, str]] = {
 }
 """Why it has no effect -> the keys, without their common ``topology.``."""
 
-_IGNORED: Final = {f"topology.{key}": reason for reason, keys in _IGNORED_FOR.items() for key in keys.split()}
+IGNORED: Final = {f"topology.{key}": reason for reason, keys in _IGNORED_FOR.items() for key in keys.split()}
 
-_DAEMONS: Final = (
+DAEMONS: Final = (
     "blacklist.", "blobstore.", "client.", "cluster.", "cpu.", "dev.", "drpc.", "executor.", "gpu.", "java.",
     "logs.", "logviewer.", "multitenant.", "nimbus.", "num.", "offheap.", "onheap.", "pacemaker.", "ras.",
     "resource.", "scheduler.", "storm.", "supervisor.", "task.", "transactional.", "ui.", "worker.", "zmq.",
 )  # fmt: skip
 """How the names begin that are not a topology's."""
 
-NAMES: Final = (*MAPPED, TIMEOUT_SWITCH, *REFUSED, *_IGNORED)
+NAMES: Final = (*MAPPED, TIMEOUT_SWITCH, *REFUSED, *IGNORED)
 """Every ``topology.`` key that is known, whatever becomes of it."""
 
 
 def why_ignored(name: str) -> str | None:
     """Why the Storm key ``name`` has no effect here; None if it is none of those."""
-    if name.startswith(_DAEMONS):
+    if name.startswith(DAEMONS):
         return "it configures Storm's daemons, and there are none"
-    return _IGNORED.get(name)
+    return IGNORED.get(name)

@@ -10,8 +10,15 @@ from pathlib import Path
 
 import pytest
 
-README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
-PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PYTHON = [text for language, text in BLOCKS if language == "python"]
+COMMANDS = [
+    line.partition("  #")[0].split()[1:]
+    for language, text in BLOCKS
+    for line in text.splitlines()
+    if language == "sh" and line.startswith("python -m")
+]
 TEXT = "the cow jumped over the moon an apple a day the moon again"
 WORDS = Counter(TEXT.split())
 
@@ -28,6 +35,23 @@ def run(there: Path, *arguments: str) -> str:
     """What a Python program prints there; it must succeed."""
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=there, capture_output=True, text=True, check=True).stdout
+
+
+def test_every_block_is_run() -> None:
+    """There is no code but the programs, the two commands for CI, and those that are run here one after another."""
+    lines = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
+    in_ci = [line for line in lines if line.startswith("python3 -m venv .venv && ")]
+    assert {language for language, _ in BLOCKS} == {"python", "sh"}
+    assert len(PYTHON) == 3
+    assert len(in_ci) == 2
+    assert len(lines) == len(in_ci) + len(COMMANDS)
+
+
+def test_the_commands_run(there: Path) -> None:
+    """Each command succeeds, in the order of the README."""
+    for command in COMMANDS:
+        run(there, *command)
+    assert (there / "word_count.svg").read_text("utf-8").startswith("<")
 
 
 def test_the_word_count_runs(there: Path) -> None:
