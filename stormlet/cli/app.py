@@ -6,48 +6,98 @@ Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong us
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
+from importlib import import_module
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
+from cyclopts.exceptions import MissingArgumentError
 
+from stormlet.cli.help import UnboxedHelp, epilogue
 from stormlet.cli.report import explain
+from stormlet.cli.version import versions
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 
 FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
 
-COMMANDS = ("run", "check", "graph", "describe", "dead-letters", "new", "bench")
-"""Each is the function of its name in the module of its name, which is loaded when it is called."""
-
-
-def _app() -> App:
-    app = App(
-        name="stormlet",
-        help="Storm's spouts, bolts and acking in one asyncio process.",
-        help_epilogue="stormlet COMMAND --help shows the parameters of a command, with examples.",
-        help_format="plaintext",
-        version="unknown",
-        result_action="return_value",
-        suppress_keyboard_interrupt=False,
-    )
-    for name in COMMANDS:
-        function = name.replace("-", "_")
-        app.command(f"stormlet.cli.{function}:{function}", name=name)
-    return app
+COMMANDS = {
+    "new": "Write a small topology with its test, to begin from.",
+    "check": "Validate a topology without running it.",
+    "graph": "Draw the components and the streams between them.",
+    "describe": "Show tasks and settings, and where each value came from.",
+    "run": "Run a topology until everything is done.",
+    "dead-letters": "List the messages that a run gave up.",
+    "bench": "Measure what a tuple costs on this machine.",
+}
+"""In the order of use, with what each does. The command is the function of its name in the module of its name, which
+is loaded only when it is called."""
 
 
 def carry_out(argv: Sequence[str]) -> int:
     """Carry out one command line and return its exit code; errors go to standard error, in the user's own
     terms."""
+    called = next((each for each in argv if not each.startswith("-")), None)
     try:
-        return _app()(argv, exit_on_error=False, print_error=False) or 0
+        code = _app(called)(argv, exit_on_error=False, print_error=False) or 0
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:
+        return _output_is_closed()
     except CycloptsError as error:
-        print(f"stormlet: {error}", file=sys.stderr)
+        program = f"stormlet {called}" if called in COMMANDS else "stormlet"
+        print(f"stormlet: {_usage_error(error)}\n'{program} --help' shows more", file=sys.stderr)
         return WRONG_USAGE
     except StormletError as error:
         print(explain(error), file=sys.stderr)
         return WRONG_USAGE if isinstance(error, TargetError | InvalidTopology) else FAILED
+    return code
+
+
+def _app(called: str | None) -> App:
+    app = App(
+        name="stormlet",
+        help="Storm's spouts, bolts and acking in one asyncio process.",
+        help_epilogue="'stormlet COMMAND --help' shows the parameters of a command, with examples.",
+        help_format="plaintext",
+        help_formatter=UnboxedHelp(),
+        group_parameters=Group("Options"),
+        version=versions,
+        result_action="return_value",
+        suppress_keyboard_interrupt=False,
+    )
+    for place, (name, summary) in enumerate(COMMANDS.items()):
+        function = name.replace("-", "_")
+        if name == called:
+            module = import_module(f"stormlet.cli.{function}")
+            app.command(getattr(module, function), name=name, help_epilogue=epilogue(module.EXAMPLES))
+        else:
+            app.command(f"stormlet.cli.{function}:{function}", name=name, help=summary, sort_key=place)
+    return app
+
+
+def _usage_error(error: CycloptsError) -> str:
+    """In the words of our other messages, where those of cyclopts are about Python."""
+    match error:
+        case UnknownCommandError(unused_tokens=[wrong, *_]):
+            near = get_close_matches(wrong, COMMANDS)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(COMMANDS)}"
+            return f"there is no command {wrong!r}; {hint}"
+        case UnusedCliTokensError(unused_tokens=[*unused]):
+            return f"unexpected {' '.join(map(repr, unused))}"
+        case MissingArgumentError(argument=argument, keyword=keyword) if argument is not None:
+            return f"{keyword or argument.name} needs a value" if keyword else f"{argument.name} is missing"
+        case _:
+            return str(error)
+
+
+def _output_is_closed() -> int:
+    """As after ``| head``: quietly, and without a second complaint when Python flushes at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return FAILED

@@ -20,9 +20,10 @@ Arguments: TypeAlias = Annotated[
     tuple[str, ...],
     Parameter(
         name="--arg",
+        metavar="NAME=VALUE",
         negative=(),
         show_default=False,
-        help="NAME=VALUE: fill a parameter of the function that returns the topology. May be repeated.",
+        help="Fill a parameter of the function that returns the topology. May be repeated.",
     ),
 ]
 """For a function that builds the topology."""
@@ -31,9 +32,10 @@ Settings: TypeAlias = Annotated[
     tuple[str, ...],
     Parameter(
         name="--set",
+        metavar="KEY=VALUE",
         negative=(),
         show_default=False,
-        help="KEY=VALUE: override an option of the topology, by our name or Storm's. May be repeated.",
+        help="Override an option of the topology, by our name or Storm's. May be repeated.",
     ),
 ]
 """Options, on the command line."""

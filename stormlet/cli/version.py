@@ -1,0 +1,22 @@
+"""``stormlet --version``: the versions that matter in a report of a fault."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+PACKAGES = ("msgspec", "uvloop", "cyclopts", "rich", "pyspark", "pyarrow")
+
+
+def versions() -> str:
+    """One a line; nothing is imported for it."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    lines = (f"stormlet {_version('stormlet')}", python, *(f"{name} {_version(name)}" for name in PACKAGES))
+    return "\n".join((*lines, platform.platform()))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
