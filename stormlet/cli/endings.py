@@ -1,40 +1,99 @@
-"""What ends a run from outside: Ctrl-C, SIGTERM, and a reader of its output that has had enough."""
+"""What ends a run before its sources do: a signal, ``--duration``, and a reader of its output that has had
+enough."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import signal
-import sys
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from functools import partial
+from enum import IntEnum
 from types import FrameType
-from typing import TextIO, cast
+
+from stormlet.cli.streams import GuardedStream
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-ANSWERS = ("draining; once more cancels", "cancelling; once more kills")
+
+
+class Stage(IntEnum):
+    """How far the end was asked for."""
+
+    RUNNING = 0
+    DRAINING = 1
+    CANCELLED = 2
+
+
+class Ending:
+    """Who asked a run to end, and how far that has gone: the first request drains, a second one cancels (law
+    C3)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.stage = Stage.RUNNING
+        self.signal: signal.Signals | None = None
+        """The last one that asked."""
+        self.since: float | None = None
+        """When it did, by ``time.monotonic()``."""
+        self.stop: Callable[[], object] | None = None
+        """``running.stop``, once there is something to drain."""
+        self.cancel_start: Callable[[], object] = _nothing
+        """Ends the run before that."""
+        self.asked = asyncio.Event()
+        """Set when the end was asked for."""
+        self._loop = loop
+
+    @property
+    def draining_for(self) -> float | None:
+        """Seconds since the end was asked for; None before."""
+        return None if self.since is None else time.monotonic() - self.since
+
+    def request(self, stage: Stage, number: signal.Signals | None = None) -> None:
+        """Ask for this stage, from any thread or signal handler."""
+        if self.stop is None:  # there is nothing to drain yet
+            stage = Stage.CANCELLED
+        self.since = time.monotonic() if self.since is None else self.since
+        self.signal = number or self.signal
+        before, self.stage = self.stage, max(self.stage, stage)
+        self._loop.call_soon_threadsafe(self._act, before, self.stage)
+
+    def _act(self, before: Stage, stage: Stage) -> None:
+        self.asked.set()
+        if self.stop is None:
+            self.cancel_start()
+        else:
+            for _ in range(stage - before):
+                self.stop()
+
+    def end_after(self, seconds: float) -> None:
+        """Drain after so long, unless the end was asked for before."""
+        self._loop.call_later(seconds, self._end_now)
+
+    def _end_now(self) -> None:
+        if self.stage is Stage.RUNNING:
+            self.request(Stage.DRAINING)
 
 
 @contextmanager
-def stopping_on_signals(stop: Callable[[], object]) -> Generator[None]:
-    """Ctrl-C and SIGTERM drain the topology, a second one cancels it (law C3); a third one kills the process,
-    for user code that never gives the loop a turn."""
+def ended_by_signals(ending: Ending, say: Callable[[str], object]) -> Generator[None]:
+    """Ctrl-C and SIGTERM drain, once more cancels, and once more kills the process, for user code that never
+    gives the loop a turn.
+
+    ``say`` is called in the signal handler.
+    """
     if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
         yield
         return
-    loop = asyncio.get_running_loop()
-    answers = iter(ANSWERS)
 
     def answer(number: int, frame: FrameType | None) -> None:
-        text = next(answers, None)
-        if text is None:
+        if ending.stage is Stage.CANCELLED:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         else:
-            _say_at_once(f"{signal.Signals(number).name}: {text}")
-            loop.call_soon_threadsafe(stop)
+            name = signal.Signals(number)
+            ending.request(Stage(ending.stage + 1), name)
+            say(f"{name.name}: {_answer(ending)}\n")
 
     before = {number: signal.signal(number, answer) for number in SIGNALS}
     try:
@@ -44,68 +103,41 @@ def stopping_on_signals(stop: Callable[[], object]) -> Generator[None]:
             signal.signal(number, handler)
 
 
-def _say_at_once(text: str) -> None:
-    """From a signal handler, which may have interrupted a print to the same stream."""
+def _answer(ending: Ending) -> str:
+    if ending.stage is Stage.DRAINING:
+        return "draining; once more cancels"
+    return f"cancelling{'' if ending.stop else ' the start'}; once more kills"
+
+
+def write_at_once(text: str) -> None:
+    """To standard error, past its buffer: a signal handler may have interrupted a print to it."""
     with suppress(OSError):
-        os.write(2, f"{text}\n".encode())
+        os.write(2, text.encode())
 
 
 @contextmanager
-def stopping_on_closed_output(stop: Callable[[], object]) -> Generator[None]:
-    """When nobody reads standard output any longer, as after ``| head``, cancel the topology instead of
-    failing whatever prints."""
-    loop = asyncio.get_running_loop()
+def ended_by_closed_output(
+    ending: Ending, output: GuardedStream | None, say: Callable[[str], object]
+) -> Generator[None]:
+    """When nobody reads standard output any longer, as after ``| head``, cancel instead of failing whatever
+    prints."""
 
-    def cancel() -> None:
+    def closed() -> None:
         say("standard output is closed: cancelling")
-        stop()
-        stop()
+        ending.request(Stage.CANCELLED)
 
-    output = cast("TextIO | None", sys.stdout)
-    if output is None:  # closed before Python began: prints go nowhere
+    if output is None:
         yield
         return
-    watched = WatchedOutput(output, partial(loop.call_soon_threadsafe, cancel))
-    sys.stdout = cast("TextIO", watched)
+    output.when_closed = closed
+    if output.closed_by_reader:
+        closed()
     try:
         yield
+        output.flush()
     finally:
-        watched.flush()
-        sys.stdout = output
+        output.when_closed = _nothing
 
 
-class WatchedOutput:
-    """A text stream that goes on to nowhere when its pipe is closed."""
-
-    def __init__(self, stream: TextIO, closed: Callable[[], object]) -> None:
-        self._stream = stream
-        self._closed = closed
-
-    def write(self, text: str) -> int:
-        """As a text stream does."""
-        try:
-            return self._stream.write(text)
-        except BrokenPipeError:
-            self._give_up()
-            return len(text)
-
-    def flush(self) -> None:
-        """As a text stream does."""
-        try:
-            self._stream.flush()
-        except BrokenPipeError:
-            self._give_up()
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
-
-    def _give_up(self) -> None:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
-        self._closed()
-
-
-def say(text: str) -> None:
-    """Tell the user on standard error, which is not part of what the topology prints."""
-    print(text, file=sys.stderr, flush=True)
+def _nothing() -> None:
+    """What is called while nobody is to be told."""

@@ -1,52 +1,33 @@
-"""What the command line says at the end of a run, and of what went wrong."""
+"""What the command line says of what went wrong: in the user's terms, and by the user's own frames."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import importlib
 import logging
-from collections.abc import Iterator
-from itertools import chain, dropwhile
+from itertools import chain
 from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException
 from types import TracebackType
 from typing import TypeAlias
 
-from stormlet.core.statistics import Statistics
+import cyclopts
+
 from stormlet.errors import Reject, StormletError, TargetError, TopologyCrashed
 
 ExceptionInfo: TypeAlias = (
     tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 )
 
-COLUMNS = ("emitted", "transferred", "executed", "acked", "failed")
-
 _OURS = str(Path(__file__).parents[1])
-_LOOPS = tuple(str(Path(str(module.__file__)).parent) for module in (asyncio, concurrent.futures))
-_MACHINERY = (_OURS, *_LOOPS, "uvloop/", "<frozen ")
-
-
-def summarise(topology: str, statistics: Statistics, seconds: float) -> str:
-    """The closing summary: one line for each component, the engine's own last, then what became of the
-    messages."""
-    rows: list[tuple[str, ...]] = [("component", *COLUMNS)]
-    for name, component in sorted(statistics.components.items(), key=lambda each: each[0].startswith("__")):
-        rows.append((name, *(f"{getattr(component, column):,}" for column in COLUMNS)))
-    return "\n".join((f"{topology}: {seconds:.1f} s", *_aligned(rows), *_undone(statistics)))
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Names to the left, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *numbers in rows:
-        cells = (number.rjust(width) for number, width in zip(numbers, widths[1:], strict=True))
-        yield "  ".join((name.ljust(widths[0]), *cells))
-
-
-def _undone(statistics: Statistics) -> Iterator[str]:
-    yield f"dead letters: {statistics.dead_letters:,}"
-    if statistics.left_over:
-        yield f"left over: {statistics.left_over:,} (messages without an outcome when the topology stopped)"
+_THE_WAY_THERE = (asyncio, concurrent.futures, cyclopts, importlib)
+_MACHINERY = (
+    _OURS,
+    *(str(Path(str(module.__file__)).parent) for module in _THE_WAY_THERE),
+    "uvloop/",
+    "<frozen ",
+)
 
 
 def explain(error: StormletError) -> str:
@@ -92,6 +73,5 @@ def _trim(trace: TracebackException) -> None:
 
 
 def _users(stack: StackSummary) -> list[FrameSummary]:
-    """The frames of the user's code and of what it called, without stormlet's and without the way there."""
-    theirs = dropwhile(lambda frame: frame.filename.startswith(_MACHINERY), stack)
-    return [frame for frame in theirs if not frame.filename.startswith(_OURS)]
+    """The frames of the user's code and of what it called, without stormlet's and those of what led there."""
+    return [frame for frame in stack if not frame.filename.startswith(_MACHINERY)]

@@ -1,82 +1,112 @@
-"""``stormlet run``: one topology, from its start to its closing summary."""
+"""The ``run`` command."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import time
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Literal
 
-from stormlet.cli.endings import say, stopping_on_closed_output, stopping_on_signals
-from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, read_arguments
-from stormlet.cli.report import LogFormatter, summarise
+from cyclopts import Parameter
+
+from stormlet.cli.durations import read_deadline, read_duration
+from stormlet.cli.logs import logging_to_standard_error
+from stormlet.cli.loops import LoopName, loop_factory
+from stormlet.cli.outcome import Outcome, Result, as_json
+from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, read_arguments
+from stormlet.cli.replaying import Replay
+from stormlet.cli.session import How, Session
 from stormlet.cli.settings import effective_settings
-from stormlet.core.logic import SourceKind
+from stormlet.cli.streams import guarded_streams
+from stormlet.errors import InvalidTopology, StormletError, TargetError
 from stormlet.loading import load_topology
-from stormlet.topology import Topology
 
 EXAMPLES = """\
 stormlet run topology.py
 stormlet run topology.py:build --arg path=words.txt
-stormlet run package.module:topology --set ackers=2 --set message_timeout=none"""
+stormlet run package.module:topology --set ackers=2 --set message_timeout=none
+stormlet run topology.py --duration 5m --dead-letters given-up.jsonl
+stormlet run topology.py --replay-dead-letters given-up.jsonl --dead-letters again.jsonl
+stormlet run topology.py --quiet --json-summary | tail -n 1"""
 
 
-def run(target: Target, /, *, arg: Arguments = (), settings: Settings = (), config: ConfigFile = None) -> int:
-    """Run a topology until its spouts have ended and everything is settled.
+def run(
+    target: Target,
+    /,
+    *,
+    arg: Arguments = (),
+    settings: Settings = (),
+    config: ConfigFile = None,
+    duration: Annotated[str | None, Parameter(show_default=False)] = None,
+    drain_timeout: Annotated[str | None, Parameter(show_default=False)] = None,
+    dead_letters: Annotated[Path | None, Parameter(show_default=False)] = None,
+    replay_dead_letters: Annotated[Path | None, Parameter(show_default=False)] = None,
+    seed: Annotated[int | None, Parameter(show_default=False)] = None,
+    loop: Annotated[LoopName | None, Parameter(show_default=False)] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"] | None, Parameter(show_default=False)
+    ] = None,
+    debug: Flag = False,
+    quiet: Flag = False,
+    json_summary: Flag = False,
+) -> int:
+    """Run a topology until its sources have ended and everything is settled.
 
-    Ctrl-C or SIGTERM drains it, a second one cancels it, a third one kills.
+    Ctrl-C or SIGTERM drains it, a second one cancels it, a third one kills. The exit code is 0 when all was
+    done, 1 after a crash or with messages given up or left over, 2 for wrong usage or an invalid topology,
+    128 + n when signal n ended the run.
+
+    Parameters
+    ----------
+    duration
+        Drain after so long, in seconds or as 90s, 5m, 1h.
+    drain_timeout
+        How long a drain may take before what is left fails; "none" for no deadline.
+    dead_letters
+        Append messages that are given up to this JSONL file.
+    replay_dead_letters
+        Emit the messages of this file instead of what the sources have. A Spout class hears no ack or fail of
+        them. The file stays as it is.
+    seed
+        For shuffling, ids and the jitter of replays.
+    loop
+        The event loop; uvloop where it is installed.
+    log_level
+        How much is logged on standard error; warnings and errors by default.
+    debug
+        The debug mode of asyncio; warns of bolts that hold the event loop for longer than 100 ms.
+    quiet
+        Nothing but errors on standard error: no view, no progress, no summary.
+    json_summary
+        End standard output with one line of JSON: outcome, exit code and all counts.
     """
-    layered = effective_settings(config, settings)  # before anything is loaded
-    topology = load_topology(target, read_arguments(arg))
-    _set_up_logging()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_run(topology, layered.values))
-
-
-def _set_up_logging() -> None:
-    """To standard error, unless the user's file has set logging up."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(LogFormatter("%(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(handlers=[handler])
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The loop of uvloop where that is installed; None is asyncio's own."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop if _standard_streams_are_open() else None
-
-
-def _standard_streams_are_open() -> bool:
-    # uvloop opens files of its own under the numbers of closed ones, and aborts when it closes them.
-    for number in range(3):
+    with ExitStack() as stack:
+        output, errors = stack.enter_context(guarded_streams())
         try:
-            os.fstat(number)
-        except OSError:
-            return False
-    return True
-
-
-async def _run(topology: Topology, settings: Mapping[str, object]) -> int:
-    began = time.monotonic()
-    with ExitStack() as at_the_end:  # after the block is left: its drain can be stopped, too
-        async with topology.run(seed=None, active=True, dead_letters=None, **settings) as running:
-            at_the_end.callback(
-                lambda: say(summarise(topology.name, running.statistics(), time.monotonic() - began))
+            flags = {} if drain_timeout is None else {"drain_timeout": read_deadline(drain_timeout)}
+            seconds = None if duration is None else read_duration("--duration", duration)
+            factory = loop_factory(loop)
+            layered = effective_settings(config, settings, flags=flags)  # before anything is loaded
+            topology = load_topology(target, read_arguments(arg))
+            replay = (
+                None
+                if replay_dead_letters is None
+                else Replay(replay_dead_letters, topology, layered.values, dead_letters)
             )
-            at_the_end.enter_context(stopping_on_closed_output(running.stop))
-            at_the_end.enter_context(stopping_on_signals(running.stop))
-            _mention_what_nobody_feeds(topology)
-            await running.finished()
-    statistics = running.statistics()
-    return 1 if statistics.dead_letters or statistics.left_over else 0
+            how = How(layered.values, seed, seconds, dead_letters, replay, quiet)
+            stack.enter_context(logging_to_standard_error(log_level, quiet=quiet))
+            with asyncio.Runner(loop_factory=factory, debug=debug or None) as runner:
+                result = Session(topology, how, runner.get_loop(), output, errors).run()
+        except StormletError as error:
+            result = _not_run(error)
+        if json_summary and output is not None:
+            output.end_line()
+            output.write(f"{as_json(result)}\n")
+    if result.error is not None:
+        raise result.error
+    return result.exit_code
 
 
-def _mention_what_nobody_feeds(topology: Topology) -> None:
-    for spout in topology.describe().spouts.values():
-        if spout.kind is SourceKind.FED:
-            say(f"spout {spout.id!r} has no source, so this run waits for Ctrl-C; running.emit could feed it")
+def _not_run(error: StormletError) -> Result:
+    wrong = isinstance(error, TargetError | InvalidTopology)
+    return Result(None, Outcome.INVALID if wrong else Outcome.CRASHED, error=error)

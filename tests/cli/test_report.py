@@ -1,4 +1,4 @@
-"""What the command line prints at the end of a run, and of errors."""
+"""What the command line says of errors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stormlet.cli.report import LogFormatter, explain, summarise
+from stormlet.cli.report import LogFormatter, explain
+from stormlet.cli.units import short_count
 from stormlet.core.configuration import parse_setting
-from stormlet.core.statistics import ComponentStatistics, Statistics
 from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
 from stormlet.loading import load_topology
 
@@ -29,32 +29,6 @@ def error_of(path: Path, text: str) -> StormletError:
     with pytest.raises(StormletError) as caught:
         load_topology(str(path), {})
     return caught.value
-
-
-def test_the_summary_has_a_line_for_each_component() -> None:
-    """Names stand to the left, counts to the right; the engine's own come last, and then the dead letters."""
-    statistics = Statistics(
-        {
-            "__acker": ComponentStatistics(executed=13000, acked=999, failed=1),
-            "lines": ComponentStatistics(emitted=1000, transferred=1000, acked=999, failed=1, dead_letters=1),
-            "split": ComponentStatistics(emitted=6000, transferred=6000, executed=1000, acked=1000),
-        }
-    )
-    assert summarise("count", statistics, 1.234).splitlines() == [
-        "count: 1.2 s",
-        "component  emitted  transferred  executed  acked  failed",
-        "lines        1,000        1,000         0    999       1",
-        "split        6,000        6,000     1,000  1,000       0",
-        "__acker          0            0    13,000    999       1",
-        "dead letters: 1",
-    ]
-
-
-def test_the_summary_tells_of_messages_left_over() -> None:
-    """Messages without an outcome are mentioned where there are any."""
-    statistics = Statistics({"lines": ComponentStatistics(left_over=3)})
-    *_, last = summarise("count", statistics, 0).splitlines()
-    assert last == "left over: 3 (messages without an outcome when the topology stopped)"
 
 
 def test_an_error_of_the_user_is_shown_by_their_own_frames(user_file: Path) -> None:
@@ -112,10 +86,10 @@ def test_an_exception_without_frames_of_the_user_keeps_its_own() -> None:
     """Where no frame would be left, all stay: the fault is stormlet's then, and must be findable."""
     crash = TopologyCrashed("count", "lines", "next_tuple")
     try:
-        summarise("count", None, 0.0)  # type: ignore[arg-type]
-    except AttributeError as error:
+        short_count(None)  # type: ignore[arg-type]
+    except TypeError as error:
         crash.__cause__ = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
-    assert "report.py" in explain(crash)
+    assert "units.py" in explain(crash)
 
 
 def test_an_error_of_stormlets_own_needs_no_frames() -> None:

@@ -15,5 +15,10 @@ class Outcome:
     lines: list[str]
     summary: str
 
+    def acked(self, spout: str) -> tuple[str, str, str]:
+        """What the summary says of a spout: emitted, acked, failed."""
+        row = next(line.split() for line in self.summary.splitlines() if line.startswith(f"{spout} "))
+        return row[1], row[2], row[3]
+
 
 RunExample: TypeAlias = Callable[..., Outcome]

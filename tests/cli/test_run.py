@@ -1,4 +1,4 @@
-"""The command line from its arguments to its exit code."""
+"""The command ``run`` from its arguments to its exit code."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_dead_letters_are_1(capsys: pytest.CaptureFixture[str]) -> None:
     """A run that gave up messages says how many and exits with 1."""
     write(FAILING)
     assert main(["run", "flow.py"]) == 1
-    assert "dead letters: 3" in capsys.readouterr().err
+    assert "\ndead letters: 3\n" in capsys.readouterr().err
 
 
 def test_a_crash_is_1_and_shows_the_users_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,24 +106,6 @@ def test_a_wrong_target_or_setting_is_2(
     assert "Traceback" not in shown
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "required: COMMAND"),
-        (["fly"], "invalid choice: 'fly'"),
-        (["run"], "required: TARGET"),
-        (["run", "flow.py", "--arg", "limit"], "'limit' is not name=value"),
-        (["run", "flow.py", "--set", "ackers"], "'ackers' is not a setting: write key=value"),
-    ],
-)
-def test_wrong_usage_is_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command line that cannot be read is answered with the usage."""
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err
-
-
 def test_an_invalid_topology_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     """A topology that cannot run as described is refused, with the line of the file that says so."""
     write("topology = Topology('invalid')\ntopology.spout('numbers', [1], parallelism=0)\n")
@@ -156,8 +138,9 @@ def test_the_module_runs_as_a_program() -> None:
     finished = subprocess.run(command, capture_output=True, text=True, check=False)
     shown = finished.stderr.splitlines()
     assert finished.returncode == 1
-    assert shown[0] == "ERROR stormlet.runtime.bolts: refuse[0] raised ValueError(0) on 0"
+    assert shown[0] == "ERROR stormlet.runtime.failure_log: refuse[0] raised ValueError(0) on 0"
     assert shown[1] == "Traceback (most recent call last):"
     assert shown[2].endswith('flow.py", line 4, in refuse')
     assert shown[3:5] == ["    raise ValueError(value)", "ValueError: 0"]
-    assert shown[-1] == "dead letters: 3"
+    assert shown[-3] == "dead letters: 3"
+    assert shown[-1] == "  3 times refuse[0] execute: ValueError(2) at flow.py:4 on 2"

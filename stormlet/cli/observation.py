@@ -1,0 +1,81 @@
+"""What there is to tell of a run while it lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+
+from stormlet.cli.endings import Ending, Stage
+from stormlet.cli.meter import Frame, Meter
+from stormlet.cli.stuck_threads import tasks_of_threads
+from stormlet.cli.units import duration
+from stormlet.core.failures import RepeatedFailure
+from stormlet.core.plan import ACKER
+from stormlet.core.statistics import Statistics
+from stormlet.runtime.running import Running
+
+PATIENCE = 1.0
+"""Seconds that a drain may take before it is told what it waits for."""
+
+
+class Observation:
+    """A view's window on the run."""
+
+    def __init__(
+        self,
+        running: Running,
+        meter: Meter,
+        ending: Ending,
+        threaded: Collection[str],
+    ) -> None:
+        self.ending = ending
+        self._running = running
+        self._meter = meter
+        self._threaded = threaded
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._began
+
+    def frame(self) -> Frame:
+        """The figures now."""
+        return self._meter.frame(self._running.statistics(), self.seconds)
+
+    def failures(self) -> Sequence[RepeatedFailure]:
+        """The distinct failures so far; the one that happened last stands at the end."""
+        return self._running.failures()
+
+    def drain(self) -> str:
+        """For how long it has been draining, and what for; empty while it is not, or has only begun to."""
+        took = self.ending.draining_for
+        if took is None or took < PATIENCE:
+            return ""
+        if self.ending.stage is Stage.CANCELLED:
+            return f"cancelled: waits for {self._still_called()}"
+        return f"draining for {duration(took)}: waits for {waits_for(self._running.statistics())}"
+
+    def _still_called(self) -> str:
+        threads = tasks_of_threads(self._threaded)
+        return f"user code in the threads of {', '.join(threads)}" if threads else "user code to return"
+
+
+def waits_for(statistics: Statistics) -> str:
+    """Whose messages have no outcome yet, and who holds tuples."""
+    return "; ".join(_unsettled(statistics)) or "tasks to end"
+
+
+def _unsettled(statistics: Statistics) -> Iterator[str]:
+    for name, each in statistics.components.items():
+        if name == ACKER or not each.pending:
+            continue
+        if each.queued or each.executed:
+            yield f"{name}: {_held(each.queued, each.pending - each.queued)}"
+        else:
+            yield f"{name}: {each.pending:,} pending"
+
+
+def _held(queued: int, taken: int) -> str:
+    parts = [f"{queued:,} queued" if queued else "", f"{taken:,} in hand or held" if taken else ""]
+    return ", ".join(part for part in parts if part)

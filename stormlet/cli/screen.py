@@ -1,0 +1,113 @@
+"""The last lines of a terminal, drawn again in place, below whatever is printed.
+
+``rich.live`` passes every print through its markup and loses count of its lines when the terminal is resized;
+here prints go out as they are, once per frame. The cursor stays visible, in the line below, so that nothing
+has to be put back however the process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Sequence
+
+LONGEST_DELAY = 0.25
+"""Seconds that a print waits at most for the next frame; user code may hold the loop for longer."""
+MOST_BUFFERED = 1 << 16
+"""Characters."""
+PLAIN = str.maketrans({"━": "#", "╸": "#", "─": "-", "…": "~", "µ": "u"})
+"""For a terminal that has no such characters."""
+
+
+class Screen:
+    """Writes to one terminal. Its methods may be called in any thread and in signal handlers."""
+
+    def __init__(self, descriptor: int, encoding: str) -> None:
+        self._descriptor = descriptor
+        self._encoding = encoding
+        self._plain = not encoding.lower().replace("-", "").startswith("utf")
+        self._lock = threading.RLock()
+        self._printed: list[str] = []
+        self._size = 0
+        self._handed_over = 0.0
+        self._frame = ""
+        self._drawn: list[int] = []
+
+    def size(self) -> os.terminal_size:
+        """Columns and lines; 80 by 24 where the terminal does not say."""
+        try:
+            size = os.get_terminal_size(self._descriptor)
+        except OSError:
+            return os.terminal_size((80, 24))
+        return os.terminal_size((size.columns or 80, size.lines or 24))
+
+    def print(self, text: str) -> None:
+        """Print above the frame: with the next frame, or at once if that has been long ago."""
+        with self._lock:
+            self._printed.append(text)
+            self._size += len(text)
+            if self._size > MOST_BUFFERED or time.monotonic() - self._handed_over > LONGEST_DELAY:
+                self._refresh()
+
+    def draw(self, lines: Sequence[tuple[str, int]]) -> None:
+        """Print what is waiting, and these lines below it, each given with its width in cells."""
+        with self._lock:
+            frame = "".join(f"{line}\n" for line, _ in lines)
+            if self._plain:
+                frame = frame.translate(PLAIN)
+            if frame != self._frame or self._printed:
+                above = self._above(everything=False)
+                self._write(f"{self._erase()}{above}{frame}")
+                self._frame, self._drawn = frame, [width for _, width in lines]
+
+    def print_at_once(self, text: str) -> None:
+        """Print above the frame without waiting: for a signal handler."""
+        with self._lock:
+            self._printed.append(text)
+            self._refresh()
+
+    def close(self) -> None:
+        """Print what is waiting and take the frame away; what is printed later goes out at once."""
+        with self._lock:
+            self._write(f"{self._erase()}{self._above(everything=True)}")
+            self._frame, self._drawn = "", []
+
+    def forget(self) -> None:
+        """Somebody else has written to the terminal since: draw the next frame below that."""
+        with self._lock:
+            self._frame, self._drawn = "", []
+
+    def _refresh(self) -> None:
+        erase = self._erase()
+        above = self._above(everything=False)
+        if above:
+            self._write(f"{erase}{above}{self._frame}")
+
+    def _above(self, *, everything: bool) -> str:
+        """What was printed, up to the end of its last line: the frame could not stand beside the rest."""
+        text = "".join(self._printed)
+        self._handed_over = time.monotonic()
+        end = len(text) if everything or len(text) > MOST_BUFFERED else text.rfind("\n") + 1
+        self._printed = [text[end:]] if end < len(text) else []
+        self._size = len(text) - end
+        above = text[:end]
+        return above if not above or above.endswith("\n") else f"{above}\n"
+
+    def _erase(self) -> str:
+        if not self._drawn:
+            return ""
+        size = self.size()  # terminals wrap the lines that have become too long
+        rows = sum(max(1, -(-width // size.columns)) for width in self._drawn)
+        return f"\r\x1b[{min(rows, size.lines - 1)}A\x1b[J"
+
+    def _write(self, text: str) -> None:
+        left = memoryview(text.encode(self._encoding, "backslashreplace"))
+        while left:
+            try:
+                left = left[os.write(self._descriptor, left) :]
+            except BlockingIOError:
+                select.select([], [self._descriptor], [])
+            except OSError:  # the terminal is gone
+                return

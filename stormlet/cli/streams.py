@@ -1,0 +1,125 @@
+"""Standard output and standard error while the command line runs a topology."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import TextIO, cast
+
+from stormlet.cli.screen import Screen
+
+
+class GuardedStream:
+    """A text stream that goes on to nowhere when its reader is gone, and above a screen's frame while there is
+    one."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.closed_by_reader = False
+        self.when_closed: Callable[[], object] = _nothing
+        """Called once, when its reader is found to be gone."""
+        self._stream = stream
+        self._screen: Screen | None = None
+        self._last = "\n"
+
+    def print_above(self, screen: Screen | None) -> None:
+        """Have what is written from now on printed above the frame of this screen; None: as before."""
+        self.flush()
+        self._screen = screen
+
+    def end_line(self) -> None:
+        """Begin a new line, if the last one was not ended."""
+        if not self._last.endswith("\n"):
+            self.write("\n")
+
+    def write(self, text: str) -> int:
+        """As a text stream does."""
+        if text:
+            self._last = text
+        if self._screen is not None:
+            self._screen.print(text)
+            return len(text)
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            self._give_up()
+            return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """As a text stream does."""
+        self.write("".join(lines))
+
+    def flush(self) -> None:
+        """As a text stream does."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            self._give_up()
+
+    @property
+    def buffer(self) -> object:
+        """Takes bytes, as that of a text stream does."""
+        return self._stream.buffer if self._screen is None else _Bytes(self)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+    def _give_up(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self._stream.fileno())
+        os.close(nowhere)
+        self.closed_by_reader = True
+        self.when_closed()
+
+
+class _Bytes:
+    def __init__(self, stream: GuardedStream) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes) -> int:
+        self._stream.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing waits here."""
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def guarded_streams() -> Generator[tuple[GuardedStream | None, GuardedStream | None]]:
+    """Standard output and error with a guard before them; None for one that was closed before Python began.
+
+    To be entered before the user's code is loaded, so that what keeps a stream from then on keeps a guarded
+    one.
+    """
+    before = cast("TextIO | None", sys.stdout), cast("TextIO | None", sys.stderr)
+    output, errors = (None if each is None else GuardedStream(each) for each in before)
+    sys.stdout, sys.stderr = cast("TextIO", output), cast("TextIO", errors)
+    try:
+        yield output, errors
+    finally:
+        for each in (output, errors):
+            if each is not None:
+                each.print_above(None)
+        sys.stdout, sys.stderr = cast("TextIO", before[0]), cast("TextIO", before[1])
+
+
+def are_one_terminal(one: TextIO | None, other: TextIO | None) -> bool:
+    """Whether both are the same terminal."""
+    try:
+        return one is not None and other is not None and _terminal(one) == _terminal(other)
+    except (OSError, ValueError):  # no terminal, or no file at all
+        return False
+
+
+def _terminal(stream: TextIO) -> int:
+    if not stream.isatty():
+        raise ValueError("no terminal")
+    return os.fstat(stream.fileno()).st_rdev
+
+
+def _nothing() -> None:
+    """What a stream calls while nobody wants to know."""
