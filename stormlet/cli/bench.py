@@ -8,7 +8,8 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from stormlet.bench.report import all_names, as_json, measure, text
+from stormlet.bench.markdown import markdown as as_markdown
+from stormlet.bench.report import Results, all_names, as_json, measure, text
 from stormlet.cli.parameters import Flag
 from stormlet.errors import TargetError
 
@@ -23,6 +24,7 @@ def bench(
     rounds: Annotated[int, Parameter(validator=Number(gte=1))] = 5,
     scale: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
     json: Flag = False,
+    markdown: Flag = False,
 ) -> int:
     """Measure what a tuple costs on this machine.
 
@@ -38,11 +40,19 @@ def bench(
         How much each does, 1 being seconds of work.
     json
         Print every single figure as JSON.
+    markdown
+        Print the table of the README, with machine, versions and date.
     """
     known = all_names()
     unknown = [name for name in names if name not in known]
     if unknown:
         raise TargetError(f"there is no workload {unknown[0]!r}; there are {', '.join(known)}")
     results = measure(names or known, rounds, scale)
-    sys.stdout.write((as_json(results) if json else text(results, rounds)) + "\n")
+    sys.stdout.write(_shown(results, rounds, json=json, markdown=markdown) + "\n")
     return 0
+
+
+def _shown(results: Results, rounds: int, *, json: bool, markdown: bool) -> str:
+    if json:
+        return as_json(results)
+    return as_markdown(results, rounds) if markdown else text(results, rounds)
