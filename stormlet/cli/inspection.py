@@ -31,8 +31,8 @@ class Inspection:
     plan: Plan
 
     @property
-    def headline(self) -> str:
-        """The topology in one line: its name and how much there is of everything."""
+    def counts(self) -> str:
+        """How much there is of everything."""
         spouts, bolts = len(self.description.spouts), len(self.description.bolts)
         tasks = sum(map(len, self.plan.tasks.values()))
         ackers = len(self.plan.ackers)
@@ -42,7 +42,12 @@ class Inspection:
             _count(tasks, "task"),
             _count(ackers, "acker"),
         )
-        return f"{printable(self.description.name)}: {', '.join(counts)}"
+        return ", ".join(words)
+
+    @property
+    def headline(self) -> str:
+        """The topology in one line."""
+        return f"{printable(self.description.name)}: {self.counts}"
 
 
 def inspect_target(
