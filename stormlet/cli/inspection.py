@@ -36,7 +36,7 @@ class Inspection:
         spouts, bolts = len(self.description.spouts), len(self.description.bolts)
         tasks = sum(map(len, self.plan.tasks.values()))
         ackers = len(self.plan.ackers)
-        counts = (
+        words = (
             _count(spouts, "spout"),
             _count(bolts, "bolt"),
             _count(tasks, "task"),
