@@ -164,7 +164,7 @@ class Replay:
         shown = [f"\n  line {number}: {why}" for number, why in problems.items()][:SHOWN_PROBLEMS]
         more = f"\n  and {len(problems) - len(shown):,} more" if len(problems) > len(shown) else ""
         raise TargetError(
-            f"nothing was started: {len(problems):,} dead letters of {self._path} cannot be fed again"
+            f"nothing was started: {len(problems):,} of the lines in {self._path} cannot be fed again"
             f"{''.join(shown)}{more}\n"
             f"Feed a copy without them; stormlet dead-letters --replayable --json writes what can be rebuilt"
         )

@@ -298,7 +298,7 @@ def test_a_letter_that_cannot_be_emitted_is_refused_before_the_start(
     topology.spout("strict", None, outputs=["a"])
     with pytest.raises(TargetError) as caught:
         Replay(LETTERS, topology, {}, REST)
-    assert f"1 dead letters of dead.jsonl cannot be fed again\n  line 2: {reason}" in str(caught.value)
+    assert f"1 of the lines in dead.jsonl cannot be fed again\n  line 2: {reason}" in str(caught.value)
     assert not REST.exists()
 
 

@@ -1,0 +1,138 @@
+"""The ``dead-letters`` command."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from stormlet.cli.letter_table import in_words, letter_table
+from stormlet.cli.parameters import Flag
+from stormlet.core.letter_records import LetterRecord, NoLetter
+from stormlet.core.outcomes import FailureKind
+from stormlet.errors import TargetError
+from stormlet.runtime.letter_files import Line, read_lines
+
+EXAMPLES = """\
+stormlet dead-letters given-up.jsonl
+stormlet dead-letters given-up.jsonl --component orders --cause timeout --last 5
+stormlet dead-letters given-up.jsonl --cause timeout --json > timeouts.jsonl
+stormlet dead-letters given-up.jsonl --json | jq -r .exception | sort | uniq -c"""
+
+LISTED = 50
+"""Letters in a table, unless more are asked for."""
+BROKEN = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which letters are asked for."""
+
+    components: tuple[str, ...]
+    causes: tuple[FailureKind, ...]
+    replayable: bool
+
+    def passes(self, record: LetterRecord) -> bool:
+        """Whether this one is."""
+        return (
+            (not self.components or record.component in self.components)
+            and (not self.causes or record.cause in [each.name for each in self.causes])
+            and not (self.replayable and None in (record.value_type, record.origin_type))
+        )
+
+
+def dead_letters(
+    file: Annotated[Path, Parameter(show_default=False)],
+    /,
+    *,
+    component: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
+    cause: Annotated[tuple[FailureKind, ...], Parameter(negative=(), show_default=False)] = (),
+    replayable: Flag = False,
+    last: Annotated[int | None, Parameter(validator=Number(gte=1), show_default=False)] = None,
+    json: Flag = False,
+) -> int:
+    """List the messages that a run gave up, from the file that run --dead-letters wrote.
+
+    The exit code is 1 if a line of the file cannot be read; the others are listed. To emit them again, see
+    run --replay-dead-letters.
+
+    Parameters
+    ----------
+    file
+        A JSONL file of dead letters.
+    component
+        Only those of this spout. May be repeated.
+    cause
+        Only those that failed like this. May be repeated.
+    replayable
+        Only those whose value can be rebuilt.
+    last
+        Only so many, from the end; a table shows 50 by default.
+    json
+        The lines of the file as they are, instead of a table.
+    """
+    reading = _Reading(file, Filter(component, cause, replayable))
+    if json:
+        for line, _ in _last(reading.letters(), last):
+            sys.stdout.write(f"{line.text.decode()}\n")
+    else:
+        shown = _last(reading.letters(), last or LISTED)
+        letter_table(shown)
+        print(reading.totals(len(shown)))
+    return BROKEN if reading.broken else 0
+
+
+def _last(
+    letters: Iterable[tuple[Line, LetterRecord]], count: int | None
+) -> deque[tuple[Line, LetterRecord]]:
+    return deque(letters, maxlen=count)
+
+
+class _Reading:
+    """One way through a file."""
+
+    def __init__(self, path: Path, wanted: Filter) -> None:
+        self.broken = 0
+        self._path = path
+        self._wanted = wanted
+        self._all = 0
+        self._causes = Counter[str]()
+
+    def letters(self) -> Iterator[tuple[Line, LetterRecord]]:
+        """Those that are asked for; lines that are none are reported."""
+        try:
+            for line in read_lines(self._path):
+                yield from self._letter(line)
+        except OSError as error:
+            raise TargetError(f"the dead letters of {self._path} cannot be read: {error.strerror}") from None
+
+    def totals(self, shown: int) -> str:
+        """The last line."""
+        if not self._all:
+            return f"no dead letters in {self._path}"
+        found = self._causes.total()
+        if not found:
+            return f"none of {self._all:,} dead letters in {self._path} is like that"
+        causes = ", ".join(f"{count:,} {in_words(cause)}" for cause, count in self._causes.most_common())
+        of = "" if found == self._all else f" of {self._all:,}"
+        letters = "dead letter" if self._all == 1 else "dead letters"
+        rest = f"; these are the last {shown:,}" if shown < found else ""
+        return f"{found:,}{of} {letters}: {causes}{rest}"
+
+    def _letter(self, line: Line) -> Iterator[tuple[Line, LetterRecord]]:
+        try:
+            record = line.record()
+        except NoLetter as error:
+            self.broken += 1
+            print(f"stormlet: {self._path}, line {line.number}: {error}", file=sys.stderr)
+            return
+        self._all += 1
+        if self._wanted.passes(record):
+            self._causes[record.cause] += 1
+            yield line, record
