@@ -47,7 +47,7 @@ def test_each_letter_is_a_line_of_the_table(capsys: pytest.CaptureFixture[str]) 
     assert main(LIST) == 0
     assert shown(capsys) == [
         "line  spout   id  tries  cause    reason                      value",
-        '   1  orders  0       5  failed   work: ZeroDivisionError('…  {"id":7}',
+        '   1  orders  0       5  failed   work: ZeroDivisionError(\'…  {"id":7}',
         '   2  orders  0       5  timeout  held by join, store         "late"',
         "2 dead letters: 1 failed, 1 timeout",
     ]
