@@ -51,20 +51,29 @@ Flag: TypeAlias = Annotated[bool, Parameter(negative=(), show_default=False)]
 
 
 def read_arguments(texts: Sequence[str]) -> dict[str, str]:
-    """``NAME=VALUE`` each; raises :class:`~stormlet.errors.TargetError` for anything else."""
-    return dict(_split(text) for text in texts)
-
-
-def _split(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not name or not equals:
-        raise TargetError(f"--arg {text}: write --arg NAME=VALUE")
-    return name, value
+    """``NAME=VALUE`` each; raises :class:`~stormlet.errors.TargetError` for anything else, and for a name that
+    is given twice."""
+    arguments: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise TargetError(f"--arg {text}: write --arg NAME=VALUE")
+        if name in arguments:
+            raise TargetError(f"--arg {name} is given twice; give it once")
+        arguments[name] = value
+    return arguments
 
 
 def read_settings(texts: Sequence[str]) -> dict[str, object]:
-    """``KEY=VALUE`` each; raises :class:`~stormlet.errors.InvalidConfiguration` for anything else."""
-    return dict(_parse(text) for text in texts)
+    """``KEY=VALUE`` each; raises :class:`~stormlet.errors.InvalidConfiguration` for anything else, and for a key
+    that is given twice."""
+    settings: dict[str, object] = {}
+    for text in texts:
+        key, value = _parse(text)
+        if key in settings:
+            raise InvalidConfiguration(f"--set {key} is given twice; give it once")
+        settings[key] = value
+    return settings
 
 
 def _parse(text: str) -> tuple[str, object]:
