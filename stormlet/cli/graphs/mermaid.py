@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from stormlet.cli.graphs.drawing import Drawing, Node
 from stormlet.cli.inspection import printable
 
-_SPECIAL = re.compile(r"(?<![A-Za-z])[-_.,]|[^\w .,-]|(?<=[A-Za-z])[-_.,](?=[-_.,])", re.ASCII)
+_SPECIAL = re.compile(r"(?<![A-Za-z])[-_.,]|[^\w .,-]|(?<=[A-Za-z])[-_.,](?=[-_.,])")
 """What may mean something to Mermaid, to Markdown or to HTML, or does so after something else than a letter."""
 
 
@@ -27,11 +27,19 @@ def _lines(drawing: Drawing) -> Iterator[str]:
     for node in drawing.nodes:
         opening, closing = ("([", "])") if node.is_spout else ("[", "]")
         yield f'    {numbers[node.id]}{opening}"{_label(node)}"{closing}'
-    for edge in drawing.edges:
-        arrow = "-->" if edge.is_tracked else "-.->"
-        yield f'    {numbers[edge.source]} {arrow}|"{escaped(edge.label)}"| {numbers[edge.target]}'
+    for (source, target, is_tracked), labels in _arrows(drawing).items():
+        arrow = "-->" if is_tracked else "-.->"
+        yield f'    {numbers[source]} {arrow}|"{"<br>".join(labels)}"| {numbers[target]}'
     if not all(edge.is_tracked for edge in drawing.edges):
         yield "    %% dotted: not tracked"
+
+
+def _arrows(drawing: Drawing) -> dict[tuple[str, str, bool], list[str]]:
+    """The labels between two components are one arrow's: of several loops, Mermaid draws one."""
+    arrows: dict[tuple[str, str, bool], list[str]] = {}
+    for edge in drawing.edges:
+        arrows.setdefault((edge.source, edge.target, edge.is_tracked), []).append(escaped(edge.label))
+    return arrows
 
 
 def _label(node: Node) -> str:
@@ -39,5 +47,7 @@ def _label(node: Node) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text with everything special as a character code, in Mermaid's notation."""
-    return _SPECIAL.sub(lambda match: f"#{ord(match[0])};", printable(text))
+    """The text with everything special as a character code, in Mermaid's notation. It would still take an escaped
+    backslash with an ``n`` for a new line, so that something without width stands between them."""
+    coded = _SPECIAL.sub(lambda match: f"#{ord(match[0])};", printable(text))
+    return coded.replace("#92;", "#92;#8203;")

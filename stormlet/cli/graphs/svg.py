@@ -101,9 +101,9 @@ def _legend(drawing: Drawing) -> list[tuple[Element, float]]:
     """What the shapes and lines mean, as far as they occur, and how far to the right each reaches."""
     kinds = [("spout", "spout"), ("bolt", "bolt")]
     if drawing.edges and all(edge.is_tracked for edge in drawing.edges):
-        kinds.append(("edge", "anchored: replayed if it fails"))
+        kinds.append(("edge", "anchored: its spout learns of a failure"))
     elif drawing.edges:
-        kinds += [("edge", "anchored"), ("edge untracked", "not tracked: lost if it fails")]
+        kinds += [("edge", "anchored"), ("edge untracked", "not tracked: nobody learns of a failure")]
     left = 0.0
     items: list[tuple[Element, float]] = []
     for look, words in kinds:

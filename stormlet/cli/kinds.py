@@ -1,0 +1,56 @@
+"""What users handed in, in a few words: ``generator function read``, ``class Count(BasicBolt)``."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any, cast, get_origin
+
+from stormlet.core.components import BasicBolt, BatchBolt, Bolt, Spout
+from stormlet.core.description import BoltSpec, SpoutSpec
+from stormlet.core.logic import LogicKind, SourceKind, component_class
+
+INTERFACES = (Spout, Bolt, BasicBolt, BatchBolt)
+
+
+def kind_of(spec: SpoutSpec | BoltSpec) -> str:
+    """What kind of source or logic a component has, and its name."""
+    logic: Any = spec.source if isinstance(spec, SpoutSpec) else spec.logic
+    match spec.kind:
+        case SourceKind.FED:
+            return "fed by running.emit"
+        case SourceKind.ITERABLE:
+            return f"iterable {type(logic).__name__}"
+        case SourceKind.FACTORY | LogicKind.FACTORY:
+            return _made(logic)
+        case SourceKind.GENERATOR | LogicKind.FUNCTION:
+            return f"{_function_kind(logic)} {_name(logic)}"
+
+
+def _made(factory: object) -> str:
+    cls = component_class(factory)
+    interface = next((each.__name__ for each in INTERFACES if cls is not None and issubclass(cls, each)), "")
+    if isinstance(_called(factory), type):
+        return f"class {_name(factory)}({interface})"
+    return f"factory {_name(factory)}" + ("" if cls is None else f" of class {cls.__qualname__}({interface})")
+
+
+def _function_kind(function: object) -> str:
+    called = _called(function)
+    if inspect.isasyncgenfunction(called):
+        return "async generator function"
+    if inspect.isgeneratorfunction(called):
+        return "generator function"
+    return "async function" if inspect.iscoroutinefunction(called) else "function"
+
+
+def _name(function: object) -> str:
+    called = _called(function)
+    name: str = getattr(called, "__qualname__", type(called).__qualname__)
+    return name.replace("<locals>.", "").replace("<lambda>", "lambda")
+
+
+def _called(function: object) -> object:
+    """What a partial, or a class with type arguments, calls in the end."""
+    called = cast("partial[object]", function).func if isinstance(function, partial) else function
+    return get_origin(called) or called
