@@ -17,7 +17,6 @@ from cyclopts.exceptions import MissingArgumentError
 
 from stormlet.cli.help import UnboxedHelp, epilogue
 from stormlet.cli.report import explain
-from stormlet.cli.version import versions
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 
 FAILED = 1
@@ -66,7 +65,7 @@ def _app(called: str | None) -> App:
         help_format="plaintext",
         help_formatter=UnboxedHelp(),
         group_parameters=Group("Options"),
-        version=versions,
+        version=_versions,
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -78,6 +77,12 @@ def _app(called: str | None) -> App:
         else:
             app.command(f"stormlet.cli.{function}:{function}", name=name, help=summary, sort_key=place)
     return app
+
+
+def _versions() -> str:
+    from stormlet.cli.version import versions
+
+    return versions()
 
 
 def _usage_error(error: CycloptsError) -> str:
