@@ -126,4 +126,4 @@ def _value_words(value: Setting) -> str:
     """As ``--set`` takes it."""
     if value is None:
         return "none"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).removesuffix(".0")
