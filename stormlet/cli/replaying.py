@@ -97,8 +97,8 @@ class Replay:
         lines = self._lines()
         try:
             await self._emit_all(running, lines)
-        except* OSError as errors:
-            raise StormletError(str(errors.exceptions[0])) from None
+        except* StormletError as errors:
+            raise errors.exceptions[0] from None
         finally:
             for line in (*self._open.values(), *lines):
                 self._keep(line)

@@ -13,6 +13,7 @@ import msgspec
 
 from stormlet.core.letter_records import LetterRecord, read_record, record_of
 from stormlet.core.outcomes import DeadLetter
+from stormlet.errors import StormletError
 
 
 class LetterFile:
@@ -32,20 +33,20 @@ class LetterFile:
                 file.write(b"\n")
 
     def write(self, letter: DeadLetter) -> None:
-        """Append one letter; raises :class:`OSError` naming the file."""
+        """Append one letter; raises :class:`~stormlet.errors.StormletError` naming the file."""
         self.append(record_of(letter, datetime.now(UTC)))
 
     def append(self, record: LetterRecord) -> None:
-        """Append one record; raises :class:`OSError` naming the file."""
+        """Append one record; raises :class:`~stormlet.errors.StormletError` naming the file."""
         self.append_line(msgspec.json.encode(record))
 
     def append_line(self, text: bytes) -> None:
-        """Append one line as it is; raises :class:`OSError` naming the file."""
+        """Append one line as it is; raises :class:`~stormlet.errors.StormletError` naming the file."""
         try:
             with self._path.open("ab") as file:
                 file.write(text + b"\n")
         except OSError as error:
-            raise _named(error, self._path) from error
+            raise _not_written(self._path, error) from None
 
     def sync(self) -> None:
         """Have the device hold what was appended, against a loss of power. It blocks: call it from a thread.
@@ -54,7 +55,7 @@ class LetterFile:
             with self._path.open("ab") as file:
                 os.fsync(file.fileno())
         except OSError as error:
-            raise _named(error, self._path) from error
+            raise _not_written(self._path, error) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,6 @@ def _is_open_ended(path: Path) -> bool:
         return file.read() != b"\n"
 
 
-def _named(error: OSError, path: Path) -> OSError:
-    """``repr`` leaves out the file, and a crash shows only that."""
-    return OSError(error.errno, f"{path} cannot be written: {error.strerror}")
+def _not_written(path: Path, error: OSError) -> StormletError:
+    """An error of ours, as no line of the user's has to do with it."""
+    return StormletError(f"{path} cannot be written: {error.strerror}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import threading
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import DeadLetter, Failure, FailureKind, Topology, TopologyCrashed
+from stormlet import DeadLetter, Failure, FailureKind, StormletError, Topology, TopologyCrashed
 from stormlet.core.letter_records import LetterRecord, NoLetter
 from stormlet.runtime.letter_files import LetterFile, read_lines
 from tests.helpers import run_to_end
@@ -171,8 +170,7 @@ async def test_a_full_disk_is_a_crash_that_names_the_file() -> None:
         TopologyCrashed, match="/dev/full cannot be written: No space left on device"
     ) as caught:
         await run_to_end(topology, dead_letters="/dev/full")
-    assert isinstance(caught.value.__cause__, OSError)
-    assert caught.value.__cause__.errno == errno.ENOSPC
+    assert type(caught.value.__cause__) is StormletError
 
 
 def test_a_pipe_takes_letters(tmp_path: Path) -> None:
