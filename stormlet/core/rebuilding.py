@@ -3,7 +3,8 @@
 A value is written with a *type expression* in Python's notation: ``str``, ``tuple[str, datetime.datetime]``,
 ``shop.Order``, ``{'id': uuid.UUID, 'note': str}``. msgspec does both directions; nothing is pickled, and a
 type is looked up only among modules that are loaded already. Whether the way back is exact is tried when the
-value is written. Where it is not, there is no type expression, and the text is what ``repr`` says, for people.
+value is written, so that a record's ``__post_init__`` runs once more. Where it is not, there is no type
+expression, and the text is what ``repr`` says, for people.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ PLAIN: Final[dict[type, str]] = {
     **{kind: kind.__name__ for kind in (bool, int, float, str, list, dict)},
 }
 """What JSON itself tells apart; ``list`` and ``dict`` say that all inside is plain, too."""
+SCALARS: Final = frozenset(PLAIN) - {list, dict}
 
 
 class Portable(NamedTuple):
@@ -84,6 +86,8 @@ def _expression(value: object) -> str:
 
 
 def _of_collection(name: str, items: Collection[object]) -> str:
+    if SCALARS.issuperset(map(type, items)):  # at once: there may be millions
+        return name
     each = [_expression(item) for item in items]
     kinds = set(each)
     if kinds <= set(PLAIN.values()):
@@ -192,9 +196,7 @@ def _same(one: object, other: object) -> bool:
         case list() | tuple():
             return _all_same(cast("Collection[object]", one), cast("Collection[object]", other))
         case dict():
-            return _all_same(cast("Any", one).items(), cast("Any", other).items())
-        case float():
-            return repr(one) == repr(other)  # -0.0
+            return _same_mapping(cast("Mapping[object, object]", one), cast("Mapping[object, object]", other))
         case dt.datetime():
             return one == other and one.utcoffset() == cast("dt.datetime", other).utcoffset()
         case _:
@@ -202,7 +204,13 @@ def _same(one: object, other: object) -> bool:
 
 
 def _all_same(one: Collection[object], other: Collection[object]) -> bool:
+    if SCALARS.issuperset(map(type, one)):  # at once, here too
+        return [*map(type, one)] == [*map(type, other)] and [*one] == [*other]
     return len(one) == len(other) and all(map(_same, one, other))
+
+
+def _same_mapping(one: Mapping[object, object], other: Mapping[object, object]) -> bool:
+    return _all_same(one.keys(), other.keys()) and _all_same(one.values(), other.values())
 
 
 def _same_record(one: object, other: object) -> bool:
