@@ -89,9 +89,9 @@ def test_what_is_well_built_is_not_warned_of(source: object, logic: object) -> N
 # Wiring.
 
 
-def looping(*, back: str = "b", **configuration: object) -> Topology:
+def looping(*, back: str = "b", source: Any = numbers, **configuration: object) -> Topology:
     topology = Topology("looping", **configuration)
-    start = topology.spout("numbers", numbers, outputs=int)
+    start = cast("Any", topology).spout("numbers", source, outputs=int)
     a = topology.bolt("a", double, start.shuffle())
     b = topology.bolt("b", double, a.shuffle())
     topology.bolt("end", sink, b.shuffle())
@@ -109,11 +109,18 @@ def test_a_cycle_is_shown_as_the_way_round() -> None:
     assert only(looping(back="a")).problem.startswith("'a' -> 'a' is a cycle: ")
 
 
-def test_a_cycle_without_any_bound_says_so() -> None:
-    """With max_spout_pending=None nothing bounds a cycle, and the advice is to set it."""
-    finding = only(looping(max_spout_pending=None))
-    assert finding.problem.endswith("and max_spout_pending of 'numbers' is None, so nothing bounds them")
-    assert finding.advice.startswith("set max_spout_pending, and make sure")
+@pytest.mark.parametrize(
+    ("source", "configuration"),
+    [(numbers, {"max_spout_pending": None}), (Untracked, {}), (numbers, {"ackers": 0})],
+)
+def test_a_cycle_without_any_bound_says_so(source: Any, configuration: dict[str, object]) -> None:
+    """Where messages are not pending, or any number may be, nothing bounds a cycle; only spouts upstream count."""
+    topology = looping(source=source, **configuration)
+    other = topology.spout("other", numbers, max_spout_pending=None)
+    topology.bolt("apart", sink, other.shuffle())
+    finding = next(each for each in findings(topology.describe()) if each.rule == "cycle")
+    assert finding.problem.endswith("and nothing bounds what 'numbers' sends into them")
+    assert finding.advice.startswith("track the messages and set max_spout_pending, and make sure")
 
 
 def test_cycles_that_hang_together_are_one_finding() -> None:

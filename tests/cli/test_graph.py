@@ -459,6 +459,13 @@ def test_a_terminal_that_cannot_show_the_marks() -> None:
     assert b"`- global --> s\\xfcmme\n" in shown
 
 
+def test_other_formats_are_written_as_bytes(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """They are UTF-8 by definition, so no terminal's encoding touches them."""
+    write(DIAMOND.replace('"sum"', '"sümme"'))
+    assert main(["graph", "flow.py", "--format", "dot"]) == 0
+    assert 'label="sümme'.encode() in capsysbinary.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("name", "beginning"),
     [("a.svg", "<svg "), ("a.mmd", "---"), ("a.dot", "digraph"), ("a.gv", "digraph"), ("a.txt", "diamond")],

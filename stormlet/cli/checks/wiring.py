@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stormlet.cli.anchoring import code_of
 from stormlet.cli.checks.finding import Finding
+from stormlet.cli.checks.tracking import tracks
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.configuration import configure
 from stormlet.core.description import BoltSpec, Description, SpoutSpec
@@ -16,19 +17,19 @@ def cycles(description: Description) -> Iterator[Finding]:
     """Inside a cycle nothing waits for room (law B6)."""
     for group in description.cycles():
         path = shortest_cycle(description, group)
-        unbounded = _unbounded_spouts(description)
+        unbounded = _unbounded_spouts(description, group)
+        way = f"{' -> '.join(map(repr, path))} is a cycle{_with_more(group, path)}"
         bound = (
-            f"and max_spout_pending of {_listed(unbounded)} is None, so nothing bounds them"
+            f"and nothing bounds what {_listed(unbounded)} sends into them"
             if unbounded
             else "so only max_spout_pending bounds them"
         )
         yield Finding(
             "cycle",
             path[0],
-            f"{' -> '.join(map(repr, path))} is a cycle{_with_more(group, path)}: its queues hold nobody back, {bound}",
-            ("set max_spout_pending, and " if unbounded else "")
-            + "make sure that every tuple leaves the cycle: one that goes round for ever keeps its message pending "
-            "until it times out",
+            f"{way}: its queues hold nobody back, {bound}",
+            ("track the messages and set max_spout_pending, and " if unbounded else "")
+            + "make sure that every tuple leaves the cycle: one that goes round for ever is never done",
         )
 
 
@@ -127,12 +128,22 @@ def _sources(bolt: BoltSpec) -> set[str]:
     return {each.source.component for each in bolt.inputs}
 
 
-def _unbounded_spouts(description: Description) -> list[str]:
+def _unbounded_spouts(description: Description, group: list[str]) -> list[str]:
+    """The spouts upstream that may have any number of tuples on the way: what is not tracked is not pending (law
+    L10), and what is not acked by ackers is so at once (law L9)."""
+    upstream = set(group)
+    for earlier in reversed(description.in_order()):
+        if upstream & set(earlier):
+            upstream.update(*(_sources(description.bolts[id]) for id in earlier if id in description.bolts))
     return [
-        id
-        for id, spout in description.spouts.items()
-        if configure(description.configuration, spout.options, repr(id)).max_spout_pending is None
+        id for id, spout in description.spouts.items() if id in upstream and _is_unbounded(description, spout)
     ]
+
+
+def _is_unbounded(description: Description, spout: SpoutSpec) -> bool:
+    configuration = configure(description.configuration, spout.options, repr(spout.id))
+    is_tracked = all(tracks(spout, stream) for stream in spout.outputs)
+    return configuration.max_spout_pending is None or not (is_tracked and configuration.ackers)
 
 
 def _with_more(group: list[str], path: list[str]) -> str:
