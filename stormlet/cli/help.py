@@ -17,6 +17,8 @@ WIDTH = 78
 _WRAPPER = TextWrapper(
     WIDTH - len(" \\"), subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
 )
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_GLUE = "\0"
 
 
 def epilogue(examples: str) -> str:
@@ -25,8 +27,11 @@ def epilogue(examples: str) -> str:
 
 
 def _example(line: str) -> str:
-    """Broken where it is too long, as a shell takes it."""
-    return f"  {line}" if len(line) <= WIDTH else " \\\n".join(_WRAPPER.wrap(f"  {line}"))
+    """Broken where it is too long, as a shell takes it: not inside quotes."""
+    if len(line) <= WIDTH:
+        return f"  {line}"
+    glued = _QUOTED.sub(lambda found: found[0].replace(" ", _GLUE), f"  {line}")
+    return " \\\n".join(_WRAPPER.wrap(glued)).replace(_GLUE, " ")
 
 
 class UnboxedHelp:

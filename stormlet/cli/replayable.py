@@ -11,6 +11,7 @@ from stormlet.core.description import Stream, StreamId
 from stormlet.core.letter_records import LetterRecord, NoLetter
 from stormlet.core.rebuilding import CannotRebuild
 from stormlet.core.schema import Record
+from stormlet.errors import StormletError
 from stormlet.runtime.letter_files import Line
 from stormlet.topology import Topology
 
@@ -27,7 +28,7 @@ class Message:
     """As many as a message of its spout gets."""
 
 
-class NotReplayable(Exception):
+class NotReplayable(StormletError):
     """A line cannot be emitted; the message says why."""
 
 

@@ -197,10 +197,15 @@ def _same(one: object, other: object) -> bool:
             return _all_same(cast("Collection[object]", one), cast("Collection[object]", other))
         case dict():
             return _same_mapping(cast("Mapping[object, object]", one), cast("Mapping[object, object]", other))
-        case dt.datetime():
-            return one == other and one.utcoffset() == cast("dt.datetime", other).utcoffset()
+        case dt.datetime() | dt.time():
+            return one == other and _clock(one) == _clock(cast("dt.datetime | dt.time", other))
         case _:
             return _same_record(one, other)
+
+
+def _clock(time: dt.datetime | dt.time) -> object:
+    """What == does not compare: by which clock, and without one, which of two equal hours."""
+    return time.fold if time.tzinfo is None else time.utcoffset()
 
 
 def _all_same(one: Collection[object], other: Collection[object]) -> bool:

@@ -15,6 +15,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stormlet.core.rebuilding import CannotRebuild, portable, rebuild
 
@@ -134,6 +136,47 @@ def test_a_value_is_rebuilt_as_it_was(value: object, expression: str) -> None:
     assert again == value
 
 
+def without_fold(time: dt.datetime) -> dt.datetime:
+    """In a zone without summer time it means nothing."""
+    return time.replace(fold=0)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
+)
+LEAVES = [
+    st.none() | st.booleans() | st.integers() | st.floats() | st.decimals(),
+    st.text() | st.binary() | st.uuids() | st.sampled_from([*Colour, *Level]),
+    st.datetimes() | st.datetimes(timezones=st.just(dt.UTC)).map(without_fold) | st.timedeltas(),
+]
+ANYTHING = st.recursive(
+    st.one_of(LEAVES),
+    lambda inner: (
+        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.text() | st.integers(), inner)
+    ),
+)
+
+
+@given(JSON)
+def test_json_is_always_rebuilt(value: object) -> None:
+    """What JSON itself can say needs no types."""
+    written = portable(value)
+    assert written.type in {"None", "bool", "int", "float", "str", "list", "dict"}
+    assert repr(rebuild(written.json, written.type)) == repr(value)
+
+
+@given(ANYTHING)
+def test_what_is_rebuilt_is_the_same(value: object) -> None:
+    """Whatever is nested in what: the value comes back as it was, or is only shown."""
+    written = portable(value)
+    if written.type is None:
+        assert isinstance(msgspec.json.decode(written.json), str)
+    else:
+        assert repr(rebuild(written.json, written.type)) == repr(value)
+
+
 def test_a_record_need_not_be_comparable() -> None:
     """Records without an equality of their own are compared field by field."""
     assert portable(Incomparable(1)).type == f"{__name__}.Incomparable"
@@ -154,6 +197,7 @@ def test_a_record_need_not_be_comparable() -> None:
         Loose(NOW),
         Point(1),
         Decimal("NaN"),
+        NOW.replace(tzinfo=None, fold=1),
         object(),
         1j,
         Order,
