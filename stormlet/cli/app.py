@@ -88,6 +88,8 @@ def _versions() -> str:
 def _usage_error(error: CycloptsError) -> str:
     """In the words of our other messages, where those of cyclopts are about Python."""
     match error:
+        case UnknownCommandError(unused_tokens=[wrong, *_]) if wrong.startswith("-"):
+            return f"there is no option {wrong!r} before the command"
         case UnknownCommandError(unused_tokens=[wrong, *_]):
             near = get_close_matches(wrong, COMMANDS)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(COMMANDS)}"

@@ -22,7 +22,7 @@ DeadLetterSink: TypeAlias = Callable[[DeadLetter], Awaitable[None] | None]
 """Receives each dead letter; it is awaited before the message is released."""
 
 DeadLetterTarget: TypeAlias = DeadLetterSink | str | PathLike[str]
-"""A sink, or the path of a JSONL file to append to."""
+"""A sink, or the path of a JSONL file to append to: see :class:`~stormlet.runtime.letter_files.LetterFile`."""
 
 
 class DeadLetters:

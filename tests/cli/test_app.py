@@ -67,7 +67,7 @@ def test_the_text_of_a_command_is_wrapped_for_the_terminal(
     [
         (["fly"], "there is no command 'fly'; there are new, check, graph", "stormlet"),
         (["runn", "flow.py"], "there is no command 'runn'; did you mean run?", "stormlet"),
-        (["--fly"], "there is no command '--fly'", "stormlet"),
+        (["--fly"], "there is no option '--fly' before the command", "stormlet"),
         (["run"], "TARGET is missing", "stormlet run"),
         (["run", "flow.py", "other.py"], "unexpected 'other.py'", "stormlet run"),
         (["run", "flow.py", "--sett", "a=1"], "Unknown option: --sett. Did you mean --set?", "stormlet run"),
