@@ -42,15 +42,13 @@ def carry_out(argv: Sequence[str]) -> int:
     called = next((each for each in argv if not each.startswith("-")), None)
     try:
         code = _app(called)(argv, exit_on_error=False, print_error=False) or 0
-        sys.stdout.flush()
+        print(end="", flush=True)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         return _output_is_closed()
     except CycloptsError as error:
-        program = f"stormlet {called}" if called in COMMANDS else "stormlet"
-        print(f"stormlet: {_usage_error(error)}\n'{program} --help' shows more", file=sys.stderr)
-        return WRONG_USAGE
+        return _refuse(called, error)
     except StormletError as error:
         print(explain(error), file=sys.stderr)
         return WRONG_USAGE if isinstance(error, TargetError | InvalidTopology) else FAILED
@@ -85,6 +83,12 @@ def _versions() -> str:
     return versions()
 
 
+def _refuse(called: str | None, error: CycloptsError) -> int:
+    program = f"stormlet {called}" if called in COMMANDS else "stormlet"
+    print(f"stormlet: {_usage_error(error)}\n'{program} --help' shows more", file=sys.stderr)
+    return WRONG_USAGE
+
+
 def _usage_error(error: CycloptsError) -> str:
     """In the words of our other messages, where those of cyclopts are about Python."""
     match error:
@@ -97,7 +101,7 @@ def _usage_error(error: CycloptsError) -> str:
         case UnusedCliTokensError(unused_tokens=[*unused]):
             return f"unexpected {' '.join(map(repr, unused))}"
         case MissingArgumentError(argument=argument, keyword=keyword) if argument is not None:
-            return f"{keyword or argument.name} needs a value" if keyword else f"{argument.name} is missing"
+            return f"{keyword} needs a value" if keyword else f"{argument.name} is missing"
         case _:
             return str(error)
 

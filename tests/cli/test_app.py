@@ -120,6 +120,12 @@ def test_a_closed_output_is_no_error() -> None:
     assert (finished.returncode, finished.stderr) == (1, b"")
 
 
+def test_no_output_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard output may have been closed before Python began."""
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["dead-letters", "/dev/null", "--json"]) == 0
+
+
 @pytest.mark.parametrize("missing", ["cyclopts", "rich"])
 def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
     """The library needs none of it, so it may be missing."""
