@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html import unescape
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, cast
 from xml.etree import ElementTree as ET
@@ -21,8 +21,8 @@ from stormlet import BasicBolt, Bolt, Collector, Spout, SpoutCollector, Stream, 
 from stormlet.cli import main
 from stormlet.cli.graphs.dot import as_dot
 from stormlet.cli.graphs.drawing import Drawing, Edge, Node, draw
-from stormlet.cli.graphs.layout import Layout, Place, Wire, islands, lay_out
-from stormlet.cli.graphs.mermaid import as_mermaid
+from stormlet.cli.graphs.layout import COLUMN_GAP, Layout, Place, Wire, islands, lay_out
+from stormlet.cli.graphs.mermaid import as_mermaid, escaped
 from stormlet.cli.graphs.svg import as_svg, shortened
 from stormlet.cli.graphs.text import as_text, without_marks
 from stormlet.cli.inspection import inspect_topology, printable
@@ -273,6 +273,11 @@ def test_mermaid_takes_any_name(names: list[str]) -> None:
         assert re.fullmatch(r"(?:\w|[ ]|(?<=[A-Za-z])[-.,]|#\d+;)*", label[1]), label[1]
 
 
+def test_mermaid_sees_no_new_line_in_a_backslash() -> None:
+    """A backslash before an ``n`` is shown as one: something without width stands between them."""
+    assert escaped("a\\nb") == "a#92;#8203;nb"
+
+
 @given(names)
 def test_dot_takes_any_name(names: list[str]) -> None:
     """Every label is one quoted string, and decodes to the name."""
@@ -355,7 +360,7 @@ def test_nothing_lies_on_anything_else(graph: tuple[list[float], list[Wire]]) ->
 
 @given(graphs())
 def test_wires_lead_from_column_to_column(graph: tuple[list[float], list[Wire]]) -> None:
-    """Forward from left to right, back from right to left, through the label, past every component on the way."""
+    """Forward from left to right, back from right to left, through the label, past every component on the way; no column is left out."""
     widths, wires = graph
     layout = lay_out(widths, wires, 66)
     for number, route in layout.routes.items():
@@ -363,7 +368,8 @@ def test_wires_lead_from_column_to_column(graph: tuple[list[float], list[Wire]])
         stops = [layout.components[wire.source], *route, layout.components[wire.target]]
         lefts = [stop.column_left for stop in stops]
         assert lefts == sorted(lefts, reverse=wire.target < wire.source)
-        assert len(set(lefts)) == len(lefts)
+        for one, following in pairwise(sorted(stops, key=lambda stop: stop.column_left)):
+            assert following.column_left - one.column_right == pytest.approx(COLUMN_GAP)
         assert layout.labels[number] in route
         assert not any(
             _lies_on(stop, component) for stop in route for component in layout.components.values()
