@@ -45,8 +45,8 @@ def carry_out(argv: Sequence[str]) -> int:
         print(end="", flush=True)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        return _output_is_closed()
+    except OSError as error:
+        return _give_output_up(error)
     except CycloptsError as error:
         return _refuse(called, error)
     except StormletError as error:
@@ -106,8 +106,10 @@ def _usage_error(error: CycloptsError) -> str:
             return str(error)
 
 
-def _output_is_closed() -> int:
-    """As after ``| head``: quietly, and without a second complaint when Python flushes at its end."""
+def _give_output_up(error: OSError) -> int:
+    """Quietly after ``| head``. Python flushes at its end, and shall not complain about it a second time."""
+    if not isinstance(error, BrokenPipeError):
+        print(f"stormlet: {error}", file=sys.stderr)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -79,7 +79,7 @@ def dead_letters(
     """
     reading = _Reading(file, Filter(component, cause, replayable))
     if json:
-        for line, _ in _last(reading.letters(), last):
+        for line, _ in _last(reading.letters(), last) if last else reading.letters():
             sys.stdout.write(f"{line.text.decode()}\n")
     else:
         shown = _last(reading.letters(), last or LISTED)
@@ -88,9 +88,7 @@ def dead_letters(
     return BROKEN if reading.broken else 0
 
 
-def _last(
-    letters: Iterable[tuple[Line, LetterRecord]], count: int | None
-) -> deque[tuple[Line, LetterRecord]]:
+def _last(letters: Iterable[tuple[Line, LetterRecord]], count: int) -> deque[tuple[Line, LetterRecord]]:
     return deque(letters, maxlen=count)
 
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -118,6 +119,18 @@ def test_a_closed_output_is_no_error() -> None:
     finished = subprocess.run([*PROGRAM, "--help"], stdout=writing, stderr=subprocess.PIPE, check=False)
     os.close(writing)
     assert (finished.returncode, finished.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["bench", "--help"]])
+def test_an_output_that_cannot_be_written_is_one_message(arguments: list[str]) -> None:
+    """As on a full disk."""
+    with Path("/dev/full").open("wb") as full:
+        finished = subprocess.run(
+            [*PROGRAM, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert finished.returncode == 1
+    assert finished.stderr == "stormlet: [Errno 28] No space left on device\n"
 
 
 def test_no_output_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
