@@ -14,7 +14,7 @@ from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stormlet import BasicBolt, Bolt, Collector, Spout, SpoutCollector, Stream, Topology, Tuple
@@ -358,9 +358,15 @@ def test_nothing_lies_on_anything_else(graph: tuple[list[float], list[Wire]]) ->
     assert sorted(layout.routes) == [n for n, wire in enumerate(wires) if not wire.is_loop]
 
 
+WAITING = [Wire(*ends, 50) for ends in [(0, 1), (0, 2), (3, 4), (1, 4), (2, 3), (1, 4)]]
+"""Here an edge passes a column before that of its label."""
+
+
 @given(graphs())
+@example(([100.0] * 5, WAITING))
 def test_wires_lead_from_column_to_column(graph: tuple[list[float], list[Wire]]) -> None:
-    """Forward from left to right, back from right to left, through the label, past every component on the way; no column is left out."""
+    """Forward from left to right, back from right to left, through the label and through every column on the way, past
+    the components there."""
     widths, wires = graph
     layout = lay_out(widths, wires, 66)
     for number, route in layout.routes.items():
