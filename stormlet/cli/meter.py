@@ -86,9 +86,9 @@ class Meter:
     def __init__(self, description: Description, settings: Mapping[str, object], total: int | None) -> None:
         configuration = configure(description.configuration, settings, f"run of {description.name!r}")
         self._topology = description.name
-        self._spouts = frozenset(description.spouts)
+        self.spouts = frozenset(description.spouts)
         self._capacities = {
-            id: _capacity(configure(configuration, spec.options, id), spec.parallelism, id in self._spouts)
+            id: _capacity(configure(configuration, spec.options, id), spec.parallelism, id in self.spouts)
             for id, spec in description.components.items()
         }
         self._total = total
@@ -116,7 +116,7 @@ class Meter:
         return Frame(self._topology, seconds, rows, progress, now.dead_letters, now.left_over)
 
     def _row(self, id: str, now: ComponentStatistics, before: ComponentStatistics, passed: float) -> Row:
-        is_spout = id in self._spouts
+        is_spout = id in self.spouts
         work = now.emitted - before.emitted if is_spout else now.executed - before.executed
         return Row(
             id=id,
@@ -133,7 +133,7 @@ class Meter:
 
     def _latency(self, id: str, now: ComponentStatistics, before: ComponentStatistics) -> float | None:
         """The mean of the window; of the last one in which there was something to measure."""
-        if id in self._spouts:
+        if id in self.spouts:
             count = now.complete_samples - before.complete_samples
             took = now.complete_seconds - before.complete_seconds
         else:
@@ -143,7 +143,7 @@ class Meter:
         return self._latencies.get(id)
 
     def _done(self, now: Statistics) -> int:
-        spouts = (now.components[id] for id in self._spouts)
+        spouts = (now.components[id] for id in self.spouts)
         return sum(each.acked + each.dead_letters for each in spouts)
 
 

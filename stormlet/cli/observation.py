@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from stormlet.cli.endings import Ending, Stage
 from stormlet.cli.meter import Frame, Meter
@@ -11,7 +12,7 @@ from stormlet.cli.stuck_threads import tasks_of_threads
 from stormlet.cli.units import duration
 from stormlet.core.failures import RepeatedFailure
 from stormlet.core.plan import ACKER
-from stormlet.core.statistics import Statistics
+from stormlet.core.statistics import ComponentStatistics
 from stormlet.runtime.running import Running
 
 PATIENCE = 1.0
@@ -40,8 +41,9 @@ class Observation:
         return time.monotonic() - self._began
 
     def frame(self) -> Frame:
-        """The figures now."""
-        return self._meter.frame(self._running.statistics(), self.seconds)
+        """The figures now; while it drains, there is no telling how much would have come."""
+        frame = self._meter.frame(self._running.statistics(), self.seconds)
+        return frame if self.ending.stage is Stage.RUNNING else replace(frame, progress=None)
 
     def failures(self) -> Sequence[RepeatedFailure]:
         """The distinct failures so far; the one that happened last stands at the end."""
@@ -54,26 +56,24 @@ class Observation:
             return ""
         if self.ending.stage is Stage.CANCELLED:
             return f"cancelled: waits for {self._still_called()}"
-        return f"draining for {duration(took)}: waits for {waits_for(self._running.statistics())}"
+        return f"draining for {duration(took)}: waits for {self._unsettled()}"
+
+    def _unsettled(self) -> str:
+        """Whose messages have no outcome yet, and who holds tuples."""
+        components = self._running.statistics().components
+        return "; ".join(_waits_for(components, self._meter.spouts)) or "tasks to end"
 
     def _still_called(self) -> str:
         threads = tasks_of_threads(self._threaded)
         return f"user code in the threads of {', '.join(threads)}" if threads else "user code to return"
 
 
-def waits_for(statistics: Statistics) -> str:
-    """Whose messages have no outcome yet, and who holds tuples."""
-    return "; ".join(_unsettled(statistics)) or "tasks to end"
-
-
-def _unsettled(statistics: Statistics) -> Iterator[str]:
-    for name, each in statistics.components.items():
-        if name == ACKER or not each.pending:
-            continue
-        if each.queued or each.executed:
-            yield f"{name}: {_held(each.queued, each.pending - each.queued)}"
-        else:
+def _waits_for(components: Mapping[str, ComponentStatistics], spouts: Collection[str]) -> Iterator[str]:
+    for name, each in components.items():
+        if name in spouts and each.pending:
             yield f"{name}: {each.pending:,} pending"
+        elif name != ACKER and each.pending:
+            yield f"{name}: {_held(each.queued, each.pending - each.queued)}"
 
 
 def _held(queued: int, taken: int) -> str:

@@ -67,6 +67,8 @@ def _is_ours(error: BaseException, trace: TracebackException) -> bool:
 def _trim(trace: TracebackException) -> None:
     """Leave out what is stormlet's, here and in everything this exception came from."""
     trace.stack = StackSummary.from_list(_users(trace.stack) or trace.stack)
+    if trace.__context__ is not None and not _users(trace.__context__.stack):
+        trace.__context__ = None  # it was raised while stormlet cancelled a task, and means nothing to a user
     for other in chain((trace.__cause__, trace.__context__), trace.exceptions or ()):
         if other is not None:
             _trim(other)

@@ -31,9 +31,11 @@ class Screen:
         self._lock = threading.RLock()
         self._printed: list[str] = []
         self._size = 0
+        self._begun: dict[object, str] = {}
         self._handed_over = 0.0
         self._frame = ""
         self._drawn: list[int] = []
+        self._writing = False
 
     def size(self) -> os.terminal_size:
         """Columns and lines; 80 by 24 where the terminal does not say."""
@@ -43,11 +45,16 @@ class Screen:
             return os.terminal_size((80, 24))
         return os.terminal_size((size.columns or 80, size.lines or 24))
 
-    def print(self, text: str) -> None:
-        """Print above the frame: with the next frame, or at once if that has been long ago."""
+    def print(self, text: str, source: object = None) -> None:
+        """Print above the frame: with the next frame, or at once if that has been long ago. A line that is not
+        ended yet waits for its end, for the frame could not stand beside it; each ``source`` has its own."""
         with self._lock:
-            self._printed.append(text)
-            self._size += len(text)
+            text = f"{self._begun.pop(source, '')}{text}"
+            end = len(text) if len(text) > MOST_BUFFERED else text.rfind("\n") + 1
+            if end < len(text):
+                self._begun[source] = text[end:]
+            if end:
+                self._append(text[:end])
             if self._size > MOST_BUFFERED or time.monotonic() - self._handed_over > LONGEST_DELAY:
                 self._refresh()
 
@@ -58,42 +65,55 @@ class Screen:
             if self._plain:
                 frame = frame.translate(PLAIN)
             if frame != self._frame or self._printed:
-                above = self._above(everything=False)
-                self._write(f"{self._erase()}{above}{frame}")
-                self._frame, self._drawn = frame, [width for _, width in lines]
+                self._update(frame, [width for _, width in lines])
 
     def print_at_once(self, text: str) -> None:
         """Print above the frame without waiting: for a signal handler."""
         with self._lock:
-            self._printed.append(text)
+            self._append(text)
             self._refresh()
 
     def close(self) -> None:
-        """Print what is waiting and take the frame away; what is printed later goes out at once."""
+        """Print what is waiting and take the frame away."""
         with self._lock:
-            self._write(f"{self._erase()}{self._above(everything=True)}")
-            self._frame, self._drawn = "", []
+            for text in self._begun.values():
+                self._append(text)
+            self._begun.clear()
+            self._update("", [])
 
     def forget(self) -> None:
         """Somebody else has written to the terminal since: draw the next frame below that."""
         with self._lock:
             self._frame, self._drawn = "", []
 
-    def _refresh(self) -> None:
-        erase = self._erase()
-        above = self._above(everything=False)
-        if above:
-            self._write(f"{erase}{above}{self._frame}")
+    def _append(self, text: str) -> None:
+        line = text if text.endswith("\n") else f"{text}\n"
+        self._printed.append(line)
+        self._size += len(line)
 
-    def _above(self, *, everything: bool) -> str:
-        """What was printed, up to the end of its last line: the frame could not stand beside the rest."""
-        text = "".join(self._printed)
+    def _refresh(self) -> None:
+        if self._printed:
+            self._update(self._frame, self._drawn)
+
+    def _update(self, frame: str, drawn: list[int]) -> None:
+        """Put a frame below what was printed, in place of the last one."""
+        if self._writing:
+            return  # by what this signal handler has interrupted, which will find what was printed
+        self._writing = True
+        try:
+            self._write(f"{self._erase()}{self._above()}{frame}")
+            self._frame, self._drawn = frame, drawn
+            while self._printed:
+                self._write(f"{self._erase()}{self._above()}{frame}")
+        finally:
+            self._writing = False
+
+    def _above(self) -> str:
+        """What was printed since it was last asked for."""
+        printed, self._printed = self._printed, []
+        self._size = 0
         self._handed_over = time.monotonic()
-        end = len(text) if everything or len(text) > MOST_BUFFERED else text.rfind("\n") + 1
-        self._printed = [text[end:]] if end < len(text) else []
-        self._size = len(text) - end
-        above = text[:end]
-        return above if not above or above.endswith("\n") else f"{above}\n"
+        return "".join(printed)
 
     def _erase(self) -> str:
         if not self._drawn:

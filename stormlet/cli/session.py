@@ -229,10 +229,7 @@ def _crash_of(topology: str, error: BaseException) -> TopologyCrashed:
     frames = walk_tb(error.__traceback__)
     owners = (frame.f_locals.get("self") for frame, _ in frames)
     task = next((each for each in owners if isinstance(each, Task)), None)
-    if task is None:
-        crash = TopologyCrashed(topology, "user code", "a task")
-    else:
-        crash = TopologyCrashed(topology, task.name, task.doing)
+    crash = TopologyCrashed(topology, "the topology" if task is None else task.name, "user code")
     crash.__cause__ = error
     return crash
 

@@ -38,7 +38,7 @@ class GuardedStream:
         if text:
             self._last = text
         if self._screen is not None:
-            self._screen.print(text)
+            self._screen.print(text, self)
             return len(text)
         try:
             return self._stream.write(text)

@@ -16,7 +16,7 @@ from stormlet.cli.meter import Row
 from stormlet.cli.units import latency, rate, short_count
 
 GAP = 2
-LEAST_NAME = 12
+LEAST_NAME = 10
 BAR = 4
 
 Count = Callable[[float], str]
@@ -59,19 +59,23 @@ def _queue(row: Row, count: Count) -> Text:
     fill = row.fill
     if fill is None:
         return text
-    colour = "green" if fill < 0.5 else "yellow" if fill < 0.95 else "red"
-    return Text.assemble(bar(fill, BAR, colour), " ", text)
+    return Text.assemble(bar(fill, BAR, _colour(row, fill)), " ", text)
+
+
+def _colour(row: Row, fill: float) -> str:
+    """A full queue holds others up; that a spout has as much pending as it may is as it should be."""
+    if row.is_spout:
+        return "cyan"
+    return "green" if fill < 0.5 else "yellow" if fill < 0.95 else "red"
 
 
 def _latency(row: Row, count: Count) -> Text:
     return Text(latency(row.latency))
 
 
-PER_SECOND = Column("per s", _per_second, 0)
 LIVE = (
-    Column("emitted", _emitted, 6),
     Column("executed", _executed, 4),
-    PER_SECOND,
+    Column("per s", _per_second, 0),
     Column("acked", _acked, 5),
     Column("failed", _failed, 1),
     Column("queue", _queue, 2, BAR + 7),
@@ -104,7 +108,9 @@ def closing_table(rows: Sequence[Row], width: int | None) -> list[Text]:
 
 def bar(fraction: float, width: int, colour: str) -> Text:
     """A horizontal bar whose parts differ in shape, not in colour alone."""
-    halves = round(fraction * width * 2) or (1 if fraction > 0 else 0)
+    halves = round(fraction * width * 2)
+    if 0 < fraction < 1:  # the first and the last bit show
+        halves = min(max(halves, 1), width * 2 - 1)
     filled = "━" * (halves // 2) + "╸" * (halves % 2)
     return Text.assemble((filled, colour), ("─" * (width - len(filled)), "dim"))
 

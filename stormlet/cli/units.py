@@ -44,7 +44,7 @@ def duration(seconds: float) -> str:
 
 def rough_duration(seconds: float) -> str:
     """``12 s``, ``3 min 05 s``: for what is only estimated."""
-    return duration(seconds) if seconds >= 59.5 else f"{seconds:.0f} s"
+    return duration(max(seconds, 60.0)) if seconds >= 59.5 else f"{seconds:.0f} s"
 
 
 def _three_digits(value: float) -> str:

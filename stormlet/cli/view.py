@@ -14,6 +14,8 @@ from stormlet.core.failures import RepeatedFailure
 
 LONGEST_BAR = 30
 SHOWN_FAILURES = 5
+ROOMY = 12
+"""In a terminal of more lines, one stays empty between the view and what is printed above it."""
 
 
 def live_view(
@@ -22,8 +24,9 @@ def live_view(
     """At most ``height`` lines; of more components, those that do most. ``drain`` says what a drain waits
     for."""
     below = [*_progress(frame.progress, width), *_drain(drain, width), *_last_failure(failures, width)]
-    room = height - len(below) - 2
-    lines = [_title(frame, width), *_table(frame.rows, width, room), *below]
+    above = [Text()] if height > ROOMY else []
+    room = height - len(above) - len(below) - 2
+    lines = [*above, _title(frame, width), *_table(frame.rows, width, room), *below]
     return lines[:height]
 
 
@@ -39,9 +42,12 @@ def closing_summary(frame: Frame, failures: Sequence[RepeatedFailure], width: in
 
 def repeated(failure: RepeatedFailure) -> str:
     """A failure on one line."""
+    where = failure.task if failure.what == "execute" else f"{failure.task} {failure.what}"
     place = f" at {failure.place}" if failure.place else ""
     value = f" on {failure.value}" if failure.value else ""
-    return printable(f"{failure.task} {failure.what}: {failure.error}{place}{value}")
+    says_it = failure.kind.partition(" ")[0].lower() in failure.error.lower()
+    error = failure.error if says_it else f"{failure.kind}: {failure.error}"
+    return printable(f"{where}: {error}{place}{value}")
 
 
 def _title(frame: Frame, width: int) -> Text:
@@ -111,6 +117,6 @@ def _failures(failures: Sequence[RepeatedFailure], width: int | None) -> Iterato
     digits = len(f"{most[0].count:,}")
     for each in most[:SHOWN_FAILURES]:
         line = f"  {each.count:>{digits},} times {repeated(each)}"
-        yield Text(line if width is None else fitted(line, width), style="red")
+        yield Text(line if width is None else fitted(line, width))
     if len(most) > SHOWN_FAILURES:
         yield Text(f"  and {len(most) - SHOWN_FAILURES} more")

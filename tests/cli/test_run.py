@@ -143,4 +143,4 @@ def test_the_module_runs_as_a_program() -> None:
     assert shown[2].endswith('flow.py", line 4, in refuse')
     assert shown[3:5] == ["    raise ValueError(value)", "ValueError: 0"]
     assert shown[-3] == "dead letters: 3"
-    assert shown[-1] == "  3 times refuse[0] execute: ValueError(2) at flow.py:4 on 2"
+    assert shown[-1] == "  3 times refuse[0]: ValueError(2) at flow.py:4 on 2"

@@ -1,0 +1,284 @@
+"""The live view in a real terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.flows import write
+
+pytest.importorskip("pyte", reason="it draws what a terminal shows")
+
+from tests.cli.terminal import Terminal
+
+# Goes on until the file "end" is there.
+RUNNING = """
+    import asyncio
+    from pathlib import Path
+    def refuse(value: int) -> int:
+        if value == 3:
+            raise ValueError("three is refused")
+        return value
+    async def numbers():
+        for number in range(10_000):
+            yield number
+            if number > 9:
+                await asyncio.sleep(0.01)
+            if Path("end").exists():
+                return
+    topology = Topology("running", max_attempts=1)
+    refused = topology.bolt("refuse", refuse, topology.spout("numbers", numbers).shuffle())
+    topology.bolt("{last}", {logic}, refused.shuffle())
+    """
+
+PRINTING = """
+    topology = Topology("printing")
+    topology.bolt("print", lambda value: print("line", value, "[bold]:smile:[/bold]", "x" * 70),
+                  topology.spout("numbers", range({lines})).shuffle())
+    """
+
+SILENT = "lambda value: None"
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    """80 by 24."""
+    made = Terminal()
+    yield made
+    made.close()
+
+
+def end() -> None:
+    Path("end").touch()
+
+
+def run(last: str = "last", logic: str = SILENT) -> None:
+    write(RUNNING.format(last=last, logic=logic))
+
+
+def is_shown(terminal: Terminal, text: str) -> bool:
+    return text in terminal.text
+
+
+def test_a_run_is_shown_and_ends_as_one_summary(terminal: Terminal) -> None:
+    """While it lasts every component has its line, and the last failure; at the end only the closing summary is
+    there, and the cursor was never hidden."""
+    run()
+    terminal.start("run", "flow.py")
+    terminal.wait(lambda: is_shown(terminal, "pending") and is_shown(terminal, "three"))
+    shown = terminal.text
+    assert "running   " in shown
+    assert "component  executed   per s   acked  failed        queue  latency" in shown
+    assert [line.split()[0] for line in shown.splitlines() if "─" in line] == ["numbers", "refuse", "last"]
+    end()
+    terminal.wait()
+    assert terminal.exit_code == 1
+    assert terminal.text.count("component") == 1
+    assert "pending" not in terminal.text
+    assert "─" not in terminal.text
+    assert "dead letters: 1" in terminal.lines
+    assert b"\x1b[?25l" not in terminal.written
+
+
+def test_logs_and_prints_stand_above_the_view(terminal: Terminal) -> None:
+    """In order and as they are: the log, what bolts print to both streams, as text and as bytes."""
+    run(
+        "print",
+        "lambda value: value < 6 and (print('out', value), print('err', value, file=sys.stderr), "
+        "sys.stdout.buffer.write(b'raw %d\\n' % value))",
+    )
+    Path("flow.py").write_text("import sys\n" + Path("flow.py").read_text())
+    terminal.start("run", "flow.py")
+    terminal.wait(lambda: is_shown(terminal, "raw 5") and is_shown(terminal, "pending"))
+    lines = list(terminal.history)
+    order = [line for line in lines if line[:3] in ("out", "err", "raw")]
+    assert order == [f"{what} {value}" for value in (0, 1, 2, 4, 5) for what in ("out", "err", "raw")]
+    assert lines.index("raw 5") < next(n for n, line in enumerate(lines) if line.startswith("running "))
+    assert any(line.startswith("ERROR stormlet") for line in lines)
+    end()
+    terminal.wait()
+
+
+def test_many_lines_are_printed_in_order_and_fast(terminal: Terminal) -> None:
+    """Nothing is lost or changed among thousands of lines; a line that is wider than the terminal is wrapped by it
+    alone."""
+    write(PRINTING.format(lines=3_000))
+    terminal.start("run", "flow.py")
+    terminal.wait()
+    expected = [f"line {number} [bold]:smile:[/bold] {'x' * 70}" for number in range(3_000)]
+    printed = re.sub(r"\x1b\[\d*[A-Za-z]|\r", "", terminal.written.decode())
+    assert [line for line in printed.split("\n") if line.startswith("line ")] == expected
+    assert terminal.exit_code == 0
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(40, 10), (20, 5), (200, 60)])
+def test_it_fits_every_terminal(columns: int, lines: int) -> None:
+    """Frames never scroll the terminal: nothing of them is left above the last one."""
+    terminal = Terminal(columns, lines)
+    run("a-bolt-with-a-very-long-name")
+    terminal.start("run", "flow.py", "--log-level", "error", "--set", "max_attempts=1")
+    terminal.wait(lambda: terminal.written.count(b"\x1b[J") > 3)
+    assert sum(line.startswith("running ") for line in terminal.history) == 1
+    end()
+    terminal.wait()
+
+
+def test_it_follows_the_size_of_the_terminal(terminal: Terminal) -> None:
+    """After a resize the frames fit again, and there is one of them."""
+    run()
+    terminal.start("run", "flow.py")
+    terminal.wait(lambda: is_shown(terminal, "latency"))
+    terminal.resize(40, 12)
+    terminal.wait(lambda: is_shown(terminal, "queue") and not is_shown(terminal, "latency"))
+    terminal.resize(100, 30)
+    terminal.wait(lambda: is_shown(terminal, "latency"))
+    assert sum(line.startswith("running ") for line in terminal.lines) == 1
+    end()
+    terminal.wait()
+
+
+def test_signals_are_answered_above_the_view(terminal: Terminal) -> None:
+    """The answer stands in a line of its own, the exit code is that of the signal."""
+    run()
+    terminal.start("run", "flow.py")
+    terminal.wait(lambda: is_shown(terminal, "pending"))
+    terminal.signal(signal.SIGINT)
+    terminal.wait()
+    assert "SIGINT: draining; once more cancels" in terminal.lines
+    assert terminal.exit_code == 130
+    assert terminal.text.count("component") == 1
+
+
+def test_a_drain_that_takes_long_is_shown_with_what_it_waits_for(terminal: Terminal) -> None:
+    """Below the table, once it has lasted a second; a second signal cancels it."""
+    write(
+        """
+        import asyncio
+        async def stuck(value: int) -> None:
+            await asyncio.Event().wait()
+        topology = Topology("stuck", message_timeout=None)
+        topology.bolt("stuck", stuck, topology.spout("numbers", range(5)).shuffle())
+        """
+    )
+    terminal.start("run", "flow.py")
+    terminal.wait(lambda: is_shown(terminal, "pending"))
+    terminal.signal(signal.SIGTERM)
+    terminal.wait(lambda: is_shown(terminal, "draining for"))
+    line = next(line for line in terminal.lines if line.startswith("draining for"))
+    assert line.endswith("waits for numbers: 5 pending; stuck: 5 in hand or held")
+    terminal.signal(signal.SIGTERM)
+    terminal.wait()
+    assert terminal.exit_code == 143
+    assert "SIGTERM: cancelling; once more kills" in terminal.lines
+
+
+def test_with_standard_output_elsewhere_only_the_view_is_drawn(terminal: Terminal) -> None:
+    """What is printed goes to the file as it is, and not to the terminal."""
+    write(PRINTING.format(lines=20))
+    with Path("printed").open("wb") as printed:
+        terminal.start("run", "flow.py", output=printed.fileno())
+        terminal.wait()
+    assert Path("printed").read_text().count(":smile:") == 20
+    assert "smile" not in terminal.text
+    assert "dead letters: 0" in terminal.lines
+
+
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": ""}])
+def test_a_dumb_terminal_has_no_view(terminal: Terminal, environment: dict[str, str]) -> None:
+    """Not a single control sequence is written."""
+    write(PRINTING.format(lines=2))
+    terminal.start("run", "flow.py", **environment)
+    terminal.wait()
+    assert b"\x1b" not in terminal.written
+    assert "dead letters: 0" in terminal.lines
+
+
+def test_quiet_shows_nothing(terminal: Terminal) -> None:
+    """Nothing but what the topology prints."""
+    write(PRINTING.format(lines=1))
+    terminal.start("run", "flow.py", "--quiet")
+    terminal.wait()
+    assert terminal.written.decode() == f"line 0 [bold]:smile:[/bold] {'x' * 70}\r\n"
+
+
+def test_no_color_is_honoured(terminal: Terminal) -> None:
+    """With NO_COLOR there is bold and dim, but no colour."""
+    run()
+    terminal.start("run", "flow.py", NO_COLOR="1")
+    terminal.wait(lambda: is_shown(terminal, "pending") and is_shown(terminal, "three"))
+    end()
+    terminal.wait()
+    assert {*re.findall(r"\x1b\[([\d;]*)m", terminal.written.decode())} == {"0", "1", "2"}
+
+
+def test_a_print_without_end_of_line_waits_for_it(terminal: Terminal) -> None:
+    """Nothing could stand beside the view; at the end, what is left is printed."""
+    run("print", "lambda value: print(value, end='.') if 3 < value < 6 else None")
+    terminal.start("run", "flow.py")
+    terminal.wait(lambda: is_shown(terminal, "pending"))
+    end()
+    terminal.wait()
+    assert "4.5." in terminal.lines
+
+
+def test_lines_appear_while_user_code_holds_the_loop(terminal: Terminal) -> None:
+    """A bolt that blocks and prints is seen printing, though no frame can be drawn meanwhile."""
+    write(
+        """
+        import time
+        from pathlib import Path
+        def block(value):
+            for number in range(10_000):
+                print("step", number)
+                time.sleep(0.02)
+                if Path("end").exists():
+                    return
+        topology = Topology("blocking")
+        topology.bolt("block", block, topology.spout("numbers", [1]).shuffle())
+        """
+    )
+    terminal.start("run", "flow.py")
+    terminal.wait(lambda: is_shown(terminal, "step 20"))
+    end()
+    terminal.wait()
+    steps = [line for line in terminal.history if line.startswith("step")]
+    assert steps == [f"step {number}" for number in range(len(steps))]
+
+
+def test_a_crash_shows_the_traceback_below_the_summary(terminal: Terminal) -> None:
+    """The view is gone by then."""
+    write(
+        """
+        import asyncio
+        async def numbers():
+            yield 1
+            await asyncio.sleep(0.5)
+            raise ZeroDivisionError("no more")
+        topology = Topology("crashing")
+        topology.bolt("print", print, topology.spout("numbers", numbers).shuffle())
+        """
+    )
+    terminal.start("run", "flow.py")
+    terminal.wait()
+    lines = terminal.text.splitlines()
+    assert terminal.exit_code == 1
+    assert lines.index("dead letters: 0") < lines.index("ZeroDivisionError: no more")
+    assert terminal.text.count("component") == 1
+
+
+def test_streams_of_two_terminals_are_not_mixed() -> None:
+    """A print goes to the terminal that is standard output, not above the view on another one."""
+    write(PRINTING.format(lines=2))
+    terminal = Terminal()
+    master, slave = os.openpty()
+    terminal.start("run", "flow.py", output=slave)
+    os.close(slave)
+    terminal.wait()
+    assert b"smile" in os.read(master, 1000)
+    assert b"smile" not in terminal.written
+    os.close(master)
