@@ -14,7 +14,7 @@ import builtins
 import dataclasses
 import datetime as dt
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypedDict, cast
 
@@ -25,7 +25,7 @@ PLAIN: Final[dict[type, str]] = {
     **{kind: kind.__name__ for kind in (bool, int, float, str, list, dict)},
 }
 """What JSON itself tells apart; ``list`` and ``dict`` say that all inside is plain, too."""
-SCALARS: Final = frozenset(PLAIN) - {list, dict}
+SCALARS: Final = {kind: name for kind, name in PLAIN.items() if kind not in (list, dict)}
 
 
 class Portable(NamedTuple):
@@ -86,11 +86,11 @@ def _expression(value: object) -> str:
 
 
 def _of_collection(name: str, items: Collection[object]) -> str:
-    if SCALARS.issuperset(map(type, items)):  # at once: there may be millions
+    if _are_scalars(items):  # at once: there may be millions
         return name
     each = [_expression(item) for item in items]
-    kinds = set(each)
-    if kinds <= set(PLAIN.values()):
+    kinds = dict.fromkeys(each)
+    if _are_plain(kinds):
         return name
     if name == "tuple" and len(kinds) > 1:
         return f"tuple[{', '.join(each)}]"
@@ -99,18 +99,26 @@ def _of_collection(name: str, items: Collection[object]) -> str:
 
 def _of_dict(items: Mapping[object, object]) -> str:
     each = {key: _expression(value) for key, value in items.items()}
-    kinds = set(each.values())
+    kinds = dict.fromkeys(each.values())
     if any(type(key) is not str for key in items):
-        return f"dict[{_only({_expression(key) for key in items})}, {_only(kinds)}]"
-    if kinds <= set(PLAIN.values()):
+        return f"dict[{_only(dict.fromkeys(map(_expression, items)))}, {_only(kinds)}]"
+    if _are_plain(kinds):
         return "dict"
     return f"{{{', '.join(f'{key!r}: {kind}' for key, kind in each.items())}}}"
 
 
-def _only(kinds: set[str]) -> str:
+def _only(kinds: Mapping[str, None]) -> str:
     if len(kinds) > 1:
-        raise CannotRebuild(f"different types stand side by side: {', '.join(sorted(kinds))}")
-    return kinds.pop()
+        raise CannotRebuild(f"different types stand side by side: {', '.join(kinds)}")
+    return next(iter(kinds))
+
+
+def _are_plain(kinds: Mapping[str, None]) -> bool:
+    return all(kind in PLAIN.values() for kind in kinds)
+
+
+def _are_scalars(items: Iterable[object]) -> bool:
+    return dict.fromkeys(map(type, items)).keys() <= SCALARS.keys()
 
 
 def _qualified(kind: type) -> str:
@@ -209,7 +217,7 @@ def _clock(time: dt.datetime | dt.time) -> object:
 
 
 def _all_same(one: Collection[object], other: Collection[object]) -> bool:
-    if SCALARS.issuperset(map(type, one)):  # at once, here too
+    if _are_scalars(one):  # at once, here too
         return [*map(type, one)] == [*map(type, other)] and [*one] == [*other]
     return len(one) == len(other) and all(map(_same, one, other))
 
