@@ -1,0 +1,106 @@
+"""Standard output and standard error while a topology runs."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from stormlet.cli.screen import Screen
+from stormlet.cli.streams import GuardedStream, are_one_terminal, guarded_streams
+
+
+@pytest.mark.parametrize("length", [1, 100_000])
+def test_output_goes_on_to_nowhere_when_its_pipe_is_closed(length: int) -> None:
+    """The first write or flush that finds the pipe closed is told, and none raises, then or later."""
+    told: list[str] = []
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        output = GuardedStream(stream)
+        output.when_closed = lambda: told.append("closed")
+        assert not output.closed_by_reader
+        for _ in range(2):
+            assert output.write("x" * length) == length
+            output.flush()
+        assert output.fileno() == writing
+    assert told == ["closed"]
+    assert output.closed_by_reader
+
+
+class Printed(Screen):
+    """A screen that only remembers what is printed above it."""
+
+    def __init__(self) -> None:
+        super().__init__(-1, "utf-8")
+        self.texts: list[str] = []
+
+    def print(self, text: str, source: object = None) -> None:
+        self.texts.append(text)
+
+
+def test_everything_goes_above_a_screen_while_there_is_one() -> None:
+    """Text, lines and bytes; before and after it they go to the stream itself."""
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    guarded = GuardedStream(stream)
+    screen = Printed()
+    guarded.write("before\n")
+    guarded.print_above(screen)
+    guarded.write("text\n")
+    guarded.writelines(["a\n", "b\n"])
+    guarded.buffer.write("ä\n".encode())
+    guarded.buffer.flush()
+    guarded.flush()
+    guarded.print_above(None)
+    guarded.buffer.write(b"after\n")
+    assert screen.texts == ["text\n", "a\nb\n", "ä\n"]
+    assert stream.buffer.getvalue() == b"before\nafter\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "ended"), [(["a"], "a\n"), (["a\n"], "a\n"), (["a\n", ""], "a\n"), ([], "")]
+)
+def test_a_line_is_ended_where_it_was_not(written: list[str], ended: str) -> None:
+    """What comes next stands on a line of its own."""
+    stream = io.StringIO()
+    guarded = GuardedStream(stream)
+    for text in written:
+        guarded.write(text)
+    guarded.end_line()
+    assert stream.getvalue() == ended
+
+
+def test_the_streams_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when one of them did not exist."""
+    monkeypatch.setattr(sys, "stderr", None)
+    before = sys.stdout
+    with guarded_streams() as (output, errors):
+        assert sys.stdout is output
+        assert sys.stderr is errors is None
+    assert sys.stdout is before
+    assert sys.stderr is None
+
+
+def test_files_are_no_terminal() -> None:
+    """Nor is what has no file, or nothing at all."""
+    with Path(os.devnull).open("w") as nowhere:
+        assert not are_one_terminal(nowhere, nowhere)
+    assert not are_one_terminal(io.StringIO(), io.StringIO())
+    assert not are_one_terminal(None, sys.stderr)
+
+
+def test_two_descriptors_may_be_one_terminal() -> None:
+    """Whatever their numbers."""
+    (master, slave), (other_master, other) = os.openpty(), os.openpty()
+    with (
+        os.fdopen(slave, "w") as one,
+        os.fdopen(os.dup(slave), "w") as same,
+        os.fdopen(other, "w") as another,
+    ):
+        assert are_one_terminal(one, same)
+        assert not are_one_terminal(one, another)
+    os.close(master)
+    os.close(other_master)
