@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from functools import partial
-from typing import Any, cast, get_origin
+from typing import Any
 
 from stormlet.core.components import BasicBolt, BatchBolt, Bolt, Spout
 from stormlet.core.description import BoltSpec, SpoutSpec
-from stormlet.core.logic import LogicKind, SourceKind, component_class
+from stormlet.core.logic import LogicKind, SourceKind, component_class, what_is_called
 
 INTERFACES = (Spout, Bolt, BasicBolt, BatchBolt)
 
@@ -30,13 +29,13 @@ def kind_of(spec: SpoutSpec | BoltSpec) -> str:
 def _made(factory: object) -> str:
     cls = component_class(factory)
     interface = next((each.__name__ for each in INTERFACES if cls is not None and issubclass(cls, each)), "")
-    if isinstance(_called(factory), type):
+    if isinstance(what_is_called(factory), type):
         return f"class {_name(factory)}({interface})"
     return f"factory {_name(factory)}" + ("" if cls is None else f" of class {cls.__qualname__}({interface})")
 
 
 def _function_kind(function: object) -> str:
-    called = _called(function)
+    called = what_is_called(function)
     if inspect.isasyncgenfunction(called):
         return "async generator function"
     if inspect.isgeneratorfunction(called):
@@ -45,12 +44,6 @@ def _function_kind(function: object) -> str:
 
 
 def _name(function: object) -> str:
-    called = _called(function)
+    called = what_is_called(function)
     name: str = getattr(called, "__qualname__", type(called).__qualname__)
     return name.replace("<locals>.", "").replace("<lambda>", "lambda")
-
-
-def _called(function: object) -> object:
-    """What a partial, or a class with type arguments, calls in the end."""
-    called = cast("partial[object]", function).func if isinstance(function, partial) else function
-    return get_origin(called) or called

@@ -52,7 +52,7 @@ def source_kind(component: str, source: object) -> SourceKind:
         raise InvalidTopology(_instance("spout", component, cast("object", source)))
     if _is_generator_function(source):
         return _checked_generator(component, cast("Callable[..., object]", source))
-    called = _called(source)
+    called = what_is_called(source)
     if isinstance(called, type):
         if issubclass(called, Spout):
             _check_factory("spout", component, source, called.__name__)
@@ -80,7 +80,7 @@ def logic_kind(component: str, logic: object) -> LogicKind:
         raise InvalidTopology(
             f"bolt {component!r}: {logic!r} is not callable; pass a function of the value, a bolt class or a factory"
         )
-    called = _called(logic)
+    called = what_is_called(logic)
     if isinstance(called, type):
         if issubclass(called, Spout):
             raise InvalidTopology(
@@ -107,7 +107,7 @@ SPOUT_METHODS = ("open", "next_tuple", "ack", "fail", "activate", "deactivate", 
 
 def check_code(where: str, logic: object, executor: str) -> None:
     """Check what can be known of a spout's or bolt's code before it runs; raises :class:`InvalidTopology`."""
-    called = _called(logic)
+    called = what_is_called(logic)
     if isinstance(called, type) and _derives(called, BoltBase):
         check_bolt(where, called, executor)
     elif isinstance(called, type) and _derives(called, Spout):
@@ -218,10 +218,10 @@ def inferred_schema(logic: object) -> Schema:
     arguments."""
     if isinstance(logic, partial):
         return inferred_schema(cast("partial[object]", logic).func)
-    if isinstance(_called(logic), type):
-        return _schema_of_component(logic) if _is_component(_called(logic)) else OPAQUE
+    if isinstance(what_is_called(logic), type):
+        return _schema_of_component(logic) if _is_component(what_is_called(logic)) else OPAQUE
     annotation = _returned(logic)
-    if _is_component(_called(annotation)):
+    if _is_component(what_is_called(annotation)):
         return _schema_of_component(annotation)
     return OPAQUE if annotation is None else schema_from_annotation(annotation)
 
@@ -229,9 +229,9 @@ def inferred_schema(logic: object) -> Schema:
 def component_class(logic: object) -> type[Any] | None:
     """The spout or bolt class that a component is made from: itself, that of a partial, or what its factory
     is annotated to return; None for all else."""
-    called = _called(logic)
+    called = what_is_called(logic)
     if not isinstance(called, type):
-        called = _called(_returned(called))
+        called = what_is_called(_returned(called))
     return cast("type[Any]", called) if _is_component(called) else None
 
 
@@ -253,9 +253,9 @@ def _schema_of_component(cls: object) -> Schema:
 def _produced_by(component: object) -> object:
     """The type of what a component class emits: the last type argument of the interface it derives from,
     followed through the type variables of the classes between."""
-    cls = cast("Any", _called(component))
+    cls = cast("Any", what_is_called(component))
     bases = cast("tuple[object, ...]", cls.__dict__.get("__orig_bases__", cls.__bases__))
-    base = next((each for each in bases if _is_component(_called(each))), None)
+    base = next((each for each in bases if _is_component(what_is_called(each))), None)
     produced = cls.__parameters__[-1] if base is None else _produced_by(base)
     given = zip(cls.__parameters__, get_args(component), strict=False)
     return next((argument for parameter, argument in given if parameter is produced), produced)
@@ -266,10 +266,12 @@ def _is_component(cls: object) -> bool:
 
 
 def _is_generator_function(source: object) -> bool:
-    return inspect.isgeneratorfunction(_called(source)) or inspect.isasyncgenfunction(_called(source))
+    return inspect.isgeneratorfunction(what_is_called(source)) or inspect.isasyncgenfunction(
+        what_is_called(source)
+    )
 
 
-def _called(function: object) -> object:
+def what_is_called(function: object) -> object:
     """What a partial, or a class with type arguments, calls in the end."""
     called = cast("partial[object]", function).func if isinstance(function, partial) else function
     return get_origin(called) or called

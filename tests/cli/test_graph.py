@@ -22,8 +22,9 @@ from stormlet.cli import main
 from stormlet.cli.graphs.dot import as_dot
 from stormlet.cli.graphs.drawing import Drawing, Edge, Node, draw
 from stormlet.cli.graphs.layout import COLUMN_GAP, Layout, Place, Wire, islands, lay_out
+from stormlet.cli.graphs.lettering import shortened
 from stormlet.cli.graphs.mermaid import as_mermaid, escaped
-from stormlet.cli.graphs.svg import as_svg, shortened
+from stormlet.cli.graphs.svg import as_svg
 from stormlet.cli.graphs.text import as_text, without_marks
 from stormlet.cli.inspection import inspect_topology, printable
 from stormlet.core.layers import lay
@@ -412,6 +413,24 @@ def test_islands_hang_together() -> None:
         [1],
         [2, 5],
     ]
+
+
+@pytest.mark.parametrize(
+    ("tracked", "words"),
+    [
+        ([], []),
+        ([True], ["anchored"]),
+        ([False], ["not tracked"]),
+        ([False, True], ["anchored", "not tracked"]),
+    ],
+)
+def test_the_legend_explains_the_lines_that_occur(tracked: list[bool], words: list[str]) -> None:
+    """And no others."""
+    nodes = [Node("a", is_spout=True, details=()), Node("b", is_spout=False, details=())]
+    drawn = [Edge("a", "b", None, "shuffle", is_tracked=each) for each in tracked]
+    svg = ET.fromstring(as_svg(Drawing("t", "counts", nodes, drawn)))
+    texts = [(each.text or "").partition(":")[0] for each in svg.iterfind(".//{*}text")]
+    assert [each for each in texts if each in ("anchored", "not tracked")] == words
 
 
 def test_the_arrow_of_an_edge_back_points_back() -> None:

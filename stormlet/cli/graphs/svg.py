@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import TypeAlias
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
-
-from rich.cells import cell_len
 
 from stormlet.cli.graphs.drawing import Drawing, Edge, Node
 from stormlet.cli.graphs.layout import Layout, Place, Wire, lay_out
+from stormlet.cli.graphs.lettering import shortened, text_width
+from stormlet.cli.graphs.lines import LOOP_RISE, NODE_HEIGHT, line_of, loop_over, ports
 from stormlet.cli.inspection import printable
 
-NODE_HEIGHT = 46.0
 PITCH = 66.0
 LOOP_PITCH = 118.0
 """Rows are further apart where a loop stands above a component."""
@@ -26,34 +23,32 @@ LONGEST_TITLE = 72
 LONGEST_NAME = 32
 LONGEST_LABEL = 30
 LABEL_SIZE = 11.5
-PORT_GAP = 9.0
-MOST_PORTS = 4
-LOOP_RISE = 30.0
 
 STYLE = """
-text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
-.page { fill: #ffffff }
-.title { fill: #111827; font-size: 17px; font-weight: 600 }
-.name { fill: #111827; font-size: 14px; font-weight: 600 }
-.detail { fill: #5b6472; font-size: 11.5px }
-.label { fill: #414a58; font-size: 11.5px }
-.spout { fill: #e2f3ef; stroke: #0f8276; stroke-width: 1.5px }
-.bolt { fill: #f4f6f9; stroke: #9aa5b4; stroke-width: 1.5px }
-.edge { fill: none; stroke: #6b7686; stroke-width: 1.5px }
-.untracked { stroke-dasharray: 5 4 }
-.head { fill: #6b7686 }
+.stormlet text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif }
+.stormlet .page { fill: #ffffff }
+.stormlet .title { fill: #111827; font-size: 17px; font-weight: 600 }
+.stormlet .name { fill: #111827; font-size: 14px; font-weight: 600 }
+.stormlet .detail { fill: #5b6472; font-size: 11.5px }
+.stormlet .label { fill: #414a58; font-size: 11.5px }
+.stormlet .spout { fill: #e2f3ef; stroke: #0f8276; stroke-width: 1.5px }
+.stormlet .bolt { fill: #f4f6f9; stroke: #9aa5b4; stroke-width: 1.5px }
+.stormlet .edge { fill: none; stroke: #6b7686; stroke-width: 1.5px }
+.stormlet .untracked { stroke-dasharray: 5 4 }
+.stormlet .head { fill: #6b7686 }
 @media (prefers-color-scheme: dark) {
-.page { fill: #0f1318 }
-.title, .name { fill: #eef1f5 }
-.detail { fill: #9aa5b4 }
-.label { fill: #bcc5d1 }
-.spout { fill: #10322e; stroke: #3ec9b6 }
-.bolt { fill: #1b212a; stroke: #5b6778 }
-.edge { stroke: #8592a3 }
-.head { fill: #8592a3 }
+.stormlet .page { fill: #0f1318 }
+.stormlet .title, .stormlet .name { fill: #eef1f5 }
+.stormlet .detail { fill: #9aa5b4 }
+.stormlet .label { fill: #bcc5d1 }
+.stormlet .spout { fill: #10322e; stroke: #3ec9b6 }
+.stormlet .bolt { fill: #1b212a; stroke: #5b6778 }
+.stormlet .edge { stroke: #8592a3 }
+.stormlet .head { fill: #8592a3 }
 }
 """
-"""Classes with colours of their own rather than variables: some renderers know neither those nor media queries."""
+"""Scoped, as an image may be part of a page. Colours are no variables: some renderers know neither those nor media
+queries."""
 
 
 def as_svg(drawing: Drawing) -> str:
@@ -82,6 +77,7 @@ def _page(drawing: Drawing, layout: Layout) -> tuple[Element, Element]:
     svg = Element(
         "svg", xmlns="http://www.w3.org/2000/svg", role="img", width=f"{width:.0f}", height=f"{height:.0f}"
     )
+    svg.set("class", "stormlet")
     svg.set("viewBox", f"0 0 {width:.0f} {height:.0f}")
     SubElement(svg, "title").text = f"{printable(drawing.name)}: {drawing.counts}"
     SubElement(svg, "style").text = STYLE
@@ -92,24 +88,23 @@ def _page(drawing: Drawing, layout: Layout) -> tuple[Element, Element]:
     foot = SubElement(svg, "g", transform=f"translate({MARGIN:g} {height - MARGIN:g})")
     for element, _ in legend:
         foot.append(element)
-    return svg, SubElement(
-        svg, "g", transform=f"translate({(width - layout.width) / 2:g} {MARGIN + TITLE_HEIGHT:g})"
-    )
+    return svg, SubElement(svg, "g", transform=f"translate({MARGIN:g} {MARGIN + TITLE_HEIGHT:g})")
 
 
 def _legend(drawing: Drawing) -> list[tuple[Element, float]]:
     """What the shapes and lines mean, as far as they occur, and how far to the right each reaches."""
     kinds = [("spout", "spout"), ("bolt", "bolt")]
-    if drawing.edges and all(edge.is_tracked for edge in drawing.edges):
+    tracked = {edge.is_tracked for edge in drawing.edges}
+    if True in tracked:
         kinds.append(("edge", "anchored: its spout learns of a failure"))
-    elif drawing.edges:
-        kinds += [("edge", "anchored"), ("edge untracked", "not tracked: nobody learns of a failure")]
+    if False in tracked:
+        kinds.append(("edge untracked", "not tracked: nobody learns of a failure"))
     left = 0.0
     items: list[tuple[Element, float]] = []
     for look, words in kinds:
         item = Element("g", transform=f"translate({left:g} 0)")
         if look.startswith("edge"):
-            SubElement(item, "path", {"class": look, "d": "M0 -4 H30", "marker-end": "url(#head)"})
+            SubElement(item, "path", {"class": look, "d": "M0 -4 H30", "marker-end": "url(#stormlet-head)"})
         else:
             _shape(item, look, 0, -4, 30, 14)
         _write(item, words, 40, 0, "detail")
@@ -121,8 +116,8 @@ def _legend(drawing: Drawing) -> list[tuple[Element, float]]:
 def _define_arrow_head(svg: Element) -> None:
     marker = SubElement(
         SubElement(svg, "defs"), "marker",
-        {"id": "head", "viewBox": "0 0 10 10", "refX": "9.5", "refY": "5", "markerWidth": "9", "markerHeight": "9",
-         "markerUnits": "userSpaceOnUse", "orient": "auto"},
+        {"id": "stormlet-head", "viewBox": "0 0 10 10", "refX": "9.5", "refY": "5",
+         "markerWidth": "9", "markerHeight": "9", "markerUnits": "userSpaceOnUse", "orient": "auto"},
     )  # fmt: skip
     SubElement(marker, "path", {"class": "head", "d": "M0 0.8 L10 5 L0 9.2 L2.4 5 Z"})
 
@@ -158,12 +153,14 @@ def _draw_node(parent: Element, node: Node, place: Place) -> None:
 
 def _draw_edges(parent: Element, drawing: Drawing, wires: Sequence[Wire], layout: Layout) -> None:
     """All lines first, then all labels, which leave themselves room in the lines."""
-    ends = _ports(wires, layout)
+    ends = ports(wires, layout)
     for number, edge in enumerate(drawing.edges):
         look = "edge" if edge.is_tracked else "edge untracked"
         wire = wires[number]
-        line = _loop(layout.components[wire.source]) if wire.is_loop else _line(number, wire, layout, ends)
-        SubElement(parent, "path", {"class": look, "d": line, "marker-end": "url(#head)"})
+        line = (
+            loop_over(layout.components[wire.source]) if wire.is_loop else line_of(number, wire, layout, ends)
+        )
+        SubElement(parent, "path", {"class": look, "d": line, "marker-end": "url(#stormlet-head)"})
     loops = Counter[int]()
     for number, edge in enumerate(drawing.edges):
         wire = wires[number]
@@ -185,60 +182,6 @@ def _write_label(parent: Element, edge: Edge, x: float, y: float) -> None:
     _write(group, _label(edge), x, y + 4, "label", centred=True)
 
 
-Ends: TypeAlias = dict[tuple[int, bool], float]
-"""By wire and whether it is its target: at which height it touches the component."""
-
-
-def _ports(wires: Sequence[Wire], layout: Layout) -> Ends:
-    """Spread the wires along the sides of the components, in the order of where they come from or go to; many
-    meet in one point."""
-    sides = defaultdict[tuple[int, bool], list[tuple[float, int, bool]]](list)
-    for number, route in layout.routes.items():
-        wire = wires[number]
-        forward = wire.source < wire.target
-        sides[wire.source, forward].append((route[0].y, number, False))
-        sides[wire.target, not forward].append((route[-1].y, number, True))
-    ends: Ends = {}
-    for (component, _), touching in sides.items():
-        gap = PORT_GAP if len(touching) <= MOST_PORTS else 0.0
-        first = layout.components[component].y - gap * (len(touching) - 1) / 2
-        for place, (_, number, is_target) in enumerate(sorted(touching)):
-            ends[number, is_target] = first + gap * place
-    return ends
-
-
-def _line(number: int, wire: Wire, layout: Layout, ends: Ends) -> str:
-    """Straight through columns, curved between them."""
-    source, target = layout.components[wire.source], layout.components[wire.target]
-    stops = [(source, ends[number, False]), *((place, place.y) for place in layout.routes[number])]
-    forward = wire.source < wire.target
-    x = source.right if forward else source.left
-    steps = [f"M{x:.1f} {ends[number, False]:.1f}"]
-    for (before, from_y), (after, to_y) in pairwise([*stops, (target, ends[number, True])]):
-        start = before.column_right if forward else before.column_left
-        end = after.column_left if forward else after.column_right
-        middle = (start + end) / 2
-        steps.append(_straight(x, start))
-        steps.append(f"C{middle:.1f} {from_y:.1f} {middle:.1f} {to_y:.1f} {end:.1f} {to_y:.1f}")
-        x = end
-    steps.append(_straight(x, target.left if forward else target.right))
-    return " ".join(filter(None, steps))
-
-
-def _straight(start: float, end: float) -> str:
-    """Nothing where there is no way to go: a line without length has no direction for the arrow head."""
-    return f"H{end:.1f}" if abs(end - start) >= 0.1 else ""
-
-
-def _loop(place: Place) -> str:
-    """Out of the top and back into it."""
-    top = place.y - NODE_HEIGHT / 2
-    peak = top - LOOP_RISE * 4 / 3
-    half = min(26.0, (place.right - place.left) / 4)
-    out, bend_out, bend_in, back = (place.x + half * factor for factor in (1, 2, -2, -1))
-    return f"M{out:.1f} {top:.1f} C{bend_out:.1f} {peak:.1f} {bend_in:.1f} {peak:.1f} {back:.1f} {top:.1f}"
-
-
 def _node_width(node: Node) -> float:
     name = text_width(shortened(node.id, LONGEST_NAME), 14, bold=True)
     return max(LEAST_NODE_WIDTH, name + 32, text_width(_detail(node), LABEL_SIZE) + 32)
@@ -250,17 +193,3 @@ def _detail(node: Node) -> str:
 
 def _label(edge: Edge) -> str:
     return shortened(edge.label, LONGEST_LABEL)
-
-
-def shortened(text: str, length: int) -> str:
-    """The text without its middle, if it is longer."""
-    text = printable(text)
-    return text if len(text) <= length else f"{text[: length - length // 2 - 1]}…{text[-(length // 2) :]}"
-
-
-def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """About how wide a text is, in pixels, whatever sans serif font it is drawn in; rather more than less."""
-    narrow, wide = "iljtfrI.,:;'|()[]! ", "mwMWABCDGHKNOQRUVXYZ@%_"
-    widths = {**dict.fromkeys(narrow, 0.38), **dict.fromkeys(wide, 0.84)}
-    ems = sum(widths.get(each, 0.63) if cell_len(each) < 2 else 1.05 for each in text)
-    return ems * size * (1.12 if bold else 1.0)
