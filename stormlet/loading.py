@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path, PurePath
 from types import FunctionType, ModuleType
+from typing import get_args
 
 import msgspec
 
@@ -245,8 +246,13 @@ def _convert(label: str, parameter: inspect.Parameter, text: str) -> object:
         return msgspec.convert(text, parameter.annotation, strict=False, dec_hook=_path_from)
     except (msgspec.ValidationError, TypeError, NotImplementedError) as error:
         raise TargetError(
-            f"--arg {parameter.name}={text} does not fit {label}({parameter}): {error}"
+            f"--arg {parameter.name}={text} does not fit {label}({parameter}): "
+            f"{'write true or false' if _is_bool(parameter.annotation) else error}"
         ) from None
+
+
+def _is_bool(annotation: object) -> bool:
+    return bool in (annotation, *get_args(annotation))
 
 
 def _path_from(wanted: type, text: object) -> object:

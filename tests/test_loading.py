@@ -183,7 +183,8 @@ def test_an_unknown_argument_meets_the_nearest_name() -> None:
     ("annotation", "text", "why"),
     [
         ("int", "many", "Expected `int`, got `str`"),
-        ("bool", "maybe", "Expected `bool`, got `str`"),
+        ("bool", "yes", "build(x: bool): write true or false"),
+        ("'bool | None'", "yes", "write true or false"),
         ("'int | None'", "none", "Expected `int | null`, got `str`"),
         ("complex", "1j", "complex cannot be given on a command line"),
         ("'Path | int'", "1", "not supported"),
