@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
@@ -49,6 +50,40 @@ BLOCKED = """
             pass
     topology = Topology("blocked")
     topology.bolt("block", block, topology.spout("numbers", [1]).shuffle())
+    """
+
+STARTING = """
+    import asyncio, signal
+    from stormlet import BasicBolt
+    class First(BasicBolt):
+        def execute(self, tup, out): ...
+        def cleanup(self):
+            print("cleaned up")
+    class Slow(First):
+        async def prepare(self, context):
+            signal.raise_signal(signal.SIGTERM)
+            await asyncio.sleep(60)
+        def cleanup(self):
+            print("never prepared")
+    topology = Topology("starting")
+    numbers = topology.spout("numbers", [1])
+    topology.bolt("first", First, numbers.shuffle())
+    topology.bolt("slow", Slow, numbers.shuffle())
+    """
+
+SLOW_TO_DRAIN = """
+    import asyncio, itertools, signal
+    async def numbers():
+        for number in itertools.count():
+            yield number
+            await asyncio.sleep(0.3)
+    async def slow(value: int) -> None:
+        await asyncio.sleep(0.25)
+        if {signal}:
+            signal.raise_signal({signal})
+            await asyncio.sleep(60)
+    topology = Topology("slow to drain")
+    topology.bolt("slow", slow, topology.spout("numbers", numbers).shuffle())
     """
 
 ENDLESS = """
@@ -112,6 +147,38 @@ def test_an_interrupt_at_the_start_is_130() -> None:
     """Ctrl-C before there is anything to drain ends the command as it ends any other."""
     write("raise KeyboardInterrupt")
     assert main(["run", "flow.py"]) == 130
+
+
+def test_a_signal_while_the_topology_starts_cancels_the_start(capfd: pytest.CaptureFixture[str]) -> None:
+    """There is nothing to drain yet; what was prepared is cleaned up, and the exit code is that of the signal."""
+    write(STARTING)
+    assert main(["run", "flow.py"]) == 143
+    output = capfd.readouterr()
+    assert output.err == "SIGTERM: cancelling the start; once more kills\n"
+    assert output.out == "cleaned up\n"
+
+
+@pytest.mark.parametrize("exit_code", ["finished", "signal"])
+def test_a_duration_drains(exit_code: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """After so many seconds the spouts end and what is in flight is finished: that is no failure. A signal that comes
+    during this drain cancels it."""
+    write(SLOW_TO_DRAIN.format(signal=int(signal.SIGINT) if exit_code == "signal" else 0))
+    code = main(["run", "flow.py", "--duration", "0.2"])
+    shown = capfd.readouterr().err
+    if exit_code == "signal":
+        assert code == 130
+        assert shown.startswith("SIGINT: cancelling; once more kills\n")
+    else:
+        assert code == 0
+        assert "draining" not in shown
+
+
+def test_a_duration_that_is_longer_than_the_run_changes_nothing() -> None:
+    """The run ends when its sources have."""
+    write("topology = Topology('short')\ntopology.bolt('b', print, topology.spout('a', [7]).shuffle())\n")
+    began = time.monotonic()
+    assert main(["run", "flow.py", "--duration", "1h"]) == 0
+    assert time.monotonic() - began < 30
 
 
 def test_a_spout_without_source_is_mentioned(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,96 @@
+"""User code that tries to end the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from stormlet.cli import main
+from tests.cli.flows import write
+
+EXITING = """
+    import asyncio, sys
+    from stormlet import BasicBolt
+    def build(kind: str) -> Topology:
+        def leave(value):
+            if value == 3:
+                {leave}
+        async def leave_later(value):
+            await asyncio.sleep(0)
+            leave(value)
+        async def leave_in_a_task(value):
+            async def leave_soon():
+                leave(value)
+            await asyncio.wait([asyncio.create_task(leave_soon())])
+        def leave_as_a_source():
+            yield from range(3)
+            leave(3)
+        class LeaveAtTheEnd(BasicBolt):
+            def execute(self, tup, out): ...
+            def cleanup(self):
+                leave(3)
+        topology = Topology("exiting")
+        source = leave_as_a_source if kind == "source" else range(10)
+        values = topology.spout("values", source)
+        logic = {{
+            "function": leave, "source": print, "concurrent": leave_later, "thread": leave, "task": leave_in_a_task,
+            "cleanup": LeaveAtTheEnd,
+        }}[kind]
+        options = {{"concurrent": {{"concurrency": 4}}, "thread": {{"executor": "thread"}}}}.get(kind, {{}})
+        topology.bolt("logic", logic, values.shuffle(), **options)
+        return topology
+    """
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize(
+    ("kind", "whose"),
+    [
+        ("function", "user code of logic[0]"),
+        ("concurrent", "execute of logic[0]"),
+        ("thread", "user code of logic[0]"),
+        ("cleanup", "user code of logic[0]"),
+        ("source", "user code of values[0]"),
+        ("task", "user code of the topology"),
+    ],
+)
+@pytest.mark.parametrize(("leave", "error"), [("sys.exit(0)", "SystemExit"), ("raise KeyboardInterrupt", "")])
+def test_leaving_is_a_crash(loop: str, kind: str, whose: str, leave: str, error: str) -> None:
+    """It never ends in exit code 0 with messages left over, whatever the code that was asked for: the component is
+    named, the traceback is the user's, and nothing else is said."""
+    write(EXITING.format(leave=leave))
+    arguments = ["run", "flow.py", "--loop", loop, "--arg", f"kind={kind}"]
+    finished = subprocess.run(
+        [sys.executable, "-m", "stormlet", *arguments], capture_output=True, text=True, check=False
+    )
+    lines = finished.stderr.splitlines()
+    assert finished.returncode == 1
+    assert lines[-1].startswith(f"stormlet: topology 'exiting' crashed: {whose} raised {error}")
+    assert lines.count("Traceback (most recent call last):") == 1
+    assert "never retrieved" not in finished.stderr
+    assert "/stormlet/" not in finished.stderr
+
+
+def test_a_constructor_that_leaves_keeps_the_topology_from_starting(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It counts as one that raised."""
+    write(
+        """
+        from stormlet import BasicBolt
+        class Leaving(BasicBolt):
+            def __init__(self):
+                raise SystemExit("no")
+            def execute(self, tup, out): ...
+        topology = Topology("leaving")
+        topology.bolt("leaving", Leaving, topology.spout("values", [1]).shuffle())
+        """
+    )
+    assert main(["run", "flow.py"]) == 1
+    *_, last = capfd.readouterr().err.splitlines()
+    assert (
+        last
+        == "stormlet: topology 'leaving' did not start: the constructor of a component raised SystemExit('no')"
+    )

@@ -1,0 +1,71 @@
+"""Plain lines about a run."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+from stormlet.cli.meter import Progress
+from stormlet.cli.progress import progress_line
+from tests.cli.figures import BOLT, FRAME, SPOUT, frame_of
+from tests.cli.flows import write
+
+IN_STEPS = """
+    import asyncio, signal
+    from stormlet.cli import progress
+    progress.EVERY, progress.DRAIN_EVERY = 0.2, 0.1
+    async def numbers():
+        for number in range(5):
+            yield number
+            await asyncio.sleep(0.1)
+    async def slow(value):
+        if value == 4 and {drains}:
+            signal.raise_signal(signal.SIGINT)
+            await asyncio.sleep(1.5)
+    topology = Topology("in steps")
+    topology.bolt("slow", slow, topology.spout("numbers", numbers).shuffle())
+    """
+
+
+def run(drains: bool) -> list[str]:
+    write(IN_STEPS.format(drains=drains))
+    arguments = [sys.executable, "-m", "stormlet", "run", "flow.py"]
+    finished = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert "\x1b" not in finished.stderr
+    assert finished.returncode == (128 + signal.SIGINT if drains else 0)
+    return finished.stderr.splitlines()
+
+
+def test_a_line_says_how_far_every_spout_is() -> None:
+    """Exact counts, and the rate of all bolts together."""
+    assert progress_line(FRAME) == ("12.4 s  lines 11,340 acked, 0 failed, 1,000 pending; 1,000 tuples/s")
+
+
+def test_it_says_what_was_given_up_and_what_is_left() -> None:
+    """Where there is something to say."""
+    frame = replace(FRAME, dead_letters=3, progress=Progress(45, 100, 12.2))
+    assert progress_line(frame).endswith("; 3 dead letters; 45% done, 12 s left")
+
+
+def test_of_many_spouts_four_are_named() -> None:
+    """A line stays a line."""
+    spouts = [replace(SPOUT, id=f"spout{number}") for number in range(7)]
+    line = progress_line(frame_of(*spouts, BOLT))
+    assert [f"spout{number}" in line for number in range(7)] == [True] * 4 + [False] * 3
+    assert "; and 3 spouts more; " in line
+
+
+def test_a_run_in_a_pipe_reports_from_time_to_time() -> None:
+    """Without a terminal there are lines, without control characters."""
+    lines = [line for line in run(drains=False) if "acked, 0 failed" in line]
+    assert 1 <= len(lines) <= 3
+    assert lines[0].startswith("0.2 s  numbers ")
+
+
+def test_a_drain_that_takes_long_says_what_it_waits_for() -> None:
+    """From its first second on, at intervals."""
+    lines = [line for line in run(drains=True) if line.startswith("draining for")]
+    assert lines[0] == "draining for 1.0 s: waits for numbers: 1 pending; slow: 1 in hand or held"
+    assert len(lines) >= 2
