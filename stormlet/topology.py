@@ -326,9 +326,21 @@ class Topology:
         check_code(where, logic, executor)
         _check_tick(where, logic, kind, effective.tick if "tick" in options else None)
         streams = _outputs(where, outputs, logic)
-        seconds = effective.tick if _ticks(logic, kind) else None
+        ticks = _ticks(logic, kind)
+        seconds = effective.tick if ticks else None
         self._bolts[id] = BoltSpec(
-            id, logic, kind, parallelism, streams, options, inputs, seconds, concurrency, executor, on_error
+            id,
+            logic,
+            kind,
+            parallelism,
+            streams,
+            options,
+            inputs,
+            seconds,
+            concurrency,
+            executor,
+            on_error,
+            ticks,
         )
         return self._default_stream(id, streams)
 
@@ -386,10 +398,7 @@ class Topology:
         if seed is not None and not isinstance(cast("object", seed), int):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
         changed = _configured(self._configuration, configuration, where)
-        description = replace(self.describe(), configuration=changed)
-        configurations = {
-            id: configure(changed, spec.options, where) for id, spec in description.components.items()
-        }
+        description, configurations = self.describe().configured(changed, where)
         planned = plan(description, configurations)
 
         def make() -> Running:

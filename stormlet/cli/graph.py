@@ -85,7 +85,7 @@ def _format_of(output: Path | None) -> Format:
 def _check_layout_is_installed() -> None:
     if find_spec("fast_sugiyama") is None:
         raise InvalidConfiguration(
-            "--format svg needs fast-sugiyama, which computes the layout: pip install 'stormlet[cli]'"
+            "--format svg needs fast-sugiyama, which computes the layout: pip install 'stormlet[svg]'"
         )
 
 

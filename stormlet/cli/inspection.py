@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from stormlet.cli.parameters import read_arguments
@@ -20,8 +20,6 @@ from stormlet.topology import Topology
 class Inspection:
     """What the commands look at that run nothing."""
 
-    own: Configuration
-    """What the topology says itself."""
     settings: Layered
     """What file, environment and command line say."""
     description: Description
@@ -67,14 +65,8 @@ def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
     :class:`~stormlet.errors.InvalidConfiguration` where they do not go together."""
     where = f"topology {topology.name!r}"
     configuration = configure(topology.configuration, settings.values, where)
-    description = replace(topology.describe(), configuration=configuration)
-    components = {
-        id: configure(configuration, spec.options, f"{id!r} of {where}")
-        for id, spec in description.components.items()
-    }
-    return Inspection(
-        topology.configuration, settings, description, components, plan(description, components)
-    )
+    description, components = topology.describe().configured(configuration, where)
+    return Inspection(settings, description, components, plan(description, components))
 
 
 def printable(text: str) -> str:

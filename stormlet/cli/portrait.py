@@ -9,7 +9,7 @@ import msgspec
 from stormlet.cli.graphs.drawing import grouping_words
 from stormlet.cli.inspection import Inspection
 from stormlet.cli.kinds import kind_of
-from stormlet.core.configuration import OPTIONS, Configuration, Setting
+from stormlet.core.configuration import OPTIONS, Setting
 from stormlet.core.description import BoltSpec, Output, SpoutSpec, StreamId, Subscription
 
 
@@ -123,10 +123,9 @@ def _stream(id: StreamId, output: Output, inspection: Inspection) -> StreamPortr
 
 
 def _values(inspection: Inspection) -> Iterator[ValuePortrait]:
-    default, configuration = Configuration(), inspection.description.configuration
+    configuration, own = inspection.description.configuration, inspection.description.options
     for option in OPTIONS:
-        is_own = getattr(inspection.own, option) != getattr(default, option)
-        origin = inspection.settings.origins.get(option, "topology" if is_own else "default")
+        origin = inspection.settings.origins.get(option, "topology" if option in own else "default")
         yield ValuePortrait(option, getattr(configuration, option), None, origin)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 from stormlet.core.components import DEFAULT_STREAM
-from stormlet.core.configuration import Configuration
+from stormlet.core.configuration import Configuration, configure
 from stormlet.core.graph import components_in_order
 from stormlet.core.groupings import (
     All,
@@ -228,6 +228,8 @@ class BoltSpec:
     concurrency: int
     executor: Executor
     on_error: OnError
+    ticks: bool = False
+    """Whether it has a method ``tick``, or may have one: a factory's bolt is known when it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +259,25 @@ class Description:
                 raise InvalidTopology(
                     f"bolt {bolt.id!r} has no input; subscribe it to a stream, such as lines.shuffle()"
                 )
+
+    def configured(
+        self, configuration: Configuration, where: str
+    ) -> tuple[Description, Mapping[str, Configuration]]:
+        """The same with another configuration, and what that is for each component; ``where`` opens error
+        messages.
+
+        Raises :class:`~stormlet.errors.InvalidConfiguration` where the options of a component do not go
+        together with it.
+        """
+        components = {
+            id: configure(configuration, spec.options, f"{id!r} of {where}")
+            for id, spec in self.components.items()
+        }
+        bolts = {
+            id: replace(spec, tick=components[id].tick if spec.ticks else None)
+            for id, spec in self.bolts.items()
+        }
+        return replace(self, configuration=configuration, bolts=bolts), components
 
     def in_order(self) -> list[list[str]]:
         """Components upstream first; those that form a cycle stand together (law C2)."""

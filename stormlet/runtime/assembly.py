@@ -207,7 +207,7 @@ class Assembly:
                 f"bolt {spec.id!r}: the factory made {bolt!r}, which is no Bolt, BasicBolt or BatchBolt"
             )
         check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
-        if spec.tick is not None and not overrides(bolt, BoltBase, "tick"):
+        if spec.options.get("tick") is not None and not overrides(bolt, BoltBase, "tick"):
             raise InvalidTopology(
                 f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
             )

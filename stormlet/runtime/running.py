@@ -268,8 +268,9 @@ class Running:
             timeout = configuration.message_timeout or ORPHAN_TIMEOUT
             self._help("ticker", rotate_ackers(self._tasks.ackers, timeout, configuration.timeout_buckets))
         for id, spec in self._plan.description.bolts.items():
-            if spec.tick is not None:
-                self._help(f"ticks of {id}", tick_bolts(self._tasks.bolts[id], spec.tick))
+            tasks = [task for task in self._tasks.bolts[id] if task.worker.method("tick") is not None]
+            if spec.tick is not None and tasks:
+                self._help(f"ticks of {id}", tick_bolts(tasks, spec.tick))
 
     def _help(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         self._helpers.append(self._loop.create_task(coroutine, name=f"{self._name} {name}"))

@@ -28,7 +28,7 @@ FLOW = """
         def execute(self, tup, out): pass
         def tick(self, out): pass
 
-    topology = Topology("flow", max_spout_pending=50, ackers=2)
+    topology = Topology("flow", max_spout_pending=50, ackers=2, max_attempts=5)
     rows = topology.spout("rows", outputs=Row, max_attempts=2)
     counted = topology.bolt(
         "count", Count, rows.fields("word"), parallelism=3, tick=2.5, on_error="stop",
@@ -92,6 +92,7 @@ def test_every_value_says_where_it_came_from(
     monkeypatch.setenv("STORMLET_MESSAGE_TIMEOUT", "70")
     found = origins(capsys, "--config", "own.toml", "--set", "message_timeout=none")
     assert found["drain_timeout"] == (30.0, "default")
+    assert found["max_attempts"] == (5, "topology"), "it was given, though it is the default"
     assert found["max_spout_pending"] == (50, "topology")
     assert found["ackers"] == (3, "own.toml")
     assert found["slice"] == (0.004, "own.toml")

@@ -535,5 +535,5 @@ def test_svg_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     write(DIAMOND)
     monkeypatch.setattr("stormlet.cli.graph.find_spec", lambda name: None)
     assert main(["graph", "flow.py", "--format", "svg"]) == 2
-    assert "pip install 'stormlet[cli]'" in capsys.readouterr().err
+    assert "pip install 'stormlet[svg]'" in capsys.readouterr().err
     assert main(["graph", "flow.py"]) == 0

@@ -627,6 +627,27 @@ async def test_B5_the_topology_can_set_the_ticks_of_all_bolts() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_B5_a_run_can_set_the_ticks_of_all_bolts() -> None:
+    """``run(tick=)`` holds for every bolt with the method that has no ``tick=`` of its own, factories included."""
+    log: list[tuple[int, float]] = []
+    topology = Topology("ticks")
+    fed = topology.spout("fed")
+    topology.bolt("note", lambda: ticking(log)(), fed.shuffle())
+    topology.bolt("own", ticking(log), fed.shuffle(), tick=3.0)
+    topology.bolt("none", lambda: Plain(), fed.shuffle())
+    async with topology.run(tick=2.0):
+        await asyncio.sleep(5)
+    assert [at for _, at in log] == [2.0, 3.0, 4.0]
+
+
+class Plain(BasicBolt[object, object]):
+    """A bolt without the method."""
+
+    def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
+        pass
+
+
+@pytest.mark.simulated_time
 @pytest.mark.parametrize("base", [Bolt, BasicBolt])
 async def test_B5_what_a_tick_emits_is_untracked(base: Any) -> None:
     """Even between the executions of tracked inputs no tree is touched, and nothing fails."""
