@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -114,34 +114,31 @@ class Replay:
                 except TopologyStopping:
                     return
                 except (InvalidEmit, UnroutableKey, KeyFunctionFailed) as error:
-                    self._settle(
-                        line, message, Failure(FailureKind.FAILED, reason=str(error), permanent=True)
-                    )
+                    self._settle(line, message, (Failure(FailureKind.FAILED, reason=str(error)),))
                 else:
                     group.create_task(self._await(tree, line, message), name=f"dead letter {line.number}")
 
     async def _await(self, tree: Tree[object], line: Line, message: Message) -> None:
         with suppress(TupleFailed):
             await tree
-        self._settle(line, message, tree.failure)
+        self._settle(line, message, tree.history if tree.failure is not None else ())
 
-    def _settle(self, line: Line, message: Message, failure: Failure | None) -> None:
+    def _settle(self, line: Line, message: Message, failures: Sequence[Failure]) -> None:
         self._room.release()
-        if failure is not None and failure.kind is FailureKind.SHUTDOWN:
+        if failures and failures[-1].kind is FailureKind.SHUTDOWN:
             return  # it stays open
         del self._open[line.number]
-        if failure is None:
-            self.acked += 1
-        else:
+        if failures:
             self.failed_again += 1
-            self._bury(line, message, failure)
+            self._bury(line, message, failures)
+        else:
+            self.acked += 1
 
-    def _bury(self, line: Line, message: Message, failure: Failure) -> None:
+    def _bury(self, line: Line, message: Message, failures: Sequence[Failure]) -> None:
         if self._rest is None:
-            logger.error("%s:%d failed again: %s", self._path, line.number, failure)
-            return
-        attempts = 1 if failure.permanent else message.attempts
-        self._rest.append(message.record.failed_again(failure, attempts, datetime.now(UTC)))
+            logger.error("%s:%d failed again: %s", self._path, line.number, failures[-1])
+        else:
+            self._rest.append(message.record.failed_again(failures, datetime.now(UTC)))
 
     def _keep(self, line: Line) -> None:
         self.not_tried += 1

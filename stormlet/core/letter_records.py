@@ -5,7 +5,7 @@ Values and origins are written as :mod:`stormlet.core.rebuilding` says; everythi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -40,14 +40,14 @@ class LetterRecord(msgspec.Struct, frozen=True, kw_only=True):
     history: tuple[str, ...]
     """Why each attempt failed, in order, in words."""
 
-    def failed_again(self, failure: Failure, attempts: int, time: datetime) -> LetterRecord:
-        """The same message after so many more attempts."""
+    def failed_again(self, history: Sequence[Failure], time: datetime) -> LetterRecord:
+        """The same message after the attempts that failed since, of which there is at least one."""
         return msgspec.structs.replace(
             self,
-            **_of_failure(failure),
+            **_of_failure(history[-1]),
             time=time,
-            attempts=self.attempts + attempts,
-            history=(*self.history, _text(failure)),
+            attempts=self.attempts + len(history),
+            history=(*self.history, *map(_text, history)),
         )
 
     def rebuilt_value(self, records: Mapping[str, type]) -> object:

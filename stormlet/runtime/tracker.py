@@ -298,7 +298,7 @@ class Tracker:
                 self._replay_later(message)
                 return
         self._release()
-        message.tree.settle(failure)
+        message.tree.settle(failure, message.history)
 
     def _release(self) -> None:
         """A message is settled for good."""
@@ -392,7 +392,9 @@ class Tracker:
             self.counts.left_over += failure is not None
             self.pending -= 1
             if type(message) is HostMessage:
-                message.tree.settle(failure)
+                if failure is not None:
+                    message.failed(failure, counts=True)
+                message.tree.settle(failure, message.history)
         self.outcomes.clear()
 
     def close(self) -> None:

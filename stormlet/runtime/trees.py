@@ -22,12 +22,13 @@ class Tree(Generic[V]):
     :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9).
     """
 
-    __slots__ = ("_failure", "_settled", "_tracked", "_waiters", "values")
+    __slots__ = ("_failure", "_history", "_settled", "_tracked", "_waiters", "values")
 
     def __init__(self, tracked: bool) -> None:
         self._tracked = tracked
         self._settled = False
         self._failure: Failure | None = None
+        self._history: tuple[Failure, ...] = ()
         self._waiters: dict[asyncio.Future[None], None] = {}
         self.values: list[Any] = []
 
@@ -41,10 +42,17 @@ class Tree(Generic[V]):
         """Why it failed; None while it is open and when it was acked."""
         return self._failure
 
-    def settle(self, failure: Failure | None) -> None:
+    @property
+    def history(self) -> tuple[Failure, ...]:
+        """Why each attempt failed, in order, once the outcome is known; also of a tree that was acked in the
+        end."""
+        return self._history
+
+    def settle(self, failure: Failure | None, history: tuple[Failure, ...]) -> None:
         """The engine's: the outcome is known now."""
         self._settled = True
         self._failure = failure
+        self._history = history
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)

@@ -34,10 +34,10 @@ def test_a_line_is_read_as_it_was_written() -> None:
 
 def test_a_letter_that_failed_again_has_both_histories() -> None:
     """The value and what is said of the message stay; the last failure is the new one."""
-    again = record_of(letter(), NOON).failed_again(LATE, 3, ONE)
-    assert (again.time, again.attempts, again.cause, again.held_by) == (ONE, 5, "TIMEOUT", ("join",))
+    again = record_of(letter(), NOON).failed_again((FAILED, LATE), ONE)
+    assert (again.time, again.attempts, again.cause, again.held_by) == (ONE, 4, "TIMEOUT", ("join",))
     assert (again.failed_in, again.reason) == (None, "")
-    assert again.history == (str(LATE), str(FAILED), str(LATE))
+    assert again.history == (str(LATE), str(FAILED), str(FAILED), str(LATE))
     assert again.rebuilt_value({}) == 7
 
 

@@ -67,3 +67,25 @@ async def test_a_tree_shows_its_outcome() -> None:
         "<Tree acked>",
         "<Tree failed: failed in 'odd' (task 3): ValueError('odd')>",
     ]
+
+
+@pytest.mark.simulated_time
+async def test_a_tree_tells_of_every_attempt() -> None:
+    """The history has the failures of all attempts, whatever the outcome, once that is known."""
+
+    class FailTwice(Bolt[str, None]):
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            if tup.value == "never" or tup.attempt <= 2:
+                out.fail(tup, f"attempt {tup.attempt}")
+            else:
+                out.ack(tup)
+
+    topology = Topology("history")
+    spout = topology.spout("spout", outputs=str)
+    topology.bolt("fail", FailTwice, spout.shuffle())
+    async with topology.run() as running:
+        trees = [await running.emit(spout, value, attempts=3) for value in ("never", "third")]
+        assert [tree.history for tree in trees] == [(), ()]
+    reasons = [[failure.reason for failure in tree.history] for tree in trees]
+    assert reasons == [["attempt 1", "attempt 2", "attempt 3"], ["attempt 1", "attempt 2"]]
+    assert trees[1].failure is None
