@@ -6,14 +6,17 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from stormlet.cli.report import LogFormatter
+
+LogLevel = Literal["debug", "info", "warning", "error"]
 
 ENGINE = str(Path(__file__).parents[1] / "runtime")
 
 
 @contextmanager
-def logging_to_standard_error(level: str | None, *, quiet: bool) -> Generator[None]:
+def logging_to_standard_error(level: LogLevel | None, *, quiet: bool) -> Generator[None]:
     """Unless the user's file has set logging up. A ``level`` that was asked for holds in any case; the
     default is warnings, errors if ``quiet``."""
     root = logging.getLogger()

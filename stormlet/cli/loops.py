@@ -1,15 +1,13 @@
-"""The event loop of a run, and what leaves it on the way."""
+"""The event loop of a run."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Literal
 
 from stormlet.errors import InvalidConfiguration
-
-R = TypeVar("R")
 
 LoopName = Literal["uvloop", "asyncio"]
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -23,18 +21,23 @@ def loop_factory(name: LoopName | None) -> LoopFactory:
     if name == "asyncio":
         return asyncio.new_event_loop
     try:
-        import uvloop
-    except ImportError:
+        return _uvloop()
+    except InvalidConfiguration:
         if name is None:
             return asyncio.new_event_loop
+        raise
+
+
+def _uvloop() -> LoopFactory:
+    try:
+        import uvloop
+    except ImportError:
         raise InvalidConfiguration(
             "--loop uvloop: uvloop is not installed: pip install 'stormlet[uvloop]', or leave --loop out"
         ) from None
-    if _standard_streams_are_open():
-        return uvloop.new_event_loop
-    if name is None:
-        return asyncio.new_event_loop
-    raise InvalidConfiguration("--loop uvloop: it needs open standard streams; use --loop asyncio")
+    if not _standard_streams_are_open():
+        raise InvalidConfiguration("--loop uvloop: it needs open standard streams; use --loop asyncio")
+    return uvloop.new_event_loop
 
 
 def _standard_streams_are_open() -> bool:
@@ -45,26 +48,3 @@ def _standard_streams_are_open() -> bool:
         except OSError:
             return False
     return True
-
-
-class Escapable(Protocol):
-    """Is told of user code that tried to end the process."""
-
-    def escaped(self, error: BaseException) -> None:
-        """It raised ``SystemExit`` or ``KeyboardInterrupt``, which ended the loop."""
-        ...
-
-
-def run_to_the_end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[R], session: Escapable) -> R:
-    """Run the loop until ``main`` is done, however often user code calls ``sys.exit()``."""
-    loop.set_exception_handler(_handle)
-    while True:
-        try:
-            return loop.run_until_complete(main)
-        except (SystemExit, KeyboardInterrupt) as error:
-            session.escaped(error)
-
-
-def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    if not isinstance(context.get("exception"), SystemExit | KeyboardInterrupt):  # that is told already
-        loop.default_exception_handler(context)

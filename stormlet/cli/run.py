@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from stormlet.cli.durations import read_deadline, read_duration
-from stormlet.cli.logs import logging_to_standard_error
+from stormlet.cli.logs import LogLevel, logging_to_standard_error
 from stormlet.cli.loops import LoopName, loop_factory
 from stormlet.cli.outcome import Outcome, Result, as_json
 from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, read_arguments
-from stormlet.cli.replaying import Replay
 from stormlet.cli.session import How, Session
-from stormlet.cli.settings import effective_settings
+from stormlet.cli.settings import effective_settings, warn_of_ignored
 from stormlet.cli.streams import guarded_streams
+from stormlet.core.layers import Layered
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 from stormlet.loading import load_topology
 
@@ -37,15 +37,13 @@ def run(
     arg: Arguments = (),
     settings: Settings = (),
     config: ConfigFile = None,
-    duration: Annotated[str | None, Parameter(show_default=False)] = None,
-    drain_timeout: Annotated[str | None, Parameter(show_default=False)] = None,
-    dead_letters: Annotated[Path | None, Parameter(show_default=False)] = None,
-    replay_dead_letters: Annotated[Path | None, Parameter(show_default=False)] = None,
-    seed: Annotated[int | None, Parameter(show_default=False)] = None,
-    loop: Annotated[LoopName | None, Parameter(show_default=False)] = None,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"] | None, Parameter(show_default=False)
-    ] = None,
+    duration: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
+    drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
+    dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    seed: int | None = None,
+    loop: LoopName | None = None,
+    log_level: LogLevel | None = None,
     debug: Flag = False,
     quiet: Flag = False,
     json_summary: Flag = False,
@@ -80,22 +78,23 @@ def run(
     json_summary
         End standard output with one line of JSON: outcome, exit code and all counts.
     """
-    with ExitStack() as stack:
-        output, errors = stack.enter_context(guarded_streams())
+    with guarded_streams() as (output, errors):
         try:
-            flags = {} if drain_timeout is None else {"drain_timeout": read_deadline(drain_timeout)}
-            seconds = None if duration is None else read_duration("--duration", duration)
-            factory = loop_factory(loop)
-            layered = effective_settings(config, settings, flags=flags)  # before anything is loaded
-            topology = load_topology(target, read_arguments(arg))
-            replay = (
-                None
-                if replay_dead_letters is None
-                else Replay(replay_dead_letters, topology, layered.values, dead_letters)
+            how = How(
+                settings=_settings(config, settings, drain_timeout),  # before anything is loaded
+                seed=seed,
+                duration=None if duration is None else read_duration("--duration", duration),
+                dead_letters=dead_letters,
+                replay=replay_dead_letters,
+                quiet=quiet,
             )
-            how = How(layered.values, seed, seconds, dead_letters, replay, quiet)
-            stack.enter_context(logging_to_standard_error(log_level, quiet=quiet))
-            with asyncio.Runner(loop_factory=factory, debug=debug or None) as runner:
+            factory = loop_factory(loop)
+            topology = load_topology(target, read_arguments(arg))
+            with (
+                logging_to_standard_error(log_level, quiet=quiet),
+                asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
+            ):
+                warn_of_ignored(how.settings)
                 result = Session(topology, how, runner.get_loop(), output, errors).run()
         except StormletError as error:
             result = _not_run(error)
@@ -105,6 +104,11 @@ def run(
     if result.error is not None:
         raise result.error
     return result.exit_code
+
+
+def _settings(config: Path | None, settings: Sequence[str], drain_timeout: str | None) -> Layered:
+    flags = {} if drain_timeout is None else {"drain_timeout": read_deadline(drain_timeout)}
+    return effective_settings(config, settings, flags=flags)
 
 
 def _not_run(error: StormletError) -> Result:
