@@ -134,7 +134,6 @@ def ended_by_closed_output(
         closed()
     try:
         yield
-        output.flush()
     finally:
         output.when_closed = _nothing
 

@@ -59,10 +59,14 @@ class LiveView:
             with _told_of_continuation(self.screen):
                 yield
         finally:
-            self.is_shown = False
-            self.screen.close()
-            for stream in self._streams:
-                stream.print_above(None)
+            self.hide()
+
+    def hide(self) -> None:
+        """Take the last frame away and let the streams print as before."""
+        self.is_shown = False
+        self.screen.close()
+        for stream in self._streams:
+            stream.print_above(None)
 
     async def run(self, observation: Observation) -> None:
         """Draw until cancelled."""

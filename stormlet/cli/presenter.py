@@ -61,7 +61,7 @@ class Presenter:
             await showing
         except Exception as error:  # whatever it is: the run goes on
             if self._view is not None:
-                self._view.screen.close()
+                self._view.hide()
             self.say(f"the view has ended, the run goes on: {error!r}")
 
 

@@ -94,6 +94,8 @@ class Session:
     async def _run(self) -> TopologyCrashed | None:
         assert self._main is not None
         self._ending.cancel_start = self._main.cancel
+        if self._ending.stage is Stage.CANCELLED:  # by a signal that was faster
+            return None
         try:
             await self._run_topology()
         except TopologyCrashed as crash:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from stormlet.cli import main
 from stormlet.cli.report import LogFormatter, explain
 from stormlet.cli.units import short_count
 from stormlet.core.configuration import parse_setting
 from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
 from stormlet.loading import load_topology
+from tests.cli.flows import write
 
 
 @pytest.fixture
@@ -114,3 +116,49 @@ def test_a_rejection_is_logged_without_frames() -> None:
     because.__cause__ = ValueError("line 1")
     assert logged(because).startswith("ValueError: line 1\n")
     assert logged(because).endswith("Reject: not JSON")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["flow.py", "--set", "acker=2"],
+        ["flow.py", "--set", "ackers"],
+        ["flow.py", "--arg", "limit"],
+        ["flow.py", "--config", "nowhere.toml"],
+        ["nowhere.py"],
+    ],
+)
+def test_a_wrong_command_line_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """There is no place in the user's code to show, and the parser's are nobody's business."""
+    write("topology = Topology('t')\ntopology.bolt('b', print, topology.spout('a', [1]).shuffle())\n")
+    assert main(["run", *arguments]) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith("stormlet: ")
+    assert shown.count("\n") == 1
+
+
+def test_the_machinery_between_two_lines_of_the_users_is_left_out(user_file: Path) -> None:
+    """Neither the import system nor asyncio helps to find what is wrong."""
+    (user_file.parent / "user_other.py").write_text(
+        "import asyncio\nasync def f():\n    1 / 0\nasyncio.run(f())\n"
+    )
+    shown = explain(error_of(user_file, "import importlib\nimportlib.import_module('user_other')\n"))
+    files = [line.split('"')[1] for line in shown.splitlines() if line.startswith("  File")]
+    assert [Path(file).name for file in files] == ["user_file.py", "user_other.py", "user_other.py"]
+
+
+def test_what_stormlet_was_doing_meanwhile_is_no_context() -> None:
+    """An exception that user code raised while its task was cancelled did not come from that."""
+    crash = TopologyCrashed("count", "lines[0]", "close")
+    scope: dict[str, object] = {}
+    exec(compile("def close():\n    raise ValueError('user')", "flow.py", "exec"), scope)
+    try:
+        try:
+            parse_setting("nonsense")
+        except StormletError as error:
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            scope["close"]()  # type: ignore[operator]
+    except ValueError as error:
+        crash.__cause__ = error
+    assert "During handling" not in explain(crash)
+    assert "ValueError: user" in explain(crash)
