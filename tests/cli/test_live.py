@@ -166,7 +166,7 @@ def test_a_drain_that_takes_long_is_shown_with_what_it_waits_for(terminal: Termi
         """
     )
     terminal.start("run", "flow.py")
-    terminal.wait(lambda: is_shown(terminal, "pending"))
+    terminal.wait(lambda: is_shown(terminal, "5 pending"))
     terminal.signal(signal.SIGTERM)
     terminal.wait(lambda: is_shown(terminal, "draining for"))
     line = next(line for line in terminal.lines if line.startswith("draining for"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -61,11 +62,13 @@ def test_a_run_in_a_pipe_reports_from_time_to_time() -> None:
     """Without a terminal there are lines, without control characters."""
     lines = [line for line in run(drains=False) if "acked, 0 failed" in line]
     assert 1 <= len(lines) <= 3
-    assert lines[0].startswith("0.2 s  numbers ")
+    assert re.match(r"0\.\d s  numbers \d acked, ", lines[0])
 
 
 def test_a_drain_that_takes_long_says_what_it_waits_for() -> None:
     """From its first second on, at intervals."""
     lines = [line for line in run(drains=True) if line.startswith("draining for")]
-    assert lines[0] == "draining for 1.0 s: waits for numbers: 1 pending; slow: 1 in hand or held"
+    assert re.fullmatch(
+        r"draining for 1\.\d s: waits for numbers: 1 pending; slow: 1 in hand or held", lines[0]
+    )
     assert len(lines) >= 2
