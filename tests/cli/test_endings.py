@@ -71,6 +71,20 @@ STARTING = """
     topology.bolt("slow", Slow, numbers.shuffle())
     """
 
+# Two signals come while user code is in a thread.
+IN_A_THREAD = """
+    import asyncio, os, signal, threading, time
+    def stuck(value):
+        for _ in range(2):
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(1.6)
+    async def stuck_elsewhere(value):
+        await asyncio.to_thread(stuck, value)
+    topology = Topology("stuck", message_timeout=None)
+    topology.bolt("stuck", {logic}, topology.spout("numbers", [1]).shuffle(), executor="{executor}")
+    """
+
 SLOW_TO_DRAIN = """
     import asyncio, itertools, signal
     async def numbers():
@@ -179,6 +193,21 @@ def test_a_duration_that_is_longer_than_the_run_changes_nothing() -> None:
     began = time.monotonic()
     assert main(["run", "flow.py", "--duration", "1h"]) == 0
     assert time.monotonic() - began < 30
+
+
+def test_threads_of_user_code_that_keep_the_process_are_mentioned(capfd: pytest.CaptureFixture[str]) -> None:
+    """Those of asyncio.to_thread go on after their task was cancelled, and the process waits for them."""
+    write(IN_A_THREAD.format(logic="stuck_elsewhere", executor="loop"))
+    assert main(["run", "flow.py"]) == 130
+    *_, last = capfd.readouterr().err.splitlines()
+    assert last == "waiting for user code in threads (asyncio.to_thread, run_in_executor) to return"
+
+
+def test_a_bolt_whose_thread_does_not_return_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    """User code in threads cannot be cancelled: the end waits for it."""
+    write(IN_A_THREAD.format(logic="stuck", executor="thread"))
+    assert main(["run", "flow.py"]) == 130
+    assert "cancelled: waits for user code in the threads of stuck[0]" in capfd.readouterr().err.splitlines()
 
 
 def test_a_spout_without_source_is_mentioned(capfd: pytest.CaptureFixture[str]) -> None:

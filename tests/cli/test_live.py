@@ -162,7 +162,7 @@ def test_a_drain_that_takes_long_is_shown_with_what_it_waits_for(terminal: Termi
         async def stuck(value: int) -> None:
             await asyncio.Event().wait()
         topology = Topology("stuck", message_timeout=None)
-        topology.bolt("stuck", stuck, topology.spout("numbers", range(5)).shuffle())
+        topology.bolt("stuck", stuck, topology.spout("numbers", range(5)).shuffle(), concurrency=5)
         """
     )
     terminal.start("run", "flow.py")
