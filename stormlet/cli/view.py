@@ -4,6 +4,7 @@ summary."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 
 from rich.text import Text
 
@@ -92,8 +93,9 @@ def _progress(progress: Progress | None, width: int) -> Iterator[Text]:
 
 
 def _drain(drain: str, width: int) -> Iterator[Text]:
-    if drain:
-        yield Text(fitted(printable(drain), width), style="yellow")
+    """At most two lines, broken between words: half a number would be another number."""
+    for line in wrap(printable(drain), width, max_lines=2, placeholder=" …"):
+        yield Text(fitted(line, width), style="yellow")
 
 
 def _last_failure(failures: Sequence[RepeatedFailure], width: int) -> Iterator[Text]:

@@ -68,6 +68,15 @@ def test_in_a_narrow_terminal_progress_has_no_bar() -> None:
     assert lines[-1] == "25%  250 of 1,000  37 s left"
 
 
+def test_what_a_drain_waits_for_may_take_two_lines() -> None:
+    """No number is cut: what does not fit is left out from a word on."""
+    drain = "draining for 3.1 s: waits for lines: 1,000 pending; split: 512 queued; count: 1,024 queued"
+    assert shown(FRAME, drain=drain, width=40, height=10)[-2:] == [
+        "draining for 3.1 s: waits for lines:",
+        "1,000 pending; split: 512 queued; …",
+    ]
+
+
 def test_done_or_not_begun_there_is_no_time_left() -> None:
     """Nothing can be told before the first message is done, nor need it after the last."""
     for progress in (Progress(0, 10, None), Progress(10, 10, 0.0)):
