@@ -199,6 +199,9 @@ def test_a_crash_leaves_the_topology_around_it_alone(in_loop: RunCoroutine[None]
         async with sound.run() as one:
             with pytest.raises(TopologyCrashed, match="'crashing'"):
                 await crash(topology, host)
+            this_task = asyncio.current_task()
+            assert this_task is not None
+            assert this_task.cancelling() == 0
             assert one.health().ready
             assert await (await one.emit(sound_host, 2, collect=seen)) == [("1", 2)]
             await asyncio.sleep(0.01)  # nothing cancels this task any longer
