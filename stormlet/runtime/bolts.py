@@ -71,7 +71,7 @@ class BoltTask(Task):
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
-        self._time = engine.loop.time
+        self._time = engine.clock
         self._execute_seconds = 0.0
 
     @property

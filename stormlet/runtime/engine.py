@@ -38,6 +38,8 @@ class Engine:
     crashed: Callable[[Culprit, BaseException], None]
     """To be called with what user code raised where no tuple answers for it (law C5)."""
     failures: FailureLog
+    clock: Callable[[], float]
+    """Seconds, to measure how long something takes: the loop's own clock may count whole milliseconds only."""
     simulated: bool = False
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""

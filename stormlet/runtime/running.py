@@ -18,6 +18,7 @@ from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from random import Random, SystemRandom
+from time import monotonic
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
@@ -79,17 +80,19 @@ class Running:
         self._conductor = Conductor(loop)
         simulated = bool(getattr(loop, "simulated_time", False))
         seed = _seed(loop, simulated=simulated) if options.seed is None else options.seed
+        clock = _clock(loop, simulated=simulated)
         directory = Directory()
         self._failures = FailureLog(self._name, loop, directory)
         self._engine = Engine(
             plan=plan,
             loop=loop,
-            slices=_slices(loop, self._configuration.slice, seed, simulated=simulated),
+            slices=_slices(loop, clock, self._configuration.slice, seed, simulated=simulated),
             activity=self._conductor.activity,
             seed=seed,
             context=copy_context(),
             crashed=self._crashed,
             failures=self._failures,
+            clock=clock,
             simulated=simulated,
             longest_step=loop.slow_callback_duration if loop.get_debug() and not simulated else None,
         )
@@ -411,8 +414,21 @@ def _seed(loop: asyncio.AbstractEventLoop, *, simulated: bool) -> int:
     return int(getattr(loop, "seed", 0)) if simulated else SystemRandom().getrandbits(64)
 
 
-def _slices(loop: asyncio.AbstractEventLoop, budget: float, seed: int, *, simulated: bool) -> Slices:
-    return CountedSlices(loop, Random(f"{seed}/slices")) if simulated else TimedSlices(loop, budget)
+def _clock(loop: asyncio.AbstractEventLoop, *, simulated: bool) -> Callable[[], float]:
+    # uvloop's clock counts whole milliseconds of this one; a slice of two would be two or three.
+    is_monotonic = not simulated and abs(loop.time() - monotonic()) < 0.1
+    return monotonic if is_monotonic else loop.time
+
+
+def _slices(
+    loop: asyncio.AbstractEventLoop,
+    clock: Callable[[], float],
+    budget: float,
+    seed: int,
+    *,
+    simulated: bool,
+) -> Slices:
+    return CountedSlices(loop, Random(f"{seed}/slices")) if simulated else TimedSlices(loop, budget, clock)
 
 
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:

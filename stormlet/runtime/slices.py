@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
@@ -118,10 +119,10 @@ class _Turns:
 class TimedSlices(_Turns):
     """Slices by the clock: at most ``budget`` seconds per iteration."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, budget: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, budget: float, clock: Callable[[], float]) -> None:
         super().__init__(loop)
         self._budget = budget
-        self._time = loop.time
+        self._time = clock
         self._until = 0.0
         self._last = 0.0
 

@@ -185,9 +185,9 @@ class ThreadWorker(Worker):
 
     async def _hand_over(self, tups: list[AnyTuple], out: BoltCollector) -> None:
         self.calling = len(tups)
-        began = self.desk.loop.time()
+        began = self.desk.engine.clock()
         recordings = await self._threads.call(partial(self._execute_all, tups))
-        self._adapt(self.desk.loop.time() - began)
+        self._adapt(self.desk.engine.clock() - began)
         self.desk.slices.begin()
         for tup, recording in zip(tups, recordings, strict=True):
             self._apply(tup, recording, out)

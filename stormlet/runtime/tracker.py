@@ -208,7 +208,7 @@ class Tracker:
             self._outbox.inits[root] = OpenTree(checksum, self._number, message)
             acker.load += 1
             if self._sampled is NOTHING:
-                self._sampled, self._sampled_at = message, self._loop.time()
+                self._sampled, self._sampled_at = message, self._engine.clock()
         else:
             self.outcomes.append((message, None))  # law L11
 
@@ -253,7 +253,7 @@ class Tracker:
     def _sample_ends(self, failure: Failure | None) -> None:
         self._sampled = NOTHING
         if failure is None:
-            self.counts.complete_seconds += self._loop.time() - self._sampled_at
+            self.counts.complete_seconds += self._engine.clock() - self._sampled_at
             self.counts.complete_samples += 1
 
     def _tell(self, message_id: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:

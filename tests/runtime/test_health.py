@@ -43,8 +43,7 @@ async def test_a_run_from_start_to_end() -> None:
     fed = topology.spout("fed")
     topology.bolt("slow", SlowStart, fed.shuffle())
     states: list[RunState] = []
-    run = topology.run(active=False)
-    async with run as running:
+    async with topology.run(active=False) as running:
         states.append(running.health().state)
         running.activate()
         states.append(running.health().state)
@@ -143,3 +142,19 @@ async def test_a_spout_class_is_sampled_too() -> None:
         await running.finished()
     counting = running.statistics().components["counting"]
     assert (counting.complete_samples, counting.complete_latency) == (3, pytest.approx(2))
+
+
+def test_latencies_below_a_millisecond_are_measured_with_uvloop() -> None:
+    """Its own clock counts whole milliseconds, which would make them none or one."""
+
+    def spin(value: int) -> None:
+        until = perf_counter() + 0.0003
+        while perf_counter() < until:
+            pass
+
+    topology = Topology("fine")
+    topology.bolt("spin", spin, topology.spout("one", [1]).shuffle())
+    latency = run(topology, loop_factory=uvloop.new_event_loop).components["spin"].execute_latency
+    assert latency is not None
+    assert latency >= 0.0003
+    assert abs(latency * 1000 - round(latency * 1000)) > 1e-6
