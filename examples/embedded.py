@@ -14,8 +14,8 @@ What becomes of a request, as HTTP:
 422     a bolt rejected it (``Reject``): the same request can never succeed
 500     a bolt failed. Not 502: the bolts are part of this service, not a gateway's upstream
 504     the message timeout passed
-503     no verdict on the request, which may be sent again: there was no room within 50 ms, or the topology
-        is stopping, or stopped before the tree was done
+503     no verdict; it may be sent again, as a lookup may be repeated: there was no room within 50 ms, or the
+        topology is stopping, or has stopped before the tree was done
 ======  ================================================================================================
 
 ``max_spout_pending`` bounds the requests under way, and so their latency: what comes beyond is refused at once instead

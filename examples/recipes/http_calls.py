@@ -52,13 +52,20 @@ class Fetch(BasicBolt[str, Page]):
     async def execute(self, tup: Tuple[str], out: Collector[Page]) -> None:
         """One call; ``httpx`` raises where there is no answer."""
         response = await self.client.get(tup.value)
-        if response.is_client_error and response.status_code not in WORTH_A_RETRY:
-            raise Reject(f"{tup.value} answers {response.status_code} {response.reason_phrase}")
-        out.emit(Page(tup.value, response.raise_for_status().text))
+        if not response.is_success:
+            raise error_of(response)
+        out.emit(Page(tup.value, response.text))
 
     async def cleanup(self) -> None:
         """Close its connections."""
         await self.client.aclose()
+
+
+def error_of(response: httpx.Response) -> Exception:
+    """What to raise for an answer that is none: ``Reject`` if it will be the same next time."""
+    what = f"{response.url.path} answers {response.status_code} {response.reason_phrase}"
+    retry = response.is_server_error or response.status_code in WORTH_A_RETRY
+    return ConnectionError(what) if retry else Reject(what)
 
 
 class Report(BasicBolt[Page, None]):
@@ -80,6 +87,7 @@ class Shop(BaseHTTPRequestHandler):
     """A server for this recipe alone: it is overloaded at the first call of every tenth page."""
 
     protocol_version = "HTTP/1.1"
+    wbufsize = -1  # headers and body in one packet
     calls: ClassVar = Counter[str]()
 
     def do_GET(self) -> None:

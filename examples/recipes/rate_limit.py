@@ -1,8 +1,8 @@
 """Call a service at most so many times per second, however fast the messages come.
 
 A call waits for its slot inside the bolt; meanwhile the bounded queues hold everything before it back. All calls that
-share a ``RateLimit`` share its slots, those of other tasks too. Guaranteed: any two calls start at least one slot
-apart; replays wait for slots as well.
+share a ``RateLimit`` share its slots, those of other tasks too. Guaranteed: slots are ``1 / rate`` seconds apart, no
+two calls have the same one, and none starts before its own; replays wait for slots as well.
 
 A message's timeout runs while it waits. The last of ``max_spout_pending`` messages waits for ``max_spout_pending /
 rate`` seconds, so keep that well below ``message_timeout``, or messages time out in the queue and are sent again.

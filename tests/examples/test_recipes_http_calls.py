@@ -101,9 +101,9 @@ async def test_what_may_be_better_next_time_is_retried(
 
 
 @pytest.mark.simulated_time
-@pytest.mark.parametrize("status", [400, 401, 404, 410, 422])
+@pytest.mark.parametrize("status", [301, 400, 401, 404, 410, 422])
 async def test_the_own_fault_is_rejected(host: Host, status: int) -> None:
-    """A client error is called once and given up with path and status."""
+    """A client error or a redirect is called once and given up with path and status."""
     host.statuses = {"/0": [status, 200]}
     letters: list[DeadLetter] = []
     await run_to_end(fetched(pages=2), seed=1, dead_letters=letters.append)
