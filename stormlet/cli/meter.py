@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import length_hint
@@ -32,6 +32,8 @@ class Row:
     failed: int
     waiting: int
     """Spout: messages pending. Bolt: tuples queued."""
+    backlog: int
+    """As ``waiting``: how many waited all the time."""
     capacity: int | None
     """How many may wait; None: unlimited."""
     latency: float | None
@@ -44,8 +46,8 @@ class Row:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether it is probably what holds the others up."""
-        return not self.is_spout and (self.fill or 0.0) >= 0.5
+        """Whether it is probably what holds the others up: its queue never was less than half full."""
+        return not self.is_spout and self.capacity is not None and self.backlog * 2 >= self.capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +129,15 @@ class Meter:
             acked=now.acked,
             failed=now.failed,
             waiting=now.pending if is_spout else now.queued,
+            backlog=min(self._backlog(id)),
             capacity=self._capacities[id],
             latency=self._latency(id, now, before),
         )
+
+    def _backlog(self, id: str) -> Iterator[int]:
+        for _, statistics in self._past:
+            then = statistics.components.get(id, NOTHING)
+            yield then.pending if id in self.spouts else then.queued
 
     def _latency(self, id: str, now: ComponentStatistics, before: ComponentStatistics) -> float | None:
         """The mean of the window; of the last one in which there was something to measure."""

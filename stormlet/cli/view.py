@@ -71,11 +71,16 @@ def _headline(frame: Frame) -> Iterator[str]:
 def _table(rows: Sequence[Row], width: int, room: int) -> list[Text]:
     if len(rows) <= room:
         return live_table(rows, width)
-    busiest = sorted(rows, key=lambda row: (row.is_crowded, row.per_second), reverse=True)
+    busiest = sorted(rows, key=_busyness, reverse=True)
     kept = {row.id for row in busiest[: max(room - 1, 0)]}
     shown = [row for row in rows if row.id in kept]
     more = Text(fitted(f"and {len(rows) - len(shown)} that do less", width), style="dim")
     return [*live_table(shown, width), more]
+
+
+def _busyness(row: Row) -> tuple[bool, int]:
+    """Rates that are about the same count as the same, so that components do not take turns."""
+    return row.is_crowded, int(row.per_second).bit_length()
 
 
 def _progress(progress: Progress | None, width: int) -> Iterator[Text]:

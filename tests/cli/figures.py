@@ -7,8 +7,8 @@ from dataclasses import replace
 from stormlet.cli.meter import Frame, Row
 from stormlet.core.failures import RepeatedFailure
 
-SPOUT = Row("lines", True, 12_340, 0, 1_000.0, 11_340, 0, 1_000, 1_000, 0.0193)
-BOLT = Row("split", False, 74_040, 12_340, 1_000.0, 12_339, 1, 512, 2_048, 0.0000068)
+SPOUT = Row("lines", True, 12_340, 0, 1_000.0, 11_340, 0, 1_000, 900, 1_000, 0.0193)
+BOLT = Row("split", False, 74_040, 12_340, 1_000.0, 12_339, 1, 512, 0, 2_048, 0.0000068)
 FRAME = Frame("word-count", 12.4, (SPOUT, BOLT), None, 0, 0)
 FAILURE = RepeatedFailure(
     component="split",
@@ -24,7 +24,7 @@ FAILURE = RepeatedFailure(
 
 def bolt(id: str, per_second: float = 0.0, waiting: int = 0) -> Row:
     """Another bolt."""
-    return replace(BOLT, id=id, per_second=per_second, waiting=waiting)
+    return replace(BOLT, id=id, per_second=per_second, waiting=waiting, backlog=waiting)
 
 
 def frame_of(*rows: Row) -> Frame:

@@ -74,11 +74,18 @@ def test_what_waits_is_set_against_what_may_wait() -> None:
     numbers, prints = rows(Meter(topology().describe(), {}, None).frame(counts(10, 4), 1.0))
     assert (numbers.waiting, numbers.capacity, numbers.fill) == (6, 10, 0.6)
     assert (prints.waiting, prints.capacity, prints.fill) == (6, 12, 0.5)
-    assert (numbers.is_crowded, prints.is_crowded) == (False, True)
     settings = {"max_spout_pending": None, "queue_capacity": 1}
     numbers, prints = rows(Meter(topology().describe(), settings, None).frame(counts(10, 4), 1.0))
     assert (numbers.capacity, numbers.fill) == (None, None)
     assert (prints.capacity, prints.fill) == (3, 1.0)
+
+
+def test_what_is_crowded_was_so_all_the_time() -> None:
+    """A queue that was half full in each of the last frames holds others up; one that is so now may only be busy."""
+    meter = Meter(topology().describe(), {"queue_capacity": 2}, None)
+    crowded = [rows(meter.frame(counts(10, 4), seconds))[1].is_crowded for seconds in (0.5, 1.0, 2.0, 2.5)]
+    assert crowded == [False, False, False, True]
+    assert not rows(meter.frame(counts(10, 4), 2.75))[0].is_crowded
 
 
 def test_progress_counts_messages_acked_and_given_up() -> None:

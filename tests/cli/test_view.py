@@ -55,11 +55,18 @@ def test_it_always_fits(width: int, height: int) -> None:
 
 def test_of_many_components_those_that_do_most_are_shown() -> None:
     """In their own order, with those whose queue is full before all others, and with how many are not shown."""
-    rows = [bolt(f"bolt{number}", per_second=number) for number in range(8)]
+    rows = [bolt(f"bolt{number}", per_second=2**number) for number in range(8)]
     rows[2] = bolt("stuck", per_second=0, waiting=2_048)
     lines = shown(frame_of(*rows), height=7)
     assert [line.split()[0] for line in lines[2:]] == ["stuck", "bolt5", "bolt6", "bolt7", "and"]
     assert lines[-1] == "and 4 that do less"
+
+
+def test_components_that_do_about_as_much_do_not_take_turns() -> None:
+    """The first ones stay."""
+    rows = [bolt(f"bolt{number}", per_second=1000 - number % 3) for number in range(8)]
+    lines = shown(frame_of(*rows), height=5)
+    assert [line.split()[0] for line in lines[2:]] == ["bolt0", "bolt1", "and"]
 
 
 def test_in_a_narrow_terminal_progress_has_no_bar() -> None:
