@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from time import perf_counter
 
 import pytest
+import uvloop
 
 from stormlet import (
     BasicBolt,
@@ -16,6 +18,7 @@ from stormlet import (
     Topology,
     TopologyCrashed,
     Tuple,
+    run,
 )
 from tests.helpers import Counting, ignore
 
