@@ -7,7 +7,7 @@ from collections.abc import Collection
 from rich.console import Console
 from rich.table import Table
 
-from stormlet.cli.table import printable
+from stormlet.cli.fitting import printable
 from stormlet.core.letter_records import LetterRecord
 from stormlet.core.outcomes import FailureKind
 from stormlet.runtime.letter_files import Line

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rich.cells import cell_len
 from rich.text import Text
 
-from stormlet.cli.table import bar, closing_table, fitted, live_table, printable
+from stormlet.cli.table import closing_table, live_table
 from tests.cli.figures import BOLT, SPOUT, bolt
 
 
@@ -66,27 +65,6 @@ def test_failures_stand_out() -> None:
     assert "bold red" in str(failing.spans)
 
 
-def test_a_bar_tells_something_from_nothing_without_colour() -> None:
-    """The smallest part shows, and the whole is only full when it is."""
-    assert [bar(each, 4, "green").plain for each in (0, 0.001, 0.5, 0.99, 1)] == [
-        "────",
-        "╸───",
-        "━━──",
-        "━━━╸",
-        "━━━━",
-    ]
-
-
 def test_names_cannot_move_the_cursor() -> None:
-    """Control characters become spaces, wherever user text is shown."""
-    assert printable("a\x1b[2J\nb\tc") == "a [2J b c"
+    """Control characters become spaces."""
     assert plain(live_table([bolt("a\nb")], 80))[1].startswith("a b ")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"), [("abc", "abc"), ("abcd", "ab…"), ("長長", "長…"), ("x" * 9, "xx…")]
-)
-def test_a_text_is_fitted(text: str, shown: str) -> None:
-    """To three cells."""
-    assert fitted(text, 3) == shown
-    assert cell_len(fitted(text, 3)) <= 3

@@ -1,0 +1,33 @@
+"""Text in a terminal's cells."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from stormlet.cli.fitting import bar, fitted, printable
+
+
+def test_a_bar_tells_something_from_nothing_without_colour() -> None:
+    """The smallest part shows, and the whole is only full when it is."""
+    assert [bar(each, 4, "green").plain for each in (0, 0.001, 0.5, 0.99, 1)] == [
+        "────",
+        "╸───",
+        "━━──",
+        "━━━╸",
+        "━━━━",
+    ]
+
+
+def test_no_text_can_move_the_cursor() -> None:
+    """Control characters become spaces, wherever user text is shown."""
+    assert printable("a\x1b[2J\nb\tc\u202e") == "a [2J b c "
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("abc", "abc"), ("abcd", "ab…"), ("長長", "長…"), ("x" * 9, "xx…")]
+)
+def test_a_text_is_fitted(text: str, shown: str) -> None:
+    """To three cells."""
+    assert fitted(text, 3) == shown
+    assert cell_len(fitted(text, 3)) <= 3
