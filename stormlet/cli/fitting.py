@@ -5,6 +5,15 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+PLAIN = str.maketrans({"━": "#", "╸": "#", "─": "-", "…": "~", "µ": "u"})
+
+
+def encodable(text: str, encoding: str) -> str:
+    """The text without what the encoding has no characters for, and not wider."""
+    if encoding.lower().startswith("utf"):
+        return text
+    return text.translate(PLAIN).encode(encoding, "replace").decode(encoding)
+
 
 def printable(text: str) -> str:
     """One line of it, without what would move a terminal's cursor."""

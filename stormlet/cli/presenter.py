@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 
 from stormlet.cli.endings import write_at_once
+from stormlet.cli.fitting import encodable
 from stormlet.cli.live import LiveView, is_terminal
 from stormlet.cli.meter import Frame
 from stormlet.cli.observation import Observation
@@ -21,6 +22,7 @@ class Presenter:
 
     def __init__(self, output: GuardedStream | None, errors: GuardedStream | None) -> None:
         self._errors = errors
+        self._encoding = getattr(errors, "encoding", None) or "utf-8"
         self._view = LiveView(errors, output) if errors is not None and is_terminal(errors) else None
 
     def say(self, text: str) -> None:
@@ -54,7 +56,7 @@ class Presenter:
             lines = [line.plain.rstrip() for line in closing_summary(frame, failures, None)]
         else:
             lines = self._view.styled(closing_summary(frame, failures, self._view.screen.size().columns))
-        self.say("\n".join(lines))
+        self.say(encodable("\n".join(lines), self._encoding))
 
     async def _harmless(self, showing: Coroutine[object, object, None]) -> None:
         try:

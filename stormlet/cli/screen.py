@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Sequence
 
+from stormlet.cli.fitting import encodable
+
 LONGEST_DELAY = 0.25
 """Seconds that a print waits at most for the next frame; user code may hold the loop for longer."""
 MOST_BUFFERED = 1 << 16
 """Characters."""
-PLAIN = str.maketrans({"━": "#", "╸": "#", "─": "-", "…": "~", "µ": "u"})
-"""For a terminal that has no such characters."""
 
 
 class Screen:
@@ -27,7 +27,6 @@ class Screen:
     def __init__(self, descriptor: int, encoding: str) -> None:
         self._descriptor = descriptor
         self._encoding = encoding
-        self._plain = not encoding.lower().replace("-", "").startswith("utf")
         self._lock = threading.RLock()
         self._printed: list[str] = []
         self._size = 0
@@ -61,9 +60,7 @@ class Screen:
     def draw(self, lines: Sequence[tuple[str, int]]) -> None:
         """Print what is waiting, and these lines below it, each given with its width in cells."""
         with self._lock:
-            frame = "".join(f"{line}\n" for line, _ in lines)
-            if self._plain:
-                frame = frame.translate(PLAIN)
+            frame = encodable("".join(f"{line}\n" for line, _ in lines), self._encoding)
             if frame != self._frame or self._printed:
                 self._update(frame, [width for _, width in lines])
 

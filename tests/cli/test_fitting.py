@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from stormlet.cli.fitting import bar, fitted, printable
+from stormlet.cli.fitting import bar, encodable, fitted, printable
 
 
 def test_a_bar_tells_something_from_nothing_without_colour() -> None:
@@ -31,3 +31,11 @@ def test_a_text_is_fitted(text: str, shown: str) -> None:
     """To three cells."""
     assert fitted(text, 3) == shown
     assert cell_len(fitted(text, 3)) <= 3
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"), [("utf-8", "━─ 5 µs é…"), ("ascii", "#- 5 us ?~"), ("latin-1", "#- 5 us é~")]
+)
+def test_what_an_encoding_lacks_is_replaced_cell_by_cell(encoding: str, shown: str) -> None:
+    """So that columns stay aligned, and lines are no wider than the terminal."""
+    assert encodable("━─ 5 µs é…", encoding) == shown

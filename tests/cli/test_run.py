@@ -115,21 +115,6 @@ def test_an_invalid_topology_is_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert 'flow.py", line 3' in place
 
 
-def test_it_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where uvloop is not installed, asyncio's own loop does."""
-    monkeypatch.setitem(sys.modules, "uvloop", None)
-    write(
-        """
-        import asyncio
-        async def numbers():
-            yield type(asyncio.get_running_loop()).__module__
-        topology = Topology("loop")
-        topology.bolt("print", print, topology.spout("numbers", numbers).shuffle())
-        """
-    )
-    assert main(["run", "flow.py"]) == 0
-
-
 def test_the_module_runs_as_a_program() -> None:
     """``python -m stormlet run`` is the command line, with its exit codes; its log shows what failed each input, and
     where in the user's own code."""
