@@ -150,7 +150,7 @@ class Quotes:
             return problem(400, str(error))
         except TimeoutError:
             return problem(503, "overloaded")
-        except TopologyStopping:
+        except (TopologyStopping, TopologyCrashed):
             return problem(503, "stopping")
         except TupleFailed as error:
             return problem(*status_of(error.failure))

@@ -137,31 +137,40 @@ class Running:
         sent to the stream ``collect``. ``origin`` is inherited by every tuple of the tree.
 
         Raises :class:`~stormlet.errors.TopologyStopping` if the topology drains, before or while it waits for
-        room; :class:`~stormlet.errors.InvalidTopology` for a stream of another topology or of a bolt, and for
+        room, and :class:`~stormlet.errors.TopologyCrashed` if it has crashed;
+        :class:`~stormlet.errors.InvalidTopology` for a stream of another topology or of a bolt, and for
         ``attempts`` below 1; :class:`~stormlet.errors.InvalidEmit` for a value that does not fit the stream's
         declared fields.
         """
         task = self._host_streams.spout_for(stream, attempts)
+        self._raise_crash()
         if self._draining is not None:  # the sources end an iteration after stop() at the latest
             raise TopologyStopping(
                 f"topology {self._name!r} is draining or stopped and takes no new messages"
             )
         collected = None if collect is None else self._host_streams.tap(collect)
         await task.room_for_host()
+        self._raise_crash()
         tree = Tree[Any](tracked=bool(self._tasks.ackers))
         lineage = task.lineage(origin)
         task.emit_for_host(HostMessage(value, stream.name, lineage, tree, attempts, collected))
         return tree
 
     async def finished(self) -> None:
-        """Wait until all finite spouts have ended and everything is settled, or a requested stop has drained.
+        """Wait until all spouts have ended and everything is settled, or a requested stop has drained.
+
+        A spout without source ends only when the topology drains (law S5): where the host feeds one, leave the
+        block, or call :meth:`stop` first.
 
         Raises :class:`~stormlet.errors.TopologyCrashed` if the topology crashes meanwhile.
         """
-        if self._crash is not None:
-            raise self._crash
+        self._raise_crash()
         if not self._ended and (self._draining is None or not self._draining.done()):
             await self._conductor.quiescent()
+
+    def _raise_crash(self) -> None:
+        if self._crash is not None:
+            raise self._crash.with_traceback(None)  # it may be raised any number of times
 
     def stop(self) -> None:
         """Ask for the end: the first call drains, a second one cancels (law C3). To be called on the loop's
@@ -370,7 +379,11 @@ class Running:
         self._crash.__cause__ = error
         self._crash_known.set_result(None)
         self._conductor.give_up(self._crash)
-        if self._in_body and self._body is not None:
+        if not self._in_body or self._body is None:
+            return
+        if self._body.done():  # it has entered the block, as in a notebook, and nobody may ever leave it
+            self._abandon()
+        else:
             self._body_cancelled = True
             self._body.cancel()
 

@@ -19,7 +19,7 @@ def examples(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The directory of the examples, whose modules are forgotten afterwards."""
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield EXAMPLES
-    for file in EXAMPLES.glob("*.py"):
+    for file in EXAMPLES.rglob("*.py"):
         sys.modules.pop(file.stem, None)
 
 

@@ -13,6 +13,7 @@ from stormlet import (
     Bolt,
     Collector,
     DirectStream,
+    FailureKind,
     InvalidConfiguration,
     InvalidEmit,
     InvalidTopology,
@@ -289,3 +290,31 @@ def test_a_seed_is_a_number(seed: Any) -> None:
     topology, _, _ = emit_topology()
     with pytest.raises(InvalidConfiguration, match="seed must be an int or None"):
         topology.run(seed=seed)
+
+
+@pytest.mark.simulated_time
+async def test_a_crash_after_the_entering_task_has_ended() -> None:
+    """Where a notebook's cell has entered the block, a crash leaves nobody waiting: open trees fail, and a new emit
+    raises the crash."""
+
+    def crash(value: int) -> None:
+        if value == 2:
+            raise ValueError("no")
+
+    topology = Topology("notebook", message_timeout=None)
+    numbers = topology.spout("numbers", outputs=int)
+    topology.bolt("hold", Hold, numbers.shuffle())
+    topology.bolt("crash", crash, numbers.shuffle(), on_error="stop")
+    run = topology.run()
+    running = await asyncio.create_task(run.__aenter__())
+    held = await running.emit(numbers, 1)
+    await running.emit(numbers, 2)
+    with pytest.raises(TupleFailed) as failed:
+        await held
+    assert failed.value.failure.kind is FailureKind.SHUTDOWN
+    for _ in range(3):
+        with pytest.raises(TopologyCrashed) as raised:
+            await running.emit(numbers, 3)
+        assert len(raised.traceback) < 5
+    with pytest.raises(TopologyCrashed):
+        await run.__aexit__(None, None, None)
