@@ -430,6 +430,30 @@ def test_when_messages_are_given_up(tmp_path: Path) -> None:
     assert re.search(r"dead letters:? +2|2 dead letters", errors)
 
 
+EXITS = """
+    import sys
+    from stormlet import Topology
+
+    topology = Topology("exits")
+    topology.bolt("leave", sys.exit, topology.spout("codes", [0]).shuffle())
+"""
+
+
+def test_when_a_bolt_exits(tmp_path: Path) -> None:
+    """A bolt calls `sys.exit()`. At the command line the topology crashes, and the exit code is 1 whatever the bolt
+    says; in a host it ends the event loop, as it does anywhere in asyncio.
+    """
+    (tmp_path / "flow.py").write_text(dedent(EXITS), "utf-8")
+    with started(tmp_path) as process:
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "SystemExit" in errors
+    topology = Topology("exits")
+    topology.bolt("leave", sys.exit, topology.spout("codes", [7]).shuffle())
+    with pytest.raises(SystemExit, match="7"):
+        asyncio.run(run_to_end(topology))
+
+
 SPOOL = """
     import os, time
     from pathlib import Path
