@@ -86,3 +86,15 @@ def test_a_command_is_one_line(mark: str) -> None:
     assert len(found) == 1
     assert found[0].count("\n") == 1
     assert found[0].startswith("python3 -m venv .venv && ")
+
+
+def test_the_picture_is_what_graph_draws(tmp_path: Path) -> None:
+    """The README's picture has the components and groupings that the example has now."""
+    root = Path(__file__).parents[2]
+    run(root, "-m", "stormlet", "graph", "examples/flights.py", "--output", str(tmp_path / "now.svg"))
+    drawn, now = (
+        re.findall(r">([^<>]*\w[^<>]*)</text>", path.read_text("utf-8"))
+        for path in (root / "docs" / "flights.svg", tmp_path / "now.svg")
+    )
+    assert "fields origin, destination" in drawn
+    assert drawn == now
