@@ -102,9 +102,12 @@ class BoltTask(Task):
     def tuples(self) -> Iterator[AnyTuple]:
         """Every unsettled tuple that is here: queued, in hand or held (law L14)."""
         yield from self.inbox.items
-        in_hand = dict.fromkeys((*self._batch, *self._calls.values()))
-        yield from (tup for tup in in_hand if tup.state == OPEN)
+        yield from self._in_hand()
         yield from self.account.held
+
+    def _in_hand(self) -> Sequence[AnyTuple]:
+        in_hand = dict.fromkeys((*self._batch, *self._calls.values()))
+        return [tup for tup in in_hand if tup.state == OPEN]
 
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
@@ -128,7 +131,7 @@ class BoltTask(Task):
             executed=executed,
             acked=executed - failed if self.worker.auto_acks else self.account.acked,
             failed=failed,
-            pending=sum(1 for _ in self.tuples()),
+            pending=len(self.inbox.items) + len(self._in_hand()) + len(self.account.held),
             queued=len(self.inbox.items),
             errors=self._errors,
             execute_seconds=self._execute_seconds,

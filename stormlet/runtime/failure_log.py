@@ -25,6 +25,7 @@ SHOWN_VALUES = 3
 COUNTED_FOR = 10.0
 """Seconds from the first repetition of a failure until its count is told."""
 
+OURS = str(PurePath(__file__).parents[1])
 UNKNOWN = object()
 """The value of a message of a ``Spout`` class, which is known by its id alone."""
 
@@ -173,9 +174,11 @@ def _shown(values: Sequence[object]) -> str:
 
 
 def _place(traceback: TracebackType | None) -> str:
-    """The line that raised."""
-    if traceback is None:
-        return ""
-    while traceback.tb_next is not None:
+    """The line that raised: the last one that is not ours, which may only have passed an exception on."""
+    place = ""
+    while traceback is not None:
+        file = traceback.tb_frame.f_code.co_filename
+        if not place or not file.startswith(OURS):
+            place = f"{PurePath(file).name}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
-    return f"{PurePath(traceback.tb_frame.f_code.co_filename).name}:{traceback.tb_lineno}"
+    return place

@@ -77,11 +77,11 @@ class Task:
     def _report(self, error: BaseException) -> None:
         """A task must never end unnoticed; what ends the process, or this task on purpose, goes on its
         way."""
-        if isinstance(error, KeyboardInterrupt | SystemExit):
-            raise error
         if isinstance(error, asyncio.CancelledError) and not is_stray():
             raise error
         self.engine.crashed(self, error)
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise error
 
     async def start(self) -> None:
         """Before the work: ``prepare`` or ``open``."""

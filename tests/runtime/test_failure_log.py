@@ -207,3 +207,20 @@ async def test_nothing_is_left_when_it_ends() -> None:
     running = await fail_once(Topology("end", max_attempts=3))
     assert [each.count for each in running.failures() if each.what == "execute"] == [3]
     assert now() < COUNTED_FOR
+
+
+@pytest.mark.simulated_time
+async def test_the_place_is_the_users_line() -> None:
+    """Where stormlet raises because of what user code asks for, that code's line is the place."""
+
+    class Settles(Bolt[object, None]):
+        def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+            out.ack(tup)
+            out.ack(tup)
+
+    topology = Topology("place")
+    topology.bolt("settles", Settles, topology.spout("one", [1]).shuffle())
+    running = await run_to_end(topology)
+    (failure,) = running.failures()
+    assert failure.kind == "AlreadySettled"
+    assert failure.place.startswith(f"{Path(__file__).name}:")
