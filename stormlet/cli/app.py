@@ -16,6 +16,7 @@ from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTo
 from cyclopts.exceptions import MissingArgumentError
 
 from stormlet.cli.help import UnboxedHelp, epilogue
+from stormlet.cli.output import is_closed
 from stormlet.cli.report import explain
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 
@@ -110,7 +111,8 @@ def _give_output_up(error: OSError) -> int:
     """Quietly after ``| head``. Python flushes at its end, and shall not complain about it a second time."""
     if not isinstance(error, BrokenPipeError):
         print(f"stormlet: {error}", file=sys.stderr)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    if not is_closed():
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
     return FAILED

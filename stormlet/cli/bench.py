@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,6 +9,7 @@ from cyclopts.validators import Number
 
 from stormlet.bench.markdown import markdown as as_markdown
 from stormlet.bench.report import Results, all_names, as_json, measure, text
+from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Flag
 from stormlet.errors import TargetError
 
@@ -48,7 +48,7 @@ def bench(
     if unknown:
         raise TargetError(f"there is no workload {unknown[0]!r}; there are {', '.join(known)}")
     results = measure(names or known, rounds, scale)
-    sys.stdout.write(_shown(results, rounds, json=json, markdown=markdown) + "\n")
+    write_text(_shown(results, rounds, json=json, markdown=markdown) + "\n")
     return 0
 
 

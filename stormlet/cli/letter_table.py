@@ -7,7 +7,8 @@ from collections.abc import Collection
 from rich.console import Console
 from rich.table import Table
 
-from stormlet.cli.fitting import printable
+from stormlet.cli.fitting import encodable, printable
+from stormlet.cli.output import encoding, write_text
 from stormlet.core.letter_records import LetterRecord
 from stormlet.core.outcomes import FailureKind
 from stormlet.runtime.letter_files import Line
@@ -30,7 +31,10 @@ def letter_table(letters: Collection[tuple[Line, LetterRecord]]) -> None:
     table.add_column("value", no_wrap=True, ratio=2)
     for line, record in letters:
         table.add_row(*map(_cell, (line.number, *_cells(record))))
-    Console(markup=False, highlight=False, emoji=False).print(table)
+    console = Console(markup=False, highlight=False, emoji=False)
+    with console.capture() as shown:
+        console.print(table)
+    write_text(encodable(shown.get(), encoding()))
 
 
 def in_words(cause: str) -> str:
