@@ -299,6 +299,46 @@ def test_an_exception_of_the_users_code_is_the_cause(target: str, code: str, mes
     assert caught.value.__cause__ is not None
 
 
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        ("GeneratorExit", "GeneratorExit"),
+        ("asyncio.CancelledError('gone')", "CancelledError: gone"),
+        ("type('Own', (BaseException,), {})('x')", "Own: x"),
+        ("type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})", "Mute: its str() failed"),
+        ("ValueError", "ValueError"),
+    ],
+)
+def test_any_exception_of_the_users_code_is_told(raised: str, message: str) -> None:
+    """Also one that no program is expected to catch, or that cannot be put into words."""
+    write("topology.py", f"import asyncio\nraise {raised}")
+    assert refusal("topology.py") == f"topology.py cannot be loaded: {message}"
+
+
+def test_ctrl_c_while_the_code_is_loaded_is_no_mistake_in_it() -> None:
+    """It ends the program as everywhere else."""
+    write("topology.py", "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        load_topology("topology.py", {})
+
+
+@pytest.mark.parametrize("target", ["link.py", f"{'x' * 300}.py", "x" * 300, "closed.py", "closed/flow.py"])
+def test_what_the_file_system_refuses_is_told(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of links, a name that is too long, no permission: never a traceback of ours."""
+    Path("link.py").symlink_to("link.py")
+    write("closed.py", "")
+    monkeypatch.setattr(Path, "open", _denied)
+    if target == "closed/flow.py":
+        monkeypatch.setattr(Path, "is_file", _denied)
+    said = refusal(target)
+    assert said.startswith((f"{target} cannot be read: ", f"there is no file {target!r}"))
+    assert ("Permission denied" in said) is target.startswith("closed")
+
+
+def _denied(path: Path, *arguments: object) -> None:
+    raise PermissionError(13, "Permission denied", str(path))
+
+
 def test_a_file_that_failed_leaves_no_module_behind() -> None:
     """A half-loaded module is not found later."""
     write("broken.py", "1 / 0")
