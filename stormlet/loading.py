@@ -17,7 +17,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path, PurePath
 from types import FunctionType, ModuleType
@@ -36,8 +36,11 @@ def load_topology(target: str, arguments: Mapping[str, str]) -> Topology:
     annotations say.
 
     The directory of a file (of a module: the current one) goes to the front of ``sys.path`` and stays there,
-    so that the files beside it can be imported, then and later. Raises :class:`~stormlet.errors.TargetError`,
-    or what the topology itself raised: :class:`~stormlet.errors.InvalidTopology`.
+    so that the files beside it can be imported, then and later. For a file the current one goes to the end:
+    ``stormlet`` finds there what ``python -m stormlet`` does, and nothing is hidden by it.
+
+    Raises :class:`~stormlet.errors.TargetError`, or what the topology itself raised:
+    :class:`~stormlet.errors.InvalidTopology`.
     """
     place, name = _split_target(target)
     module = _load_file(place) if place.endswith(".py") else _load_module(place)
@@ -69,6 +72,8 @@ def _load_file(place: str) -> ModuleType:
     """Run a Python file as a module of its own."""
     path = _readable_file(place)
     sys.path.insert(0, str(path.parent))
+    with suppress(FileNotFoundError):  # the current directory was removed
+        sys.path.append(str(Path.cwd()))
     name = _module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None, "a .py file always has a loader"

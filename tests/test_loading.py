@@ -115,6 +115,14 @@ def test_the_files_beside_it_can_be_imported_then_and_later() -> None:
     assert sys.path[0] == str(path.parent)
 
 
+def test_a_file_imports_from_the_current_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console script, for which Python adds no directory, finds there what ``python -m`` does."""
+    write("flows/parts.py", "lines = [1, 2]")
+    write("flows/topology.py", "from flows.parts import lines\na = Topology(f'of {len(lines)}')")
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each and Path(each) != Path.cwd()])
+    assert load_topology("flows/topology.py", {}).name == "of 2"
+
+
 def test_a_files_classes_know_their_module() -> None:
     """The module is registered under the file's name, where annotations and pickles look for it."""
     write("flow.py", "class Word: ...\nmain = Topology(Word.__module__)")

@@ -22,7 +22,7 @@ stormlet bench --json > figures.json"""
 def bench(
     *names: str,
     rounds: Annotated[int, Parameter(validator=Number(gte=1))] = 5,
-    scale: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
+    scale: Annotated[float, Parameter(validator=Number(gt=0, lte=1000))] = 1.0,
     json: Flag = False,
     markdown: Flag = False,
 ) -> int:

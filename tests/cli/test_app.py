@@ -75,6 +75,7 @@ def test_the_text_of_a_command_is_wrapped_for_the_terminal(
         (["run", "flow.py", "--set"], "--set needs a value", "stormlet run"),
         (["bench", "--rounds", "many"], "--rounds: unable to convert", "stormlet bench"),
         (["bench", "--rounds", "0"], "--rounds. Must be >= 1", "stormlet bench"),
+        (["bench", "--scale", "inf"], "--scale. Must be <= 1000", "stormlet bench"),
     ],
 )
 def test_wrong_usage_is_2_and_says_where_to_look(
