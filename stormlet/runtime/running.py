@@ -110,6 +110,7 @@ class Running:
         self._in_body = False
         self._body_cancelled = False
         self._draining: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._ended = False
 
     # What the host does.
@@ -173,8 +174,10 @@ class Running:
             raise self._crash.with_traceback(None)  # it may be raised any number of times
 
     def stop(self) -> None:
-        """Ask for the end: the first call drains, a second one cancels (law C3). To be called on the loop's
-        thread."""
+        """Ask for the end: the first call drains, a second one cancels (law C3); after the end it does nothing.
+        To be called on the loop's thread."""
+        if self._ended:
+            return
         if self._draining is None:
             self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
         else:
@@ -345,12 +348,17 @@ class Running:
     async def _end(self) -> None:
         """Step 4 of the end, all of it, also if the host is cancelled meanwhile; a second cancellation leaves it
         to end by itself."""
-        ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
+        ending = self._begin_to_end()
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
             await asyncio.wait([ending])
             raise
+
+    def _begin_to_end(self) -> asyncio.Task[None]:
+        if self._ending is None:
+            self._ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
+        return self._ending
 
     async def _end_tasks(self) -> None:
         self._ended = True
@@ -359,7 +367,7 @@ class Running:
         draining = [] if self._draining is None else [self._draining]
         await _cancel([*draining, *self._helpers])
         for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
-            await _cancel([running for running, task in self._running.items() if task in tasks])
+            await self._end_these(tasks)
         self._abandon()
         for task in self._tasks.all_spouts:
             task.tracker.settle_left_over()
@@ -368,6 +376,11 @@ class Running:
         self._conductor.give_up(self._crash)
         if not self._crash_known.done():
             self._crash_known.cancel()
+
+    async def _end_these(self, tasks: Sequence[Task]) -> None:
+        running = [each for each, task in self._running.items() if task in tasks]
+        await _cancel([each for each in running if not self._running[each].leaving])
+        await _ended(running)
 
     # Crashes.
 
@@ -382,7 +395,7 @@ class Running:
         if not self._in_body or self._body is None:
             return
         if self._body.done():  # it has entered the block, as in a notebook, and nobody may ever leave it
-            self._abandon()
+            self._begin_to_end()
         else:
             self._body_cancelled = True
             self._body.cancel()
@@ -448,5 +461,9 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Cancel every task and wait for its end."""
     for task in tasks:
         task.cancel()
+    await _ended(tasks)
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
     if tasks:
         await asyncio.wait(tasks)

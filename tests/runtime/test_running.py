@@ -318,3 +318,60 @@ async def test_a_crash_after_the_entering_task_has_ended() -> None:
         assert len(raised.traceback) < 5
     with pytest.raises(TopologyCrashed):
         await run.__aexit__(None, None, None)
+
+
+class Crashing(Spout[int]):
+    """Crashes at once, and takes a second to close."""
+
+    closed = False
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        raise ValueError("no")
+
+    async def close(self) -> None:
+        await asyncio.sleep(1.0)
+        type(self).closed = True
+
+
+def crashing_topology() -> tuple[Topology, Stream[int]]:
+    topology = Topology("crashing", message_timeout=None)
+    numbers = topology.spout("numbers", Crashing)
+    topology.bolt("hold", Hold, numbers.shuffle())
+    return topology, numbers
+
+
+@pytest.mark.simulated_time
+async def test_a_crashed_spout_settles_what_the_host_emitted_there() -> None:
+    """A tree fails although the task that would hear of it is gone, and so is the one that entered the block."""
+    topology, numbers = crashing_topology()
+    run = topology.run(active=False)
+    running = await asyncio.create_task(run.__aenter__())
+    held = await running.emit(numbers, 1)
+    running.activate()
+    with pytest.raises(TupleFailed):
+        await held
+    with pytest.raises(TopologyCrashed):
+        await run.__aexit__(None, None, None)
+
+
+@pytest.mark.simulated_time
+async def test_what_has_crashed_is_closed_all_the_same() -> None:
+    """Its ``close`` goes to its end, too, before the crash is raised (law C3)."""
+    topology, _ = crashing_topology()
+    Crashing.closed = False
+    with pytest.raises(TopologyCrashed):
+        async with topology.run() as running:
+            await running.finished()
+    assert Crashing.closed
+
+
+@pytest.mark.simulated_time
+async def test_a_stop_after_the_end_does_nothing() -> None:
+    """A host that stops what has ended leaves no task behind that waits for a drain."""
+    topology, _ = crashing_topology()
+    run = topology.run(active=False)
+    with pytest.raises(LookupError):
+        async with run as running:
+            raise LookupError
+    running.stop()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
