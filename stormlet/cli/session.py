@@ -19,6 +19,7 @@ from stormlet.cli.replaying import Replay
 from stormlet.cli.streams import GuardedStream
 from stormlet.cli.stuck_threads import await_threads
 from stormlet.core.description import Description
+from stormlet.core.health import RunState
 from stormlet.core.layers import Layered
 from stormlet.core.logic import SourceKind
 from stormlet.core.statistics import Statistics
@@ -84,10 +85,13 @@ class Session:
         return result
 
     def escaped(self, error: BaseException) -> None:
-        """User code tried to end the process."""
-        if self._escaped is None and self._main is not None:
+        """User code tried to end the process. A crash that the topology knows of ends it already, and says more."""
+        if self._escaped is None and self._main is not None and not self._has_crashed():
             self._escaped = crash_of(self._topology.name, error)
             self._main.cancel()
+
+    def _has_crashed(self) -> bool:
+        return self._running is not None and self._running.health().state is RunState.CRASHED
 
     # The run.
 

@@ -48,11 +48,11 @@ EXITING = """
 @pytest.mark.parametrize(
     ("kind", "whose"),
     [
-        ("function", "user code of logic[0]"),
+        ("function", "execute of logic[0]"),
         ("concurrent", "execute of logic[0]"),
-        ("thread", "user code of logic[0]"),
-        ("cleanup", "user code of logic[0]"),
-        ("source", "user code of values[0]"),
+        ("thread", "execute of logic[0]"),
+        ("cleanup", "cleanup of logic[0]"),
+        ("source", "next_tuple of values[0]"),
         ("task", "user code of the topology"),
     ],
 )
