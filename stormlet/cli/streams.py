@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from stormlet.cli.screen import Screen
 
@@ -58,9 +58,20 @@ class GuardedStream:
             self._give_up()
 
     @property
-    def buffer(self) -> object:
+    def buffer(self) -> _Bytes:
         """Takes bytes, as that of a text stream does."""
-        return self._stream.buffer if self._screen is None else _Bytes(self)
+        return _Bytes(self, self._stream.buffer)
+
+    def write_bytes(self, data: bytes) -> None:
+        """As ``buffer`` does."""
+        if self._screen is not None:
+            self.write(data.decode("utf-8", "replace"))
+            return
+        self._last = data[-1:].decode("latin-1") or self._last
+        try:
+            self._stream.buffer.write(data)
+        except BrokenPipeError:
+            self._give_up()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
@@ -74,18 +85,20 @@ class GuardedStream:
 
 
 class _Bytes:
-    def __init__(self, stream: GuardedStream) -> None:
-        self._stream = stream
+    def __init__(self, guarded: GuardedStream, buffer: BinaryIO) -> None:
+        self._guarded = guarded
+        self._buffer = buffer
 
     def write(self, data: bytes) -> int:
-        self._stream.write(bytes(data).decode("utf-8", "replace"))
-        return len(data)
+        written = bytes(data)  # it may be a bytearray or a view
+        self._guarded.write_bytes(written)
+        return len(written)
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        self._guarded.flush()
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
+        return getattr(self._buffer, name)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,19 @@ from stormlet.cli.screen import Screen
 from stormlet.cli.streams import GuardedStream, are_one_terminal, guarded_streams
 
 
+def write_text(output: GuardedStream, length: int) -> int:
+    return output.write("x" * length)
+
+
+def write_bytes(output: GuardedStream, length: int) -> int:
+    return output.buffer.write(b"x" * length)
+
+
+@pytest.mark.parametrize("write", [write_text, write_bytes])
 @pytest.mark.parametrize("length", [1, 100_000])
-def test_output_goes_on_to_nowhere_when_its_pipe_is_closed(length: int) -> None:
+def test_output_goes_on_to_nowhere_when_its_pipe_is_closed(
+    write: Callable[[GuardedStream, int], int], length: int
+) -> None:
     """The first write or flush that finds the pipe closed is told, and none raises, then or later."""
     told: list[str] = []
     reading, writing = os.pipe()
@@ -24,7 +36,7 @@ def test_output_goes_on_to_nowhere_when_its_pipe_is_closed(length: int) -> None:
         output.when_closed = lambda: told.append("closed")
         assert not output.closed_by_reader
         for _ in range(2):
-            assert output.write("x" * length) == length
+            assert write(output, length) == length
             output.flush()
         assert output.fileno() == writing
     assert told == ["closed"]
@@ -71,6 +83,16 @@ def test_a_line_is_ended_where_it_was_not(written: list[str], ended: str) -> Non
         guarded.write(text)
     guarded.end_line()
     assert stream.getvalue() == ended
+
+
+def test_a_line_of_bytes_is_ended_too() -> None:
+    """Whoever has written it last."""
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    guarded = GuardedStream(stream)
+    guarded.buffer.write(bytearray(b"a"))
+    guarded.end_line()
+    guarded.flush()
+    assert stream.buffer.getvalue() == b"a\n"
 
 
 def test_the_streams_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
