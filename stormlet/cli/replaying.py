@@ -23,6 +23,7 @@ from typing import Any
 
 from stormlet.cli.replayable import Message, NotReplayable, Replayable
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.shortened import cut
 from stormlet.errors import (
     InvalidEmit,
     KeyFunctionFailed,
@@ -32,6 +33,7 @@ from stormlet.errors import (
     TupleFailed,
     UnroutableKey,
 )
+from stormlet.runtime.failure_log import log_fields
 from stormlet.runtime.letter_files import LetterFile, Line, read_lines
 from stormlet.runtime.running import Running
 from stormlet.runtime.trees import Tree
@@ -64,6 +66,7 @@ class Replay:
         self.failed_again = 0
         self.not_tried = 0
         """Letters without an outcome, as the topology was stopped."""
+        self._topology = topology.name
         self._path = letters
         self._size = _size_of(letters)
         self._replayable = Replayable(topology, settings)
@@ -136,7 +139,10 @@ class Replay:
 
     def _bury(self, line: Line, message: Message, failures: Sequence[Failure]) -> None:
         if self._rest is None:
-            logger.error("%s:%d failed again: %s", self._path, line.number, failures[-1])
+            fields = log_fields(self._topology, message.record.component)
+            logger.error(
+                "%s:%d failed again: %s", self._path, line.number, cut(str(failures[-1])), extra=fields
+            )
         else:
             self._rest.append(message.record.failed_again(failures, datetime.now(UTC)))
 

@@ -94,7 +94,7 @@ def run(
                 logging_to_standard_error(log_level, quiet=quiet),
                 asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
             ):
-                warn_of_ignored(how.settings)
+                warn_of_ignored(how.settings, topology.name)
                 result = Session(topology, how, runner.get_loop(), output, errors).run()
         except StormletError as error:
             result = _not_run(error)

@@ -112,6 +112,19 @@ async def test_a_record_has_its_fields(caplog: pytest.LogCaptureFixture) -> None
     assert [getattr(buried, name) for name in fields] == ["fields", "numbers", 2, 0]
 
 
+def test_what_has_no_effect_is_warned_of_with_its_fields(caplog: pytest.LogCaptureFixture) -> None:
+    """A handler that writes the fields of every record can write these, too."""
+    topology = Topology("fields", **{"topology.workers": 2})
+    topology.spout("numbers", [1], **{"topology.debug": True})
+    topology.run(**{"topology.debug": True})
+    fields = ("topology", "component", "task", "message_id")
+    assert [[getattr(each, name) for name in fields] for each in caplog.records] == [
+        ["fields", None, None, None],
+        ["fields", "numbers", None, None],
+        ["fields", None, None, None],
+    ]
+
+
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("ackers", [0, 1, 3])
 async def test_the_message_id_is_that_of_the_spout(ackers: int, caplog: pytest.LogCaptureFixture) -> None:
