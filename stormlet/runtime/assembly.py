@@ -134,7 +134,7 @@ class Assembly:
         return task
 
     def _outbox(self) -> Outbox:
-        return Outbox(self._engine.loop, self._ackers)
+        return Outbox(self._engine.loop, self._ackers, self._engine.clock)
 
     def _context(self, plan: TaskPlan) -> TaskContext:
         config = self._configurations[plan.component]

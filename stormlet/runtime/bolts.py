@@ -166,13 +166,14 @@ class BoltTask(Task):
         while left:
             before = left
             self.doing = "execute"
-            began = self._time()
+            began, waited = self._time(), self.outbox.waited
             pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
             if pause is not None:
                 self._paused = True
                 await pause
                 self._paused = False
-            self._execute_seconds += self._time() - began
+            # A wait for room says something of its consumers, not of this bolt.
+            self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
             self.out.default_anchors = ()
             left = length_hint(self._left)
             if self.slices.spent(self._pace, before - left):

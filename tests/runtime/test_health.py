@@ -112,6 +112,24 @@ async def test_latencies_are_measured() -> None:
     assert components["numbers"].complete_samples == 5
 
 
+@pytest.mark.simulated_time
+async def test_a_wait_for_room_is_no_latency() -> None:
+    """The bolt that holds up the others is the one that looks slow, not the one that feeds it."""
+
+    async def pass_on(value: int) -> int:
+        await asyncio.sleep(0.5)
+        return value
+
+    topology = Topology("crowded", message_timeout=None)
+    passed = topology.bolt("pass", pass_on, topology.spout("numbers", range(20)).shuffle())
+    topology.bolt("slow", Slow, passed.shuffle(), queue_capacity=1)
+    async with topology.run(drain_timeout=None) as running:
+        await running.finished()
+    components = running.statistics().components
+    assert components["pass"].execute_latency == pytest.approx(0.5)
+    assert components["slow"].execute_latency == pytest.approx(2)
+
+
 class FailFirst(Bolt[int, None]):
     """Fails each message's first attempt after a second, and acks the second one after three."""
 
