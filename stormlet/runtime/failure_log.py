@@ -87,7 +87,7 @@ class FailureLog:
         told = RepeatedFailure(plan.component, plan.name, method, "held the event loop", error)
         line = (
             f"{plan.name} held the event loop for {error} in {method}: "
-            f"await what takes long, or give the bolt executor='thread'"
+            f"await what takes long, or have a thread do it (a bolt: executor='thread')"
         )
         self._tell(logging.WARNING, plan.task, told, line)
 
