@@ -188,9 +188,10 @@ class BoltTask(Task):
 
     async def _start_calls(self) -> None:
         """Start a call for each input of the batch, in order, at most ``concurrency`` at a time (law B3)."""
-        for tup in self._left:
+        while length_hint(self._left):
             while len(self._calls) >= self._concurrency:
                 await self._free_slot()
+            tup = next(self._left)
             call = self.spawn(self._call(tup), f"{self.name} execute")
             self.activity.begin()
             self._calls[call] = tup
@@ -211,6 +212,7 @@ class BoltTask(Task):
 
     def _called(self, call: asyncio.Task[None]) -> None:
         del self._calls[call]
+        self._executed_before -= call.cancelled()
         self.activity.end()
         if not call.cancelled() and (error := call.exception()) is not None:
             self.engine.crashed(self, error)

@@ -375,3 +375,20 @@ async def test_a_stop_after_the_end_does_nothing() -> None:
             raise LookupError
     running.stop()
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.simulated_time
+async def test_calls_that_were_cancelled_are_not_counted_as_done() -> None:
+    """Nor is the input that waited for one of them to end."""
+
+    async def wait(value: int) -> None:
+        await asyncio.sleep(1.0 if value < 3 else 1000.0)
+
+    topology = Topology("cancelled", message_timeout=None)
+    topology.bolt("wait", wait, topology.spout("numbers", range(10)).shuffle(), concurrency=4)
+    async with topology.run(drain_timeout=5.0) as running:
+        await asyncio.sleep(0.5)
+        during = running.statistics().components["wait"]
+    after = running.statistics().components["wait"]
+    assert (during.executed, during.acked, during.pending) == (0, 0, 10)
+    assert (after.executed, after.acked) == (3, 3)
