@@ -150,7 +150,11 @@ class Running:
                 f"topology {self._name!r} is draining or stopped and takes no new messages"
             )
         collected = None if collect is None else self._host_streams.tap(collect)
-        await task.room_for_host()
+        try:
+            await task.room_for_host()
+        except TopologyStopping:
+            self._raise_crash()  # which says more
+            raise
         self._raise_crash()
         tree = Tree[Any](tracked=bool(self._tasks.ackers))
         lineage = task.lineage(origin)

@@ -392,3 +392,23 @@ async def test_calls_that_were_cancelled_are_not_counted_as_done() -> None:
     after = running.statistics().components["wait"]
     assert (during.executed, during.acked, during.pending) == (0, 0, 10)
     assert (after.executed, after.acked) == (3, 3)
+
+
+@pytest.mark.simulated_time
+async def test_an_emit_that_waits_for_room_hears_of_the_crash() -> None:
+    """Whichever task of the host it waits in."""
+    topology = Topology("crowded", message_timeout=None)
+    fed = topology.spout("fed", outputs=int, max_spout_pending=1)
+    crashing = topology.spout("crashing", Crashing)
+    topology.bolt("hold", Hold, fed.shuffle(), crashing.shuffle())
+    run = topology.run(active=False)
+    running = await run.__aenter__()
+    await running.emit(fed, 1)
+    waiting = asyncio.create_task(running.emit(fed, 2))
+    asyncio.get_running_loop().call_later(1.0, running.activate)
+    with pytest.raises(asyncio.CancelledError):
+        await running.finished()
+    with pytest.raises(TopologyCrashed):
+        await run.__aexit__(None, None, None)
+    with pytest.raises(TopologyCrashed):
+        await waiting
