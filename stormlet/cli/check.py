@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from shutil import get_terminal_size
 from textwrap import fill
 
-from stormlet.cli.checks import findings
-from stormlet.cli.checks.finding import Finding
-from stormlet.cli.inspection import Inspection, inspect_target, printable
+from stormlet.cli.inspecting.checks import findings
+from stormlet.cli.inspecting.checks.finding import Finding
+from stormlet.cli.inspecting.inspection import Inspection, inspect_target, printable
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
 

@@ -12,7 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from stormlet.cli.letter_table import in_words, letter_table
+from stormlet.cli.letters.letter_table import in_words, letter_table
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag
 from stormlet.core.letter_records import LetterRecord, NoLetter

@@ -8,10 +8,8 @@ from textwrap import fill
 
 import msgspec
 
-from stormlet.cli.inspection import inspect_target, printable
-from stormlet.cli.output import write_text, write_utf8
-from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
-from stormlet.cli.portrait import (
+from stormlet.cli.inspecting.inspection import inspect_target, printable
+from stormlet.cli.inspecting.portrait import (
     ComponentPortrait,
     InputPortrait,
     Portrait,
@@ -19,6 +17,8 @@ from stormlet.cli.portrait import (
     ValuePortrait,
     portray,
 )
+from stormlet.cli.output import write_text, write_utf8
+from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.configuration import Setting
 

@@ -9,11 +9,11 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from cyclopts import Parameter
 
-from stormlet.cli.graphs.dot import as_dot
-from stormlet.cli.graphs.drawing import Drawing, draw
-from stormlet.cli.graphs.mermaid import as_mermaid
-from stormlet.cli.graphs.text import as_text, without_marks
-from stormlet.cli.inspection import inspect_target
+from stormlet.cli.inspecting.graphs.dot import as_dot
+from stormlet.cli.inspecting.graphs.drawing import Drawing, draw
+from stormlet.cli.inspecting.graphs.mermaid import as_mermaid
+from stormlet.cli.inspecting.graphs.text import as_text, without_marks
+from stormlet.cli.inspecting.inspection import inspect_target
 from stormlet.cli.output import can_show, write_text, write_utf8
 from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target
 from stormlet.errors import InvalidConfiguration
@@ -97,7 +97,7 @@ def _rendered(drawing: Drawing, format: Format) -> str:  # noqa: A002
         case "dot":
             return as_dot(drawing)
         case "svg":
-            from stormlet.cli.graphs.svg import as_svg  # which loads the layout
+            from stormlet.cli.inspecting.graphs.svg import as_svg  # which loads the layout
 
             return as_svg(drawing)
 

@@ -10,11 +10,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from stormlet.cli.durations import read_deadline, read_duration
-from stormlet.cli.logs import LogLevel, logging_to_standard_error
-from stormlet.cli.loops import LoopName, loop_factory
-from stormlet.cli.outcome import Outcome, Result, as_json
 from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, read_arguments
-from stormlet.cli.session import How, Session
+from stormlet.cli.running.logs import LogLevel, logging_to_standard_error
+from stormlet.cli.running.loops import LoopName, loop_factory
+from stormlet.cli.running.outcome import Outcome, Result, as_json
+from stormlet.cli.running.session import How, Session
 from stormlet.cli.settings import effective_settings, warn_of_ignored
 from stormlet.cli.streams import guarded_streams
 from stormlet.core.layers import Layered

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import BinaryIO, TextIO, cast
 
-from stormlet.cli.screen import Screen
+from stormlet.cli.running.screen import Screen
 
 
 class GuardedStream:

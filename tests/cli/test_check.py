@@ -14,8 +14,8 @@ from msgspec import Struct
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Spout, SpoutCollector, Topology, Tuple
 from stormlet.cli import main
 from stormlet.cli.check import report
-from stormlet.cli.checks import findings
-from stormlet.cli.checks.finding import Finding
+from stormlet.cli.inspecting.checks import findings
+from stormlet.cli.inspecting.checks.finding import Finding
 from tests.cli.flows import write
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from stormlet.cli.endings import Ending, Stage
-from stormlet.cli.meter import Meter
-from stormlet.cli.observation import Observation
+from stormlet.cli.running.endings import Ending, Stage
+from stormlet.cli.running.meter import Meter
+from stormlet.cli.running.observation import Observation
 from stormlet.core.statistics import ComponentStatistics, Statistics
 from tests.cli.test_meter import topology
 

@@ -8,14 +8,14 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from stormlet.cli.meter import Progress
-from stormlet.cli.progress import progress_line
+from stormlet.cli.running.meter import Progress
+from stormlet.cli.running.progress import progress_line
 from tests.cli.figures import BOLT, FRAME, SPOUT, frame_of
 from tests.cli.flows import write
 
 IN_STEPS = """
     import asyncio, signal
-    from stormlet.cli import progress
+    from stormlet.cli.running import progress
     progress.EVERY, progress.DRAIN_EVERY = 0.2, 0.1
     async def numbers():
         for number in range(5):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from stormlet.cli.screen import Screen
+from stormlet.cli.running.screen import Screen
 from stormlet.cli.streams import GuardedStream, are_one_terminal, guarded_streams
 
 

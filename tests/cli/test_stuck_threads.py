@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from stormlet.cli.endings import SIGNALS
-from stormlet.cli.stuck_threads import await_threads, tasks_of_threads
+from stormlet.cli.running.endings import SIGNALS
+from stormlet.cli.running.stuck_threads import await_threads, tasks_of_threads
 
 
 @pytest.fixture

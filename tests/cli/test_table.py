@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.text import Text
 
-from stormlet.cli.table import closing_table, live_table
+from stormlet.cli.running.table import closing_table, live_table
 from tests.cli.figures import BOLT, SPOUT, bolt
 
 

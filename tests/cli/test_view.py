@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from stormlet.cli.meter import Frame, Progress
-from stormlet.cli.view import closing_summary, live_view, repeated
+from stormlet.cli.running.meter import Frame, Progress
+from stormlet.cli.running.view import closing_summary, live_view, repeated
 from stormlet.core.failures import RepeatedFailure
 from tests.cli.figures import BOLT, FAILURE, FRAME, SPOUT, bolt, frame_of
 

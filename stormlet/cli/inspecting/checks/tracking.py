@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from stormlet.cli.anchoring import Code, code_of, is_untied
-from stormlet.cli.checks.finding import Finding
+from stormlet.cli.inspecting.anchoring import Code, code_of, is_untied
+from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.core.components import Bolt
 from stormlet.core.description import BoltSpec, Description, SpoutSpec
 from stormlet.core.logic import SourceKind, component_class

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from stormlet.cli.graphs.drawing import Drawing, Edge, Node
-from stormlet.cli.graphs.layout import Layout, Place, Wire, lay_out
-from stormlet.cli.graphs.lettering import shortened, text_width
-from stormlet.cli.graphs.lines import LOOP_RISE, NODE_HEIGHT, line_of, loop_over, ports
-from stormlet.cli.inspection import printable
+from stormlet.cli.inspecting.graphs.drawing import Drawing, Edge, Node
+from stormlet.cli.inspecting.graphs.layout import Layout, Place, Wire, lay_out
+from stormlet.cli.inspecting.graphs.lettering import shortened, text_width
+from stormlet.cli.inspecting.graphs.lines import LOOP_RISE, NODE_HEIGHT, line_of, loop_over, ports
+from stormlet.cli.inspecting.inspection import printable
 
 PITCH = 66.0
 LOOP_PITCH = 118.0

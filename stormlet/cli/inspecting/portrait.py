@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from stormlet.cli.graphs.drawing import grouping_words
-from stormlet.cli.inspection import Inspection
-from stormlet.cli.kinds import kind_of
+from stormlet.cli.inspecting.graphs.drawing import grouping_words
+from stormlet.cli.inspecting.inspection import Inspection
+from stormlet.cli.inspecting.kinds import kind_of
 from stormlet.core.configuration import OPTIONS, Setting
 from stormlet.core.description import BoltSpec, Output, SpoutSpec, StreamId, Subscription
 

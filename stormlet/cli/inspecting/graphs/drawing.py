@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from stormlet.cli.checks.tracking import anchors, tracks
-from stormlet.cli.inspection import Inspection
+from stormlet.cli.inspecting.checks.tracking import anchors, tracks
+from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.description import BoltSpec, Description, SpoutSpec, StreamId, Subscription
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager
 
-from stormlet.cli.endings import SIGNALS
+from stormlet.cli.running.endings import SIGNALS
 
 
 def await_threads(tasks: Collection[str], say: Callable[[str], object], *, grace: float = 1.0) -> None:

@@ -9,8 +9,8 @@ from textwrap import wrap
 from rich.text import Text
 
 from stormlet.cli.fitting import bar, fitted, printable
-from stormlet.cli.meter import Frame, Progress, Row
-from stormlet.cli.table import closing_table, live_table
+from stormlet.cli.running.meter import Frame, Progress, Row
+from stormlet.cli.running.table import closing_table, live_table
 from stormlet.cli.units import duration, rough_duration, short_count
 from stormlet.core.failures import RepeatedFailure
 

@@ -14,10 +14,10 @@ from typing import TextIO, cast
 from rich.console import Console
 from rich.text import Text
 
-from stormlet.cli.observation import Observation
-from stormlet.cli.screen import Screen
+from stormlet.cli.running.observation import Observation
+from stormlet.cli.running.screen import Screen
+from stormlet.cli.running.view import live_view
 from stormlet.cli.streams import GuardedStream, are_one_terminal
-from stormlet.cli.view import live_view
 
 INTERVAL = 0.25
 """Seconds between two frames."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
-from stormlet.cli.meter import Frame
-from stormlet.cli.observation import PATIENCE, Observation
+from stormlet.cli.running.meter import Frame
+from stormlet.cli.running.observation import PATIENCE, Observation
 from stormlet.cli.units import duration, rough_duration, short_count
 
 EVERY = 10.0

@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from stormlet.cli.endings import Ending, Stage, ended_by_closed_output, ended_by_signals
-from stormlet.cli.escapes import crash_of, run_to_the_end, start_failure_of
-from stormlet.cli.meter import Meter, known_length
-from stormlet.cli.observation import Observation
-from stormlet.cli.outcome import Outcome, Replayed, Result
-from stormlet.cli.presenter import Presenter
-from stormlet.cli.replaying import Replay
+from stormlet.cli.letters.replaying import Replay
+from stormlet.cli.running.endings import Ending, Stage, ended_by_closed_output, ended_by_signals
+from stormlet.cli.running.escapes import crash_of, run_to_the_end, start_failure_of
+from stormlet.cli.running.meter import Meter, known_length
+from stormlet.cli.running.observation import Observation
+from stormlet.cli.running.outcome import Outcome, Replayed, Result
+from stormlet.cli.running.presenter import Presenter
+from stormlet.cli.running.stuck_threads import await_threads
 from stormlet.cli.streams import GuardedStream
-from stormlet.cli.stuck_threads import await_threads
 from stormlet.core.description import Description
 from stormlet.core.health import RunState
 from stormlet.core.layers import Layered

@@ -6,9 +6,9 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from stormlet.cli.endings import Ending, Stage
-from stormlet.cli.meter import Frame, Meter
-from stormlet.cli.stuck_threads import tasks_of_threads
+from stormlet.cli.running.endings import Ending, Stage
+from stormlet.cli.running.meter import Frame, Meter
+from stormlet.cli.running.stuck_threads import tasks_of_threads
 from stormlet.cli.units import duration
 from stormlet.core.failures import RepeatedFailure
 from stormlet.core.plan import ACKER

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from stormlet.cli.replayable import Message, NotReplayable, Replayable
+from stormlet.cli.letters.replayable import Message, NotReplayable, Replayable
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.shortened import cut
 from stormlet.errors import (

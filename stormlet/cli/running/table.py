@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from stormlet.cli.columns import CLOSING, LIVE, Column, Count
 from stormlet.cli.fitting import fitted, printable
-from stormlet.cli.meter import Row
+from stormlet.cli.running.columns import CLOSING, LIVE, Column, Count
+from stormlet.cli.running.meter import Row
 from stormlet.cli.units import short_count
 
 GAP = 2

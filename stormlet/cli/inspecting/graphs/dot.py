@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.cli.graphs.drawing import Drawing, Edge, Node
-from stormlet.cli.inspection import printable
+from stormlet.cli.inspecting.graphs.drawing import Drawing, Edge, Node
+from stormlet.cli.inspecting.inspection import printable
 
 
 def as_dot(drawing: Drawing) -> str:

@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Coroutine, Generator, Sequence
 from contextlib import contextmanager
 
-from stormlet.cli.endings import write_at_once
 from stormlet.cli.fitting import encodable
-from stormlet.cli.live import LiveView, is_terminal
-from stormlet.cli.meter import Frame
-from stormlet.cli.observation import Observation
-from stormlet.cli.progress import report
+from stormlet.cli.running.endings import write_at_once
+from stormlet.cli.running.live import LiveView, is_terminal
+from stormlet.cli.running.meter import Frame
+from stormlet.cli.running.observation import Observation
+from stormlet.cli.running.progress import report
+from stormlet.cli.running.view import closing_summary
 from stormlet.cli.streams import GuardedStream
-from stormlet.cli.view import closing_summary
 from stormlet.core.failures import RepeatedFailure
 
 

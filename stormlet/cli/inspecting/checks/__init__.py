@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stormlet.cli.checks.batches import batches_slower_than_the_timeout
-from stormlet.cli.checks.finding import Finding
-from stormlet.cli.checks.limits import overflowing_ackers, replays_after_the_drain
-from stormlet.cli.checks.routing import idle_tasks, unroutable_keys
-from stormlet.cli.checks.tracking import unacked_inputs, unanchored_outputs, untracked_messages
-from stormlet.cli.checks.wiring import cycles, unheard_spouts, unused_streams
+from stormlet.cli.inspecting.checks.batches import batches_slower_than_the_timeout
+from stormlet.cli.inspecting.checks.finding import Finding
+from stormlet.cli.inspecting.checks.limits import overflowing_ackers, replays_after_the_drain
+from stormlet.cli.inspecting.checks.routing import idle_tasks, unroutable_keys
+from stormlet.cli.inspecting.checks.tracking import unacked_inputs, unanchored_outputs, untracked_messages
+from stormlet.cli.inspecting.checks.wiring import cycles, unheard_spouts, unused_streams
 from stormlet.core.description import Description
 
 RULES: tuple[Callable[[Description], Iterator[Finding]], ...] = (

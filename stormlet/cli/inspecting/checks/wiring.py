@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.cli.anchoring import code_of
-from stormlet.cli.checks.finding import Finding
-from stormlet.cli.checks.tracking import tracks
+from stormlet.cli.inspecting.anchoring import code_of
+from stormlet.cli.inspecting.checks.finding import Finding
+from stormlet.cli.inspecting.checks.tracking import tracks
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.configuration import configure
 from stormlet.core.description import BoltSpec, Description, SpoutSpec

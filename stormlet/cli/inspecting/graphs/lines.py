@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TypeAlias
 
-from stormlet.cli.graphs.layout import Layout, Place, Wire
+from stormlet.cli.inspecting.graphs.layout import Layout, Place, Wire
 
 NODE_HEIGHT = 46.0
 PORT_GAP = 9.0

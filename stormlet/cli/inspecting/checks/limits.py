@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.cli.checks.finding import Finding
+from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.core.configuration import configure
 from stormlet.core.description import Description
 from stormlet.core.logic import SourceKind

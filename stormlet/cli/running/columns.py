@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from stormlet.cli.fitting import bar
-from stormlet.cli.meter import Row
+from stormlet.cli.running.meter import Row
 from stormlet.cli.units import latency, rate
 
 BAR = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.cli.checks.finding import Finding
+from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.core.description import Description, Subscription
 from stormlet.core.groupings import Fields, Global, PartialKey
 from stormlet.core.key_types import unroutable_types
