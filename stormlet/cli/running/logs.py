@@ -12,7 +12,7 @@ from stormlet.cli.report import LogFormatter
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
-ENGINE = str(Path(__file__).parents[1] / "runtime")
+ENGINE = str(Path(__file__).parents[2] / "runtime")
 
 
 @contextmanager
