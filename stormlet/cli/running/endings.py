@@ -6,16 +6,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from types import FrameType
 
+from stormlet.cli.running.signals import signals_handled_by
 from stormlet.cli.streams import GuardedStream
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stage(IntEnum):
@@ -82,9 +80,6 @@ def ended_by_signals(ending: Ending, say: Callable[[str], object]) -> Generator[
 
     ``say`` is called in the signal handler.
     """
-    if threading.current_thread() is not threading.main_thread():  # only there can signals be handled
-        yield
-        return
 
     def answer(number: int, frame: FrameType | None) -> None:
         if ending.stage is Stage.CANCELLED:
@@ -95,12 +90,8 @@ def ended_by_signals(ending: Ending, say: Callable[[str], object]) -> Generator[
             ending.request(Stage(ending.stage + 1), name)
             say(f"{name.name}: {_answer(ending)}\n")
 
-    before = {number: signal.signal(number, answer) for number in SIGNALS}
-    try:
+    with signals_handled_by(answer):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _answer(ending: Ending) -> str:

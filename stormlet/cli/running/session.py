@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,7 +17,8 @@ from stormlet.cli.running.meter import Meter, known_length
 from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.outcome import Outcome, Replayed, Result
 from stormlet.cli.running.presenter import Presenter
-from stormlet.cli.running.stuck_threads import await_threads
+from stormlet.cli.running.signals import signals_handled_by
+from stormlet.cli.running.stuck_threads import await_default_threads, await_threads
 from stormlet.cli.streams import GuardedStream
 from stormlet.core.description import Description
 from stormlet.core.health import RunState
@@ -80,9 +82,14 @@ class Session:
             self._main = self._loop.create_task(self._run(), name="stormlet run")
             result = self._result(run_to_the_end(self._loop, self._main, self))
             self._summarise(result)
-            self._loop.run_until_complete(self._end_default_threads())
-        await_threads(self._threaded, self._presenter.say)
         return result
+
+    def await_threads(self) -> None:
+        """After the run: wait for user code in threads, without which the process cannot end. A signal kills
+        meanwhile."""
+        with signals_handled_by(signal.SIG_DFL):
+            self._loop.run_until_complete(await_default_threads(self._presenter.say))
+            await_threads(self._threaded, self._presenter.say)
 
     def escaped(self, error: BaseException) -> None:
         """User code tried to end the process. A crash that the topology knows of ends it already, and says more."""
@@ -159,15 +166,6 @@ class Session:
             self._presenter.summarise(frame, self._running.failures())
         if self._replay is not None:
             self._presenter.say(self._replay.summary())
-
-    async def _end_default_threads(self) -> None:
-        ending = self._loop.create_task(self._loop.shutdown_default_executor())
-        done, _ = await asyncio.wait([ending], timeout=1.0)
-        if not done:
-            self._presenter.say(
-                "waiting for user code in threads (asyncio.to_thread, run_in_executor) to return"
-            )
-            await ending
 
     def _result(self, error: TopologyCrashed | None) -> Result:
         replay = self._replay

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import signal
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Collection, Generator
-from contextlib import contextmanager
-
-from stormlet.cli.running.endings import SIGNALS
+from collections.abc import Callable, Collection
 
 
 def await_threads(tasks: Collection[str], say: Callable[[str], object], *, grace: float = 1.0) -> None:
     """Wait for the threads of these tasks, and say so where it takes long: the process cannot end before they
-    do, and user code in them cannot be cancelled (law B9). A signal kills meanwhile."""
+    do, and user code in them cannot be cancelled (law B9)."""
     _join(tasks, grace)
     stuck = tasks_of_threads(tasks)
     if stuck:
         say(f"waiting for user code in the threads of {', '.join(stuck)} to return; Ctrl-C kills")
-        with _deadly_signals():
-            _join(tasks, None)
+        _join(tasks, None)
+
+
+async def await_default_threads(say: Callable[[str], object], *, grace: float = 1.0) -> None:
+    """The same for those of the running loop's default executor."""
+    ending = asyncio.ensure_future(asyncio.get_running_loop().shutdown_default_executor())
+    done, _ = await asyncio.wait([ending], timeout=grace)
+    if not done:
+        say("waiting for user code in threads (asyncio.to_thread, run_in_executor) to return; Ctrl-C kills")
+        await ending
 
 
 def tasks_of_threads(tasks: Collection[str]) -> list[str]:
@@ -36,16 +41,3 @@ def _join(tasks: Collection[str], seconds: float | None) -> None:
     deadline = None if seconds is None else time.monotonic() + seconds
     for thread in threads:
         thread.join(None if deadline is None else max(deadline - time.monotonic(), 0))
-
-
-@contextmanager
-def _deadly_signals() -> Generator[None]:
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
