@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +16,3 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield
     sys.modules.pop("flow", None)
-
-
-@pytest.fixture(autouse=True)
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C is heard, also where the suite was started with SIGINT ignored, as shells do in the background."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)

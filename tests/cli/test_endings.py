@@ -239,8 +239,10 @@ def test_a_signal_kills_while_only_threads_keep_the_process() -> None:
 def test_a_signal_that_is_ignored_stays_ignored(capfd: pytest.CaptureFixture[str]) -> None:
     """As SIGINT is in the background of a shell: the Ctrl-C there is meant for another program."""
     write(IGNORED)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assert main(["run", "flow.py"]) == 0
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    code = main(["run", "flow.py"])
+    signal.signal(signal.SIGINT, before)
+    assert code == 0
     assert "SIGINT" not in capfd.readouterr().err
 
 
