@@ -8,9 +8,10 @@ from textwrap import fill
 
 from stormlet.cli.inspecting.checks import findings
 from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.cli.inspecting.inspection import Inspection, inspect_target, printable
+from stormlet.cli.inspecting.inspection import Inspection, inspect_target
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
+from stormlet.core.shortened import printable
 
 EXAMPLES = """\
 stormlet check topology.py

@@ -8,7 +8,7 @@ from textwrap import fill
 
 import msgspec
 
-from stormlet.cli.inspecting.inspection import inspect_target, printable
+from stormlet.cli.inspecting.inspection import inspect_target
 from stormlet.cli.inspecting.portrait import (
     ComponentPortrait,
     InputPortrait,
@@ -21,6 +21,7 @@ from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.configuration import Setting
+from stormlet.core.shortened import printable
 
 EXAMPLES = """\
 stormlet describe topology.py

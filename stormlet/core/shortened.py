@@ -39,15 +39,16 @@ def shortened(value: object) -> str:
 
 def cut(text: str) -> str:
     """A text on one line, its middle left out where it is longer than 200 characters."""
-    text = _one_line(text if len(text) <= 2 * LONGEST else text[:LONGEST] + text[-LONGEST:])
+    text = printable(text if len(text) <= 2 * LONGEST else text[:LONGEST] + text[-LONGEST:])
     if len(text) <= LONGEST:
         return text
     half = (LONGEST - 3) // 2
     return f"{text[:half]}...{text[-half:]}"
 
 
-def _one_line(text: str) -> str:
-    """What would begin another line, or move a terminal's cursor, is written as Python escapes it."""
+def printable(text: str) -> str:
+    """The text on one line: what would begin another one, or move a terminal's cursor, is written as Python escapes
+    it."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

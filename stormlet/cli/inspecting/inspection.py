@@ -12,6 +12,7 @@ from stormlet.core.configuration import Configuration, configure
 from stormlet.core.description import Description
 from stormlet.core.layers import Layered
 from stormlet.core.plan import Plan, plan
+from stormlet.core.shortened import printable
 from stormlet.loading import load_topology
 from stormlet.topology import Topology
 
@@ -67,11 +68,6 @@ def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
     configuration = configure(topology.configuration, settings.values, where)
     description, components = topology.describe().configured(configuration, where)
     return Inspection(settings, description, components, plan(description, components))
-
-
-def printable(text: str) -> str:
-    """The text with everything that no terminal should be given written as Python escapes it."""
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _count(number: int, noun: str) -> str:

@@ -7,10 +7,11 @@ from collections.abc import Collection
 from rich.console import Console
 from rich.table import Table
 
-from stormlet.cli.fitting import encodable, printable
+from stormlet.cli.fitting import encodable
 from stormlet.cli.output import encoding, write_text
 from stormlet.core.letter_records import LetterRecord
 from stormlet.core.outcomes import FailureKind
+from stormlet.core.shortened import printable
 from stormlet.runtime.letter_files import Line
 
 LONGEST = 1000

@@ -11,10 +11,11 @@ from collections.abc import Collection, Iterable, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from stormlet.cli.fitting import fitted, printable
+from stormlet.cli.fitting import fitted
 from stormlet.cli.running.columns import CLOSING, LIVE, Column, Count
 from stormlet.cli.running.meter import Row
 from stormlet.cli.units import short_count
+from stormlet.core.shortened import printable
 
 GAP = 2
 LEAST_NAME = 10

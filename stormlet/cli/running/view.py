@@ -8,11 +8,12 @@ from textwrap import wrap
 
 from rich.text import Text
 
-from stormlet.cli.fitting import bar, fitted, printable
+from stormlet.cli.fitting import bar, fitted
 from stormlet.cli.running.meter import Frame, Progress, Row
 from stormlet.cli.running.table import closing_table, live_table
 from stormlet.cli.units import duration, rough_duration, short_count
 from stormlet.core.failures import RepeatedFailure
+from stormlet.core.shortened import printable
 
 LONGEST_BAR = 30
 SHOWN_FAILURES = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stormlet.cli.inspecting.graphs.drawing import Drawing, Edge, Node
-from stormlet.cli.inspecting.inspection import printable
+from stormlet.core.shortened import printable
 
 
 def as_dot(drawing: Drawing) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from stormlet.cli.inspecting.inspection import printable
+from stormlet.core.shortened import printable
 
 
 def shortened(text: str, length: int) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from stormlet.cli.inspecting.graphs.drawing import Drawing, Node
-from stormlet.cli.inspecting.inspection import printable
+from stormlet.core.shortened import printable
 
 _SPECIAL = re.compile(r"(?<![A-Za-z])[-_.,]|[^\w .,-]|(?<=[A-Za-z])[-_.,](?=[-_.,])")
 """What may mean something to Mermaid, to Markdown or to HTML, or does so after something else than a letter."""

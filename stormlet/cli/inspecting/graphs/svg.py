@@ -10,7 +10,7 @@ from stormlet.cli.inspecting.graphs.drawing import Drawing, Edge, Node
 from stormlet.cli.inspecting.graphs.layout import Layout, Place, Wire, lay_out
 from stormlet.cli.inspecting.graphs.lettering import shortened, text_width
 from stormlet.cli.inspecting.graphs.lines import LOOP_RISE, NODE_HEIGHT, line_of, loop_over, ports
-from stormlet.cli.inspecting.inspection import printable
+from stormlet.core.shortened import printable
 
 PITCH = 66.0
 LOOP_PITCH = 118.0

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.cells import cell_len
 
 from stormlet.cli.inspecting.graphs.drawing import Drawing, Edge, Node
-from stormlet.cli.inspecting.inspection import printable
+from stormlet.core.shortened import printable
 
 MARKS = "▷●├└│─╌▶↺"
 PLAIN_MARKS = str.maketrans(dict(zip(MARKS, [">", "*", "|", "`", "|", "-", ".", ">", "(back)"], strict=True)))
