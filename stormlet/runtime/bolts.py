@@ -26,6 +26,9 @@ from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
 from stormlet.runtime.workers import Worker
 
+LEAST_CALM = 0.05
+"""What part of an interval must pass after a tick that took longer than that, before the next one."""
+
 
 class BoltTask(Task):
     """One task of a bolt."""
@@ -71,6 +74,8 @@ class BoltTask(Task):
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
+        self._tick_seconds = 0.0
+        self._tick_ended = 0.0
         self._time = engine.clock
         self._execute_seconds = 0.0
 
@@ -98,6 +103,10 @@ class BoltTask(Task):
         if errand not in self._errands:
             self._errands.append(errand)
             self.wake()
+
+    def has_just_ticked(self, interval: float) -> bool:
+        """Whether its last tick took longer than the interval and has only just ended."""
+        return self._tick_seconds >= interval and self.loop.time() - self._tick_ended < interval * LEAST_CALM
 
     def tuples(self) -> Iterator[AnyTuple]:
         """Every unsettled tuple that is here: queued, in hand or held (law L14)."""
@@ -232,7 +241,11 @@ class BoltTask(Task):
                     await self._next_slice()
                 self.out.default_anchors = ()
                 self.outbox.enter()
+                began = self.loop.time()
                 await self._call_user(name, partial(method, self.out))
+                if name == "tick":
+                    self._tick_ended = self.loop.time()
+                    self._tick_seconds = self._tick_ended - began
                 self._errands.popleft()  # what asks for it again from here on must be heard
                 await self.outbox.room()
                 if self.slices.spent(self._errand_pace, 1):
