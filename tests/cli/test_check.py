@@ -300,6 +300,13 @@ def test_a_batch_slower_than_the_timeout(timeout: float | None, *, fault: bool) 
     assert found(chain(Batch, message_timeout=timeout)) == expected
 
 
+@pytest.mark.parametrize("options", [{"message_timeout": 4}, {"replay_delay": 2, "drain_timeout": 1}])
+def test_without_ackers_nothing_times_out_or_is_replayed(options: dict[str, float]) -> None:
+    """Only the missing ackers are a finding."""
+    assert found(chain(Batch, source=[1], ackers=0, **options)) == [("no ackers", "numbers")]
+    assert found(chain(Batch, source=[1], **options)) != []
+
+
 @pytest.mark.parametrize(
     ("pending", "parallelism", "ackers", "fault"),
     [

@@ -11,8 +11,10 @@ from stormlet.core.logic import component_class
 
 
 def batches_slower_than_the_timeout(description: Description) -> Iterator[Finding]:
-    """A member times out ``message_timeout`` after its emit (law L12), a batch waits for ``within``."""
-    timeout = description.configuration.message_timeout
+    """A member times out ``message_timeout`` after its emit (law L12), a batch waits for ``within``. Without ackers
+    nothing times out (law L9)."""
+    configuration = description.configuration
+    timeout = configuration.message_timeout if configuration.ackers else None
     for bolt in description.bolts.values():
         within = batch_within(component_class(bolt.logic))
         if timeout is not None and within is not None and timeout <= within:

@@ -33,8 +33,9 @@ def overflowing_ackers(description: Description) -> Iterator[Finding]:
 
 
 def replays_after_the_drain(description: Description) -> Iterator[Finding]:
-    """A message that waits for its replay longer than a drain lasts is left over (law C3)."""
-    drain = description.configuration.drain_timeout
+    """A message that waits for its replay longer than a drain lasts is left over (law C3). Without ackers there are
+    no replays (law L9)."""
+    drain = description.configuration.drain_timeout if description.configuration.ackers else None
     for spout in description.spouts.values():
         options = configure(description.configuration, spout.options, repr(spout.id))
         replays = spout.kind in (SourceKind.GENERATOR, SourceKind.ITERABLE) and options.max_attempts > 1
