@@ -24,6 +24,12 @@ FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
 
+EXAMPLES = """\
+stormlet new temperatures
+stormlet run temperatures/temperatures.py"""
+
+FURTHER = "'stormlet COMMAND --help' shows the parameters of a command, with examples."
+
 COMMANDS = {
     "new": "Write a small topology with its test, to begin from.",
     "check": "Validate a topology without running it.",
@@ -60,7 +66,7 @@ def _app(called: str | None) -> App:
     app = App(
         name="stormlet",
         help="Storm's spouts, bolts and acking in one asyncio process.",
-        help_epilogue="'stormlet COMMAND --help' shows the parameters of a command, with examples.",
+        help_epilogue=f"{epilogue(EXAMPLES)}\n\n{FURTHER}",
         help_format="plaintext",
         help_formatter=UnboxedHelp(),
         group_parameters=Group("Options"),

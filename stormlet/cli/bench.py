@@ -10,7 +10,7 @@ from cyclopts.validators import Number
 from stormlet.bench.markdown import markdown as as_markdown
 from stormlet.bench.report import Results, all_names, as_json, measure, text
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import Flag
+from stormlet.cli.parameters import Flag, Whole
 from stormlet.errors import TargetError
 
 EXAMPLES = """\
@@ -21,7 +21,7 @@ stormlet bench --json > figures.json"""
 
 def bench(
     *names: str,
-    rounds: Annotated[int, Parameter(validator=Number(gte=1))] = 5,
+    rounds: Annotated[Whole, Parameter(validator=Number(gte=1))] = 5,
     scale: Annotated[float, Parameter(validator=Number(gt=0, lte=1000))] = 1.0,
     json: Flag = False,
     markdown: Flag = False,

@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 
 from stormlet.cli.letters.letter_table import in_words, letter_table
 from stormlet.cli.output import write_text, write_utf8
-from stormlet.cli.parameters import Flag
+from stormlet.cli.parameters import Flag, Whole
 from stormlet.core.letter_records import LetterRecord, NoLetter
 from stormlet.core.outcomes import FailureKind
 from stormlet.errors import TargetError
@@ -57,7 +57,7 @@ def dead_letters(
     component: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     cause: Annotated[tuple[FailureKind, ...], Parameter(negative=(), show_default=False)] = (),
     replayable: Flag = False,
-    last: Annotated[int | None, Parameter(validator=Number(gte=1), show_default=False)] = None,
+    last: Annotated[Whole | None, Parameter(validator=Number(gte=1), show_default=False)] = None,
     json: Flag = False,
 ) -> int:
     """List the messages that a run gave up, from the file that run --dead-letters wrote.

@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from stormlet.cli.durations import read_deadline, read_duration
-from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, read_arguments
+from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, Whole, read_arguments
 from stormlet.cli.running.logs import LogLevel, logging_to_standard_error
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
@@ -42,7 +42,7 @@ def run(
     drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    seed: int | None = None,
+    seed: Whole | None = None,
     loop: LoopName | None = None,
     log_level: LogLevel | None = None,
     debug: Flag = False,
