@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from codecs import IncrementalDecoder, getincrementaldecoder
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, Self, TextIO, cast
 
 from stormlet.cli.running.screen import Screen
 
@@ -22,11 +23,16 @@ class GuardedStream:
         self._stream = stream
         self._screen: Screen | None = None
         self._last = "\n"
+        self._decoder = _decoder()
 
     def print_above(self, screen: Screen | None) -> None:
         """Have what is written from now on printed above the frame of this screen; None: as before."""
         self.flush()
+        begun, _ = self._decoder.getstate()  # of a character whose rest is to come
         self._screen = screen
+        self._decoder = _decoder()
+        if begun:
+            self.write_bytes(begun)
 
     def end_line(self) -> None:
         """Begin a new line, if the last one was not ended."""
@@ -65,13 +71,27 @@ class GuardedStream:
     def write_bytes(self, data: bytes) -> None:
         """As ``buffer`` does."""
         if self._screen is not None:
-            self.write(data.decode("utf-8", "replace"))
+            self.write(self._decoder.decode(data))
             return
         self._last = data[-1:].decode("latin-1") or self._last
         try:
             self._stream.buffer.write(data)
         except BrokenPipeError:
             self._give_up()
+
+    def close(self) -> None:
+        """Only flush: the summary is still to come, and the stream is not the closer's own."""
+        self.flush()
+
+    def detach(self) -> _Bytes:
+        """``buffer``, for another text stream that is put around it."""
+        return self.buffer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
@@ -95,6 +115,9 @@ class _Bytes:
         return len(written)
 
     def flush(self) -> None:
+        self._guarded.flush()
+
+    def close(self) -> None:  # which a text stream around it does at its own end
         self._guarded.flush()
 
     def __getattr__(self, name: str) -> object:
@@ -132,6 +155,10 @@ def _terminal(stream: TextIO) -> int:
     if not stream.isatty():
         raise ValueError("no terminal")
     return os.fstat(stream.fileno()).st_rdev
+
+
+def _decoder() -> IncrementalDecoder:
+    return getincrementaldecoder("utf-8")("replace")
 
 
 def _nothing() -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
@@ -69,6 +70,51 @@ def test_everything_goes_above_a_screen_while_there_is_one() -> None:
     guarded.print_above(None)
     guarded.buffer.write(b"after\n")
     assert screen.texts == ["text\n", "a\nb\n", "ä\n"]
+    assert stream.buffer.getvalue() == b"before\nafter\n"
+
+
+def test_a_character_may_come_in_several_writes() -> None:
+    """Its bytes are put together above a screen, too, and also where the screen goes away between them."""
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    guarded = GuardedStream(stream)
+    screen = Printed()
+    guarded.print_above(screen)
+    for byte in "ä\n€".encode()[:-1]:
+        guarded.buffer.write(bytes([byte]))
+    guarded.print_above(None)
+    guarded.buffer.write("€".encode()[-1:])
+    guarded.flush()
+    assert "".join(screen.texts) == "ä\n"
+    assert stream.buffer.getvalue() == "€".encode()
+
+
+def close(stream: GuardedStream) -> None:
+    stream.close()
+
+
+def leave(stream: GuardedStream) -> None:
+    with stream:
+        pass
+
+
+def wrap(stream: GuardedStream) -> None:
+    io.TextIOWrapper(cast("BinaryIO", stream.buffer)).close()
+
+
+def wrap_detached(stream: GuardedStream) -> None:
+    io.TextIOWrapper(cast("BinaryIO", stream.detach())).close()
+
+
+@pytest.mark.parametrize("closed_by", [close, leave, wrap, wrap_detached])
+def test_user_code_cannot_close_it(closed_by: Callable[[GuardedStream], None]) -> None:
+    """Somebody else may still write to it; what was written before goes out."""
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    guarded = GuardedStream(stream)
+    guarded.write("before\n")
+    closed_by(guarded)
+    assert stream.buffer.getvalue() == b"before\n"
+    guarded.write("after\n")
+    guarded.flush()
     assert stream.buffer.getvalue() == b"before\nafter\n"
 
 
