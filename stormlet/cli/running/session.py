@@ -92,9 +92,9 @@ class Session:
             await_threads(self._threaded, self._presenter.say)
 
     def escaped(self, error: BaseException) -> None:
-        """User code tried to end the process. A crash that the topology knows of ends it already, and says more."""
+        """User code has ended the loop. A crash that the topology knows of ends the run already, and says more."""
         if self._escaped is None and self._main is not None and not self._has_crashed():
-            self._escaped = crash_of(self._topology.name, error)
+            self._escaped = crash_of(self._topology.name, error, started=self._running is not None)
             self._main.cancel()
 
     def _has_crashed(self) -> bool:
