@@ -33,18 +33,18 @@ class Ending:
         self.signal: signal.Signals | None = None
         """The last one that asked."""
         self.since: float | None = None
-        """When it did, by ``time.monotonic()``."""
+        """When the end began, by ``time.monotonic()``."""
         self.stop: Callable[[], object] | None = None
         """``running.stop``, once there is something to drain."""
         self.cancel_start: Callable[[], object] = _nothing
         """Ends the run before that."""
-        self.asked = asyncio.Event()
-        """Set when the end was asked for."""
+        self.begun = asyncio.Event()
+        """Set when the end has begun."""
         self._loop = loop
 
     @property
     def draining_for(self) -> float | None:
-        """Seconds since the end was asked for; None before."""
+        """Seconds since the end began; None before."""
         return None if self.since is None else time.monotonic() - self.since
 
     def request(self, stage: Stage, number: signal.Signals | None = None) -> None:
@@ -57,12 +57,17 @@ class Ending:
         self._loop.call_soon_threadsafe(self._act, before, self.stage)
 
     def _act(self, before: Stage, stage: Stage) -> None:
-        self.asked.set()
+        self.begun.set()
         if self.stop is None:
             self.cancel_start()
         else:
             for _ in range(stage - before):
                 self.stop()
+
+    def begin(self) -> None:
+        """The run has come to its end by itself."""
+        self.since = time.monotonic() if self.since is None else self.since
+        self.begun.set()
 
     def end_after(self, seconds: float) -> None:
         """Drain after so long, unless the end was asked for before."""

@@ -18,6 +18,9 @@ from stormlet.runtime.running import Running
 PATIENCE = 1.0
 """Seconds that a drain may take before it is told what it waits for."""
 
+MOST_TASKS = 4
+"""How many tasks one line names."""
+
 
 class Observation:
     """A view's window on the run."""
@@ -59,13 +62,19 @@ class Observation:
         return f"draining for {duration(took)}: waits for {self._unsettled()}"
 
     def _unsettled(self) -> str:
-        """Whose messages have no outcome yet, and who holds tuples."""
+        """Whose messages have no outcome yet, and who holds tuples; after that, who does not come to an end."""
         components = self._running.statistics().components
-        return "; ".join(_waits_for(components, self._meter.spouts)) or "tasks to end"
+        return "; ".join(_waits_for(components, self._meter.spouts)) or self._closing() or "tasks to end"
 
     def _still_called(self) -> str:
         threads = tasks_of_threads(self._threaded)
-        return f"user code in the threads of {', '.join(threads)}" if threads else "user code to return"
+        if threads:
+            return f"user code in the threads of {_names(threads)}"
+        return self._closing() or "user code to return"
+
+    def _closing(self) -> str:
+        tasks = [each for each in self._running.health().closing if not each.startswith(ACKER)]
+        return f"close or cleanup of {_names(tasks)}" if tasks else ""
 
 
 def _waits_for(components: Mapping[str, ComponentStatistics], spouts: Collection[str]) -> Iterator[str]:
@@ -79,3 +88,8 @@ def _waits_for(components: Mapping[str, ComponentStatistics], spouts: Collection
 def _held(queued: int, taken: int) -> str:
     parts = [f"{queued:,} queued" if queued else "", f"{taken:,} in hand or held" if taken else ""]
     return ", ".join(part for part in parts if part)
+
+
+def _names(tasks: Sequence[str]) -> str:
+    more = f" and {len(tasks) - MOST_TASKS} more" if len(tasks) > MOST_TASKS else ""
+    return f"{', '.join(tasks[:MOST_TASKS])}{more}"

@@ -31,7 +31,7 @@ async def _report_progress(observation: Observation, say: Say) -> None:
 
 
 async def _report_drain(observation: Observation, say: Say) -> None:
-    await observation.ending.asked.wait()
+    await observation.ending.begun.wait()
     await asyncio.sleep(PATIENCE)
     while True:
         say(observation.drain())

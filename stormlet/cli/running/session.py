@@ -137,6 +137,7 @@ class Session:
                 observation = Observation(running, self._meter, self._ending, self._threaded)
                 at_the_end.enter_context(self._presenter.showing(observation))
                 await self._work(running)
+                self._ending.begin()
 
     async def _work(self, running: Running) -> None:
         if self._how.duration is not None:
