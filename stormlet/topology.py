@@ -23,6 +23,7 @@ from stormlet.core.description import (
     Subscription,
     outputs_of,
 )
+from stormlet.core.log_fields import log_fields
 from stormlet.core.logic import (
     LogicKind,
     SourceKind,
@@ -35,7 +36,6 @@ from stormlet.core.logic import (
 from stormlet.core.plan import plan
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.runtime.dead_letters import DeadLetterTarget
-from stormlet.runtime.failure_log import log_fields
 from stormlet.runtime.running import Run, Running, RunOptions
 
 T = TypeVar("T")
@@ -483,6 +483,8 @@ def _outputs(where: str, declared: object, logic: object) -> Mapping[str, Output
     except InvalidTopology as error:
         raise InvalidTopology(f"{where}: {error}") from None
     for name in streams:
+        if not isinstance(cast("object", name), str):
+            raise InvalidTopology(f"{where}: a stream's name is a str, not {name!r}")
         if not name or name.startswith("__"):
             raise InvalidTopology(
                 f"{where}: {name!r} is no valid stream name; it must not be empty or begin with '__'"

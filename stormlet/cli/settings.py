@@ -14,9 +14,9 @@ from typing import Final, cast
 from stormlet.cli.parameters import read_settings
 from stormlet.core.configuration import OPTIONS, parse_setting
 from stormlet.core.layers import Layer, Layered, lay
+from stormlet.core.log_fields import log_fields
 from stormlet.core.storm_names import NAMES
 from stormlet.errors import InvalidConfiguration
-from stormlet.runtime.failure_log import log_fields
 
 logger = logging.getLogger(__name__)
 

@@ -46,7 +46,8 @@ class TaskStatistics:
 
     @property
     def execute_latency(self) -> float | None:
-        """Mean seconds that one ``execute`` took (Storm's execute latency); None before the first one."""
+        """Mean seconds that one ``execute`` took (Storm's execute latency); None before the first one that took
+        time, which on simulated time none does unless it awaits."""
         return self.execute_seconds / self.executed if self.executed and self.execute_seconds else None
 
     @property

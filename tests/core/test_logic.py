@@ -597,3 +597,28 @@ def test_a_function_that_wants_more_than_the_value(logic: Callable[..., object])
     with pytest.raises(InvalidTopology, match="cannot be called with the value alone; bind the rest"):
         logic_kind("b", logic)
     assert logic_kind("b", partial(logic, b=1)) is LogicKind.FUNCTION
+
+
+class WithoutOut(BasicBolt[int, None]):
+    """Its execute takes too little."""
+
+    def execute(self, tup: Tuple[int]) -> None:  # type: ignore[override]
+        pass
+
+
+class WithoutFailure(Spout[int]):
+    """Its fail takes too little."""
+
+    def next_tuple(self, out: object) -> None:
+        pass
+
+    def fail(self, message_id: object) -> None:  # type: ignore[override]
+        pass
+
+
+def test_methods_that_cannot_be_called() -> None:
+    """They would fail at every tuple, so they are refused when the topology is built, with what to write."""
+    with pytest.raises(InvalidTopology, match=r"WithoutOut.execute .* write def execute\(self, tup, out\)"):
+        check_bolt("bolt 'b'", WithoutOut, "loop")
+    with pytest.raises(InvalidTopology, match=r"write def fail\(self, message_id, failure\)"):
+        check_spout("spout 's'", WithoutFailure)

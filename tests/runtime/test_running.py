@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from stormlet import (
     InvalidEmit,
     InvalidTopology,
     Running,
+    RunState,
     Spout,
     SpoutCollector,
     StartFailed,
@@ -412,3 +414,46 @@ async def test_an_emit_that_waits_for_room_hears_of_the_crash() -> None:
         await run.__aexit__(None, None, None)
     with pytest.raises(TopologyCrashed):
         await waiting
+
+
+@pytest.mark.simulated_time
+async def test_a_running_topology_belongs_to_its_loop() -> None:
+    """From another loop or thread its methods are refused, and the message names the way."""
+    topology, spout, _ = emit_topology()
+    async with topology.run() as running:
+
+        async def emit() -> None:
+            await running.emit(spout, 1)
+
+        with ThreadPoolExecutor(1) as threads:
+            for call, way in [
+                (lambda: asyncio.run(emit()), "run_coroutine_threadsafe"),
+                (running.stop, "call_soon_threadsafe"),
+                (running.activate, "call_soon_threadsafe"),
+                (running.deactivate, "call_soon_threadsafe"),
+            ]:
+                with pytest.raises(RuntimeError, match=way):
+                    threads.submit(call).result()
+        assert running.health().state is RunState.RUNNING
+
+
+@pytest.mark.simulated_time
+async def test_a_cleanup_that_hangs_is_named() -> None:
+    """While everything else is over, health() says which tasks have not been cleaned up."""
+    seen: list[tuple[str, ...]] = []
+
+    class Hangs(Bolt[int, None]):
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            out.ack(tup)
+
+        async def cleanup(self) -> None:
+            await asyncio.sleep(5)
+
+    topology = Topology("hangs")
+    topology.bolt("hangs", Hangs, topology.spout("one", [1]).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+        asyncio.get_running_loop().call_later(1, lambda: seen.append(running.health().closing))
+        assert running.health().closing == ()
+    assert seen == [("hangs[0]",)]
+    assert running.health().closing == ()

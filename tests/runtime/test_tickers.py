@@ -112,11 +112,11 @@ async def test_ticks_that_take_longer_than_their_interval_let_the_run_end() -> N
     assert now() < 3
 
 
-@pytest.mark.parametrize("timeout", [10.0, None])
-async def test_an_idle_topology_has_no_timers(timeout: float | None) -> None:
+@pytest.mark.parametrize("message_timeout", [10.0, None])
+async def test_an_idle_topology_has_no_timers(message_timeout: float | None) -> None:
     """Where nothing can expire nothing rotates (law S4), so that a stuck test is a deadlock instead of an endless
     one."""
-    topology = Topology("idle", message_timeout=timeout)
+    topology = Topology("idle", message_timeout=message_timeout)
     spout = topology.spout("spout")
     topology.bolt("ignore", ignore, spout.shuffle())
 

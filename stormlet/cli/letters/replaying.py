@@ -14,16 +14,15 @@ Every letter is a message of the host's (law C4): a ``Spout`` class hears neithe
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from stormlet.cli.letters.failed_again import FailedAgain
 from stormlet.cli.letters.replayable import Message, NotReplayable, Replayable
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.core.shortened import cut
 from stormlet.errors import (
     InvalidEmit,
     KeyFunctionFailed,
@@ -33,13 +32,10 @@ from stormlet.errors import (
     TupleFailed,
     UnroutableKey,
 )
-from stormlet.runtime.failure_log import log_fields
 from stormlet.runtime.letter_files import LetterFile, Line, read_lines
 from stormlet.runtime.running import Running
 from stormlet.runtime.trees import Tree
 from stormlet.topology import Topology
-
-logger = logging.getLogger(__name__)
 
 AT_ONCE = 1000
 """Letters under way at most; ``max_spout_pending`` may allow fewer."""
@@ -57,7 +53,7 @@ class Replay:
         dead_letters: Path | None = None,
     ) -> None:
         """Check every line. What is not acked will be appended to the file ``dead_letters``; without it, the log
-        says what failed again.
+        says of each distinct failure which letter it was first and how many others.
 
         Raises :class:`~stormlet.errors.TargetError` if a file cannot be used, both are one, the topology runs
         without ackers, or a line cannot be emitted: it names the lines and the reasons.
@@ -66,8 +62,8 @@ class Replay:
         self.failed_again = 0
         self.not_tried = 0
         """Letters without an outcome, as the topology was stopped."""
-        self._topology = topology.name
         self._path = letters
+        self._log = FailedAgain(topology.name, letters)
         self._size = _size_of(letters)
         self._replayable = Replayable(topology, settings)
         if not self._replayable.tracked:
@@ -105,6 +101,7 @@ class Replay:
         finally:
             for line in (*self._open.values(), *lines):
                 self._keep(line)
+            self._log.close()
 
     async def _emit_all(self, running: Running, lines: Iterator[Line]) -> None:
         async with asyncio.TaskGroup() as group:
@@ -139,10 +136,7 @@ class Replay:
 
     def _bury(self, line: Line, message: Message, failures: Sequence[Failure]) -> None:
         if self._rest is None:
-            fields = log_fields(self._topology, message.record.component)
-            logger.error(
-                "%s:%d failed again: %s", self._path, line.number, cut(str(failures[-1])), extra=fields
-            )
+            self._log.add(line.number, message.record.component, failures[-1])
         else:
             self._rest.append(message.record.failed_again(failures, datetime.now(UTC)))
 
