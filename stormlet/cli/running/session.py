@@ -164,9 +164,8 @@ class Session:
     def _summarise(self, result: Result) -> None:
         if self._running is not None:
             frame = self._meter.summary(result.statistics, result.seconds)
-            self._presenter.summarise(frame, self._running.failures())
-        if self._replay is not None:
-            self._presenter.say(self._replay.summary())
+            replayed = "" if self._replay is None else self._replay.summary()
+            self._presenter.summarise(frame, self._running.failures(), replayed)
 
     def _result(self, error: TopologyCrashed | None) -> Result:
         replay = self._replay
