@@ -63,3 +63,18 @@ def test_a_line_needs_every_field(missing: str) -> None:
     del fields[missing]
     with pytest.raises(NoLetter, match=f"missing required field `{missing}`"):
         read_record(msgspec.json.encode(fields))
+
+
+class Rude(Exception):
+    """Cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+def test_an_exception_that_cannot_be_shown_is_named() -> None:
+    """The record of a failure is written whatever user code raised."""
+    failure = Failure(FailureKind.FAILED, "split", 3, exception=Rude())
+    record = record_of(letter(failure=failure, history=(failure,)), NOON)
+    assert record.exception == "<Rude, whose repr raised ValueError>"
+    assert record.history == ("<Failure, whose repr raised ValueError>",)
