@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -71,10 +71,13 @@ class Rude(Exception):
     def __repr__(self) -> str:
         raise ValueError("no")
 
+    __str__ = __repr__
 
-def test_an_exception_that_cannot_be_shown_is_named() -> None:
-    """The record of a failure is written whatever user code raised."""
-    failure = Failure(FailureKind.FAILED, "split", 3, exception=Rude())
+
+def test_what_cannot_be_shown_is_named() -> None:
+    """The record of a failure is written whatever user code raised, or gave as its reason."""
+    failure = Failure(FailureKind.FAILED, "split", 3, reason=cast("str", Rude()), exception=Rude())
     record = record_of(letter(failure=failure, history=(failure,)), NOON)
-    assert record.exception == "<Rude, whose repr raised ValueError>"
-    assert record.history == ("<Failure, whose repr raised ValueError>",)
+    unshown = "<Rude, whose repr raised ValueError>"
+    assert (record.exception, record.reason) == (unshown, unshown)
+    assert record.history == (f"failed in 'split' (task 3): {unshown}",)
