@@ -101,3 +101,14 @@ class Terminal:
             for row in self._screen.history.top
         ]
         return [*(row.rstrip() for row in rows), *self.text.splitlines()]
+
+
+def read_until(descriptor: int, end: str, seconds: float = 10.0) -> str:
+    """What was written to a terminal, up to this: a terminal hands it over in pieces."""
+    read = b""
+    deadline = time.monotonic() + seconds
+    while end.encode() not in read:
+        assert time.monotonic() < deadline, f"{end!r} does not come after {read!r}"
+        if select.select([descriptor], [], [], 0.05)[0]:
+            read += os.read(descriptor, 10_000)
+    return read.decode()

@@ -14,7 +14,7 @@ from tests.cli.flows import write
 
 pytest.importorskip("pyte", reason="it draws what a terminal shows")
 
-from tests.cli.terminal import Terminal
+from tests.cli.terminal import Terminal, read_until
 
 # Goes on until the file "end" is there.
 RUNNING = """
@@ -279,6 +279,6 @@ def test_streams_of_two_terminals_are_not_mixed() -> None:
     terminal.start("run", "flow.py", output=slave)
     os.close(slave)
     terminal.wait()
-    assert b"smile" in os.read(master, 1000)
+    assert "smile" in read_until(master, "smile")
     assert b"smile" not in terminal.written
     os.close(master)

@@ -14,6 +14,7 @@ import pytest
 
 from stormlet.cli.running import screen as screens
 from stormlet.cli.running.screen import Screen
+from tests.cli.terminal import read_until
 
 
 class Pipe:
@@ -147,7 +148,7 @@ def test_lines_that_a_narrower_terminal_wraps_are_counted() -> None:
     resize(1, 3)
     screen.draw([("z" * 40, 40)])
     screen.draw([("end", 3)])
-    written = os.read(master, 10_000).decode()
+    written = read_until(master, "end\r\n")
     os.close(master)
     os.close(slave)
     assert "\x1b[4A" in written
