@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, overload
+from typing import ClassVar, Generic, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -211,6 +211,9 @@ class Spout(Generic[U]):
     """A source of tuples (Storm's ``ISpout``). ``next_tuple``, ``ack`` and ``fail`` of one task never overlap
     (law S1)."""
 
+    needs_acks: ClassVar[bool] = False
+    """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""
 
@@ -241,8 +244,20 @@ class Spout(Generic[U]):
         """Called at the end, if ``open`` has returned."""
 
 
+class ReliableSpout(Spout[U]):
+    """A spout whose messages the engine keeps and replays, as it does those of generators (law S6).
+
+    What it emits with a ``message_id`` is emitted again after a failure, up to ``max_attempts`` times;
+    ``ack`` and ``fail`` tell the final outcome only: ``fail`` comes when the message has been handed to the
+    dead letters, or, with SHUTDOWN, when the topology stops before it had an outcome.
+    """
+
+
 class BoltBase(Generic[T, U]):
     """What all kinds of bolts share."""
+
+    needs_acks: ClassVar[bool] = False
+    """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""

@@ -207,6 +207,7 @@ class Assembly:
                 f"bolt {spec.id!r}: the factory made {bolt!r}, which is no Bolt, BasicBolt or BatchBolt"
             )
         check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
+        self._check_acks(f"bolt {spec.id!r}", bolt)
         if spec.options.get("tick") is not None and not overrides(bolt, BoltBase, "tick"):
             raise InvalidTopology(
                 f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
@@ -219,6 +220,12 @@ class Assembly:
         if isinstance(bolt, BasicBolt):
             return BasicWorker(task, bolt)
         return BoltWorker(task, cast("Bolt[Any, Any]", bolt))
+
+    def _check_acks(self, where: str, component: BoltBase[Any, Any] | Spout[Any]) -> None:
+        if component.needs_acks and not self._ackers:
+            raise InvalidTopology(
+                f"{where}: {type(component).__name__} lives by acks and cannot run with ackers=0; set ackers to 1"
+            )
 
     def _make(self, component: str, factory: Callable[[], R]) -> R:
         try:
@@ -238,6 +245,7 @@ class Assembly:
         if not isinstance(cast("object", spout), Spout):
             raise InvalidTopology(f"spout {spec.id!r}: the factory made {spout!r}, which is no Spout")
         check_spout(f"spout {spec.id!r}", spout)
+        self._check_acks(f"spout {spec.id!r}", spout)
         return SpoutFeed(task, spout, task.context.config.idle_max)
 
 
