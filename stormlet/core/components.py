@@ -308,6 +308,9 @@ class BatchBolt(BoltBase[T, U]):
     """How many members make a full batch."""
     within: float = 1.0
     """How old, in seconds, the first member of a batch may become."""
+    resets_timeouts: bool = False
+    """Whether nothing times out that is queued, collected or executed here: for batches that take longer
+    than ``message_timeout`` to fill or to execute (law B8)."""
 
     def key(self, value: T) -> Hashable:
         """Which batch a value belongs to; by default there is one."""
