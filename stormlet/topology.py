@@ -398,7 +398,8 @@ class Topology:
         if seed is not None and not isinstance(cast("object", seed), int):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
         changed = _configured(self._configuration, configuration, where)
-        description, configurations = self.describe().configured(changed, where)
+        given = read_options(configuration, where).values
+        description, configurations = self.describe().configured(changed, where, given)
         planned = plan(description, configurations)
 
         def make() -> Running:

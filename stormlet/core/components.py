@@ -15,6 +15,7 @@ import msgspec
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.outcomes import Failure
+from stormlet.core.schema import Schema
 from stormlet.core.tuples import Tuple
 
 T = TypeVar("T")
@@ -41,6 +42,8 @@ class TaskContext:
     """How many tasks the component has."""
     config: Configuration
     """The configuration that holds for this component."""
+    inputs: tuple[Schema, ...] = ()
+    """What is known of the values of each stream that a bolt consumes."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):
@@ -258,6 +261,9 @@ class BoltBase(Generic[T, U]):
 
     needs_acks: ClassVar[bool] = False
     """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    least_pending: ClassVar[int] = 0
+    """How many messages a spout above it should be able to have pending for each of its tasks: what
+    ``max_spout_pending`` is there, unless it is set or larger (law S3)."""
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""

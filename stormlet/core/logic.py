@@ -235,6 +235,12 @@ def component_class(logic: object) -> type[Any] | None:
     return cast("type[Any]", called) if _is_component(called) else None
 
 
+def least_pending(logic: object) -> int:
+    """What the logic of a bolt, its class or its factory, says of ``BoltBase.least_pending``."""
+    said = getattr(what_is_called(logic), "least_pending", 0)
+    return said if isinstance(said, int) else 0
+
+
 def _returned(function: object) -> object:
     """The return annotation; None without one, and for one that only type checkers understand."""
     if not callable(function):

@@ -14,6 +14,7 @@ from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
 from stormlet.core.plan import Link, Plan, TaskPlan
+from stormlet.core.schema import Schema
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.runtime.ackers import AckerTask, Holders
@@ -104,7 +105,7 @@ class Assembly:
         return AckerTask(plan, self._engine, ledger, self._plan.high_water, timeouts, holders)
 
     def _bolt(self, spec: BoltSpec, plan: TaskPlan) -> BoltTask:
-        context = self._context(plan)
+        context = self._context(plan, tuple(self._schema(each.source) for each in spec.inputs))
         return BoltTask(
             plan,
             self._engine,
@@ -136,11 +137,14 @@ class Assembly:
     def _outbox(self) -> Outbox:
         return Outbox(self._engine.loop, self._ackers)
 
-    def _context(self, plan: TaskPlan) -> TaskContext:
+    def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]
         return TaskContext(
-            self._description.name, plan.component, plan.task, plan.index, plan.parallelism, config
+            self._description.name, plan.component, plan.task, plan.index, plan.parallelism, config, inputs
         )
+
+    def _schema(self, stream: StreamId) -> Schema:
+        return self._description.components[stream.component].outputs[stream.stream].schema
 
     # Wiring.
 
