@@ -1,0 +1,11 @@
+"""The bridge to Spark: DataFrames feed spouts, and results go back as DataFrames.
+
+Needs the extra ``spark`` and Java 17 or 21; importing it loads no pyspark.
+"""
+
+from __future__ import annotations
+
+from stormlet.errors import SparkFailed, SparkUnavailable
+from stormlet.spark.session import spark_session
+
+__all__ = ["SparkFailed", "SparkUnavailable", "spark_session"]
