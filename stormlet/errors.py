@@ -18,7 +18,7 @@
     ├── TopologyStopping                     refused, because the topology is draining or stopped
     ├── TargetError                          the command line's TARGET names no topology
     ├── SparkUnavailable                     Spark cannot start here: Java or a package does not fit
-    └── SparkFailed                          a job of Spark's that the topology needs has failed
+    └── SparkFailed                          reading from Spark, or writing to it, has failed
 
 Two more classes are raised by *users*: :class:`EndOfStream` by ``next_tuple`` and :class:`Reject` by bolts.
 """
@@ -120,7 +120,7 @@ class SparkUnavailable(StormletError):
 
 
 class SparkFailed(StormletError):
-    """A job of Spark's that the topology needs has failed; ``__cause__`` is Spark's error."""
+    """Reading from Spark, or writing to it, has failed; ``__cause__`` is the error behind it, such as Spark's."""
 
 
 class EndOfStream(StormletError):

@@ -28,6 +28,7 @@ from stormlet.core.logic import (
     SourceKind,
     check_code,
     inferred_schema,
+    is_single_task,
     logic_kind,
     source_kind,
     takes_context,
@@ -495,6 +496,10 @@ def _check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) 
             f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use "
             f"parallelism=1, or a generator function that takes the task context and yields its share: def "
             f"{id}(context): ..."
+        )
+    if parallelism > 1 and is_single_task(source):
+        raise InvalidTopology(
+            f"spout {id!r}: with parallelism={parallelism} every task would emit the same; use parallelism=1"
         )
 
 

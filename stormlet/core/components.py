@@ -216,6 +216,8 @@ class Spout(Generic[U]):
 
     needs_acks: ClassVar[bool] = False
     """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    single_task: ClassVar[bool] = False
+    """Whether a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
 
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""

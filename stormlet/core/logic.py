@@ -215,7 +215,9 @@ def _can_be_called(function: Callable[..., object], *arguments: object) -> bool:
 
 def inferred_schema(logic: object) -> Schema:
     """The schema that the annotations promise: of a function, what it returns or yields; of a class, its type
-    arguments."""
+    arguments; of a factory that is an object, what its attribute ``outputs`` says."""
+    if _is_factory_object(logic):
+        return schema_of(getattr(logic, "outputs", None), enforced=False)
     if isinstance(logic, partial):
         return inferred_schema(cast("partial[object]", logic).func)
     if isinstance(what_is_called(logic), type):
@@ -233,6 +235,17 @@ def component_class(logic: object) -> type[Any] | None:
     if not isinstance(called, type):
         called = what_is_called(_returned(called))
     return cast("type[Any]", called) if _is_component(called) else None
+
+
+def _is_factory_object(logic: object) -> bool:
+    """Whether it is an object that makes components: neither a class nor any kind of function."""
+    called = what_is_called(logic)
+    return callable(called) and not isinstance(called, type) and not inspect.isroutine(called)
+
+
+def is_single_task(source: object) -> bool:
+    """What a spout's class, or its factory, says of ``Spout.single_task``."""
+    return getattr(component_class(source) or source, "single_task", False) is True
 
 
 def least_pending(logic: object) -> int:

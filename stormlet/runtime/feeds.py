@@ -225,6 +225,8 @@ class SpoutFeed(HostFeed):
 
     def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
         spout = self._spout
+        if not self._hears:
+            return None
         if failure is None:
             return self._call(spout.ack, message_id)
         return self._call(spout.fail, message_id, failure)
