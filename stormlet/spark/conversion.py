@@ -111,7 +111,7 @@ def _plain(array: Array) -> list[object]:
         return _of_numbers(array.cast(pa.int32()), _day)
     if pa.types.is_timestamp(array.type):
         return _of_numbers(array.cast(pa.int64()), _naive_moment if array.type.tz is None else _moment)
-    return array.cast(_without_zones(array.type)).to_pylist()
+    return (array.cast(_without_zones(array.type)) if pa.types.is_nested(array.type) else array).to_pylist()
 
 
 def _of_numbers(numbers: Array, make: Callable[[Any], object]) -> list[object]:
@@ -137,12 +137,11 @@ def _without_zones(kind: DataType) -> DataType:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_zones(kind.value_type)))
+        return pa.list_(_without_zones(kind.value_type))
     if pa.types.is_map(kind):
-        return pa.map_(
-            kind.key_field.with_type(_without_zones(kind.key_type)),
-            kind.item_field.with_type(_without_zones(kind.item_type)),
-        )
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_zones(field.type)) for field in kind])
+        return pa.map_(_without_zones(kind.key_type), _without_zones(kind.item_type))
+    if pa.types.is_struct(
+        kind
+    ):  # fields that are never null in a struct that is: pyarrow casts them to nullable only
+        return pa.struct([(field.name, _without_zones(field.type)) for field in kind])
     return kind

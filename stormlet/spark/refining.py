@@ -51,7 +51,10 @@ ROWS_ONLY = ("VariantType", "UserDefinedType")
 
 
 class MissingValue(ValueError):
-    """A null path the record wants a value; says in which column."""
+    """A null where the record wants a value; names the column."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"column {path!r} is null; declare it as X | None, or filter such rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,8 @@ class Refining:
             )
         if self.transport == "arrow":
             raise InvalidTopology(
-                f'{path}: {name} has no Arrow form; cast it, leave it out with columns=, or use transport="rows"'
+                f"column {path!r}: {name} has no Arrow form; cast it, leave it out with columns=, or use "
+                f'transport="rows"'
             )
 
     def _in_zone(self, moment: datetime) -> datetime:
