@@ -29,9 +29,7 @@ def packer(done: Mapping[int, int]) -> Callable[[Iterator[RecordBatch]], Iterato
         import pyarrow as pa
         from pyspark import TaskContext
 
-        task = TaskContext.get()
-        assert task is not None
-        partition = task.partitionId()
+        partition: int = TaskContext.get().partitionId()  # type: ignore[union-attr]  # a task runs this
         skipped, first_row = done.get(partition, 0), 0
         for batch in batches if skipped != every else ():
             left_out = min(max(skipped - first_row, 0), batch.num_rows)

@@ -72,7 +72,7 @@ class Refiner:
         return self.refine is None and self.nullable
 
     def every(self, path: str) -> Refine:
-        """Refines None, too: raises :class:`MissingValue` path it will not do."""
+        """Refines None, too: raises :class:`MissingValue` where it will not do."""
         return partial(_refine, self, path)
 
 

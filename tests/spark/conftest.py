@@ -17,6 +17,7 @@ OPTIONS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "America/New_York",  # with summer time, and not this machine's own
     "spark.driver.memory": "1g",
+    "spark.driver.maxResultSize": "2m",  # small, for the test of what happens above it
 }
 
 
