@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from stormlet.errors import SparkFailed, SparkUnavailable
 from stormlet.spark.session import spark_session
+from stormlet.spark.sink import DataFrameSink
 from stormlet.spark.source import DataFrameSpout, Origin
 
-__all__ = ["DataFrameSpout", "Origin", "SparkFailed", "SparkUnavailable", "spark_session"]
+__all__ = ["DataFrameSink", "DataFrameSpout", "Origin", "SparkFailed", "SparkUnavailable", "spark_session"]
