@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -11,6 +13,9 @@ if TYPE_CHECKING:
 
 Mode: TypeAlias = Literal["append", "overwrite", "error"]
 """What becomes of what is there when a run begins: it stays, it is replaced, or the start is refused."""
+
+_turns: defaultdict[str, Lock] = defaultdict(Lock)
+"""By destination: held while this process writes there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,12 @@ class Destination:
 
     def __str__(self) -> str:
         return f"table {self.table}" if self.path is None else f"{self.format} at {self.path}"
+
+    @property
+    def turn(self) -> Lock:
+        """To be held during a write. Spark's committer keeps the files of all writes to one path in one temporary
+        directory, and who is done first removes it: of two writes at a time, both could lose rows."""
+        return _turns[f"{self.table or self.path}"]
 
     def begin(self, nothing: DataFrame) -> None:
         """Before the first row of a run: write a DataFrame without rows, as ``mode`` says."""

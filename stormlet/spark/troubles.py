@@ -7,6 +7,9 @@ from collections.abc import Mapping
 LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker exited unexpectedly")
 """What Spark says of a task or a result that was lost, and that may come whole another time."""
 
+OF_THE_JVM = "An error occurred while calling "
+"""How Py4J begins, before it says what occurred."""
+
 WAYS_OUT: Mapping[str, str] = {
     "spark.driver.maxResultSize": (
         "a partition is larger than spark.driver.maxResultSize; use more partitions, such as df.repartition(n)"
@@ -38,6 +41,8 @@ def way_out(error: BaseException) -> str | None:
 
 
 def summary(error: BaseException) -> str:
-    """The first line of an error that may bring a whole stack trace."""
+    """The first line of an error that may bring a whole stack trace; of one of the JVM's, what that says."""
     lines = str(error).strip().splitlines()
+    if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
+        return lines[1].lstrip(": ")
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

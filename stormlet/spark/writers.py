@@ -79,19 +79,21 @@ class SparkWriter:
 
     def _append(self, table: pa.Table) -> None:
         what = f"writing {table.num_rows:,} rows to {self._destination}"
-        if self._interrupted:
-            raise SparkFailed(f"{what} was interrupted")
-        try:
-            rows = self._frame(table)
-            self._destination.append(rows.coalesce(1))  # one file for a batch, not one for each core
-        except Exception as error:
-            raise _failed(what, error) from error
+        with self._destination.turn:
+            if self._interrupted:
+                raise SparkFailed(f"{what} was interrupted")
+            try:
+                rows = self._frame(table)
+                self._destination.append(rows.coalesce(1))  # one file for a batch, not one for each core
+            except Exception as error:
+                raise _failed(what, error) from error
 
     def _begin(self) -> None:
-        try:
-            self._destination.begin(self._frame([]))
-        except Exception as error:
-            raise _failed(f"beginning with {self._destination}", error) from error
+        with self._destination.turn:
+            try:
+                self._destination.begin(self._frame([]))
+            except Exception as error:
+                raise _failed(f"beginning with {self._destination}", error) from error
 
     def _frame(self, rows: object) -> DataFrame:
         create = cast("Callable[[object, StructType], DataFrame]", self._session.createDataFrame)

@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from stormlet import DeadLetter, InvalidConfiguration, InvalidTopology, StartFailed, Topology
+from stormlet import (
+    BasicBolt,
+    Collector,
+    DeadLetter,
+    InvalidConfiguration,
+    InvalidTopology,
+    StartFailed,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+)
 from stormlet.core.schema import Schema
 from stormlet.spark.sink import DataFrameSink
 from stormlet.spark.writers import Writer
@@ -125,6 +135,24 @@ async def test_a_failed_write_fails_the_batch() -> None:
     assert sorted(value for batch in notebook.batches for value in batch) == [0, 1, 2]
     values = running.statistics().components["values"]
     assert (values.failed, values.acked) == (3, 3)
+
+
+@simulated
+async def test_a_failed_write_can_stop_the_topology() -> None:
+    """For rows that belong to no message, such as sums that ``finish`` emits: nobody would replay them."""
+
+    class Sums(BasicBolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            pass
+
+        def finish(self, out: Collector[int]) -> None:
+            out.emit(5)
+
+    topology = Topology("sums")
+    sums = topology.bolt("sums", Sums, topology.spout("values", [1]).shuffle())
+    topology.bolt("write", Sink(Notebook(failures=1)), sums.shuffle(), on_error="stop")
+    with pytest.raises(TopologyCrashed, match="the disk is full"):
+        await run_to_end(topology)
 
 
 @simulated

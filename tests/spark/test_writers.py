@@ -200,3 +200,15 @@ async def test_an_interrupted_writer_begins_no_write(tmp_path: Path) -> None:
     with pytest.raises(SparkFailed, match="was interrupted"):
         writer.write([Word("a", 1)])
     assert not (tmp_path / "out").exists()
+
+
+async def test_tasks_take_turns(spark: SparkSession, tmp_path: Path) -> None:
+    """Several tasks that write to one path at a time would remove each other's files."""
+    sink = DataFrameSink(tmp_path / "out", rows=10, schema="count bigint")
+    topology = Topology("writing", max_attempts=1)
+    topology.bolt(
+        "write", sink, topology.spout("counts", ((number,) for number in range(200))).shuffle(), parallelism=4
+    )
+    running = await run_to_end(topology)
+    assert running.statistics().components["counts"].acked == 200
+    assert counts(spark, tmp_path / "out") == list(range(200))
