@@ -6,7 +6,7 @@ Every method may be a plain function or a coroutine function. Instances are made
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol, TypeVar, overload
@@ -44,6 +44,8 @@ class TaskContext:
     """The configuration that holds for this component."""
     inputs: tuple[Schema, ...] = ()
     """What is known of the values of each stream that a bolt consumes."""
+    sync_dead_letters: Callable[[], None] | None = None
+    """Has the device hold the dead letters written so far; it blocks. None if they are kept in memory alone."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):

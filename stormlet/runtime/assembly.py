@@ -140,7 +140,14 @@ class Assembly:
     def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]
         return TaskContext(
-            self._description.name, plan.component, plan.task, plan.index, plan.parallelism, config, inputs
+            self._description.name,
+            plan.component,
+            plan.task,
+            plan.index,
+            plan.parallelism,
+            config,
+            inputs,
+            self._dead_letters.sync,
         )
 
     def _schema(self, stream: StreamId) -> Schema:
