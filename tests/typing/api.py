@@ -27,7 +27,7 @@ from stormlet import (
     Tree,
     Tuple,
 )
-from stormlet.spark import DataFrameSpout
+from stormlet.spark import DataFrameSink, DataFrameSpout
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -348,3 +348,9 @@ def frame_sources(df: DataFrame) -> None:
     assert_type(topology.spout("rows", DataFrameSpout(df, Word, transport="rows")), Stream[Word])
     assert_type(topology.spout("tuples", DataFrameSpout(df, columns=["text"])), Stream[tuple[Any, ...]])
     assert_type(topology.spout("batches", DataFrameSpout(df, batches=True)), Stream[RecordBatch])
+
+
+def frame_sinks(words: Stream[Word], numbers: Stream[int]) -> None:
+    """A sink takes any stream, and several; it emits nothing."""
+    assert_type(topology.bolt("write", DataFrameSink("out"), words.shuffle()), Stream[None])
+    assert_type(topology.bolt("both", DataFrameSink("out"), words.shuffle(), numbers.shuffle()), Stream[None])
