@@ -28,8 +28,8 @@ from stormlet.core.logic import (
     SourceKind,
     check_code,
     inferred_schema,
-    is_single_task,
     logic_kind,
+    says,
     source_kind,
     takes_context,
 )
@@ -497,7 +497,7 @@ def _check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) 
             f"parallelism=1, or a generator function that takes the task context and yields its share: def "
             f"{id}(context): ..."
         )
-    if parallelism > 1 and is_single_task(source):
+    if parallelism > 1 and says(source, "single_task"):
         raise InvalidTopology(
             f"spout {id!r}: with parallelism={parallelism} every task would emit the same; use parallelism=1"
         )

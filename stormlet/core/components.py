@@ -220,6 +220,8 @@ class Spout(Generic[U]):
     """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
     single_task: ClassVar[bool] = False
     """Whether a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
+    resumes: ClassVar[bool] = False
+    """Whether another run goes on after what was acked in this one: bolts below must not keep state (law C6)."""
 
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""
@@ -265,6 +267,9 @@ class BoltBase(Generic[T, U]):
 
     needs_acks: ClassVar[bool] = False
     """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    keeps_state: ClassVar[bool] = False
+    """Whether inputs live on in it after they were acked, as in a running count. That is lost with the process
+    (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
     least_pending: ClassVar[int] = 0
     """How many messages a spout above it should be able to have pending for each of its tasks: what
     ``max_spout_pending`` is there, unless it is set or larger (law S3)."""

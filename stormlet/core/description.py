@@ -23,7 +23,7 @@ from stormlet.core.groupings import (
     PartialKey,
     Shuffle,
 )
-from stormlet.core.logic import LogicKind, SourceKind, least_pending
+from stormlet.core.logic import LogicKind, SourceKind, least_pending, says
 from stormlet.core.schema import Schema, schema_of
 from stormlet.errors import InvalidTopology, KeyFunctionFailed
 
@@ -249,7 +249,8 @@ class Description:
         return {**self.spouts, **self.bolts}
 
     def validate(self) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, or a bolt has no input."""
+        """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, or if
+        one would lose its state where a spout above it resumes."""
         if not self.spouts:
             raise InvalidTopology(
                 f"topology {self.name!r} does not have any spout; add one with topology.spout(...)"
@@ -258,6 +259,17 @@ class Description:
             if not bolt.inputs:
                 raise InvalidTopology(
                     f"bolt {bolt.id!r} has no input; subscribe it to a stream, such as lines.shuffle()"
+                )
+        for spout in self.spouts.values():
+            if says(spout.source, "resumes"):
+                self._check_state_below(spout.id)
+
+    def _check_state_below(self, spout: str) -> None:
+        for id in self._below(spout):
+            if says(self.bolts[id].logic, "keeps_state"):
+                raise InvalidTopology(
+                    f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
+                    f"miss; let that spout begin anew, without checkpoint=, or keep the state outside the process"
                 )
 
     def configured(

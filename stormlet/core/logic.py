@@ -243,9 +243,9 @@ def _is_factory_object(logic: object) -> bool:
     return callable(called) and not isinstance(called, type) and not inspect.isroutine(called)
 
 
-def is_single_task(source: object) -> bool:
-    """What a spout's class, or its factory, says of ``Spout.single_task``."""
-    return getattr(component_class(source) or source, "single_task", False) is True
+def says(component: object, attribute: str) -> bool:
+    """Whether a component's class, or what makes it, has set this attribute of ``Spout`` or ``BoltBase``."""
+    return getattr(component_class(component) or component, attribute, False) is True
 
 
 def least_pending(logic: object) -> int:

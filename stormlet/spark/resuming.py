@@ -29,6 +29,7 @@ class ResumingReader(FrameReader):
     """Reads what the checkpoint does not have, and keeps the checkpoint."""
 
     needs_acks = True
+    resumes = True
 
     def __init__(
         self, frame: DataFrame, read: Read, file: CheckpointFile, columns: Sequence[str], *, in_batches: bool

@@ -44,7 +44,8 @@ class DataFrameSpout(Generic[T]):
     With ``checkpoint=path`` a run that was killed goes on with the rows that were not done: those neither acked
     nor durably among the dead letters, for which ``run(dead_letters=...)`` is needed. Rows that were done after
     the first one that was not, and in the last second, come again. The DataFrame must be a scan of files with
-    narrow operators (``select``, ``where``, ``union``), and the same one each time.
+    narrow operators (``select``, ``where``, ``union``), and the same one each time. Bolts below that say
+    ``keeps_state = True`` are refused, as they would miss what was acked before.
 
     ``transport="rows"`` is slower and takes types that Arrow lacks. Raises
     :class:`~stormlet.errors.InvalidTopology` for a DataFrame of Spark Connect or of a stream, for a column that
@@ -54,6 +55,7 @@ class DataFrameSpout(Generic[T]):
     """
 
     single_task: ClassVar[bool] = True
+    """See :attr:`stormlet.core.components.Spout.single_task`."""
 
     @overload
     def __init__(
@@ -105,6 +107,8 @@ class DataFrameSpout(Generic[T]):
             self._read = values_of_rows(df, self._conversion)
         else:
             self._read = (batches_of if batches else values_of_batches)(df, self._conversion)
+        self.resumes = checkpoint is not None
+        """See :attr:`stormlet.core.components.Spout.resumes`."""
         self._checkpoint = None if checkpoint is None else CheckpointFile(checkpoint)
         if checkpoint is not None:
             check_resumable(df)

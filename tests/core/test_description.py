@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from stormlet.core.components import BasicBolt
 from stormlet.core.configuration import Configuration, configure
 from stormlet.core.description import (
     BoltSpec,
@@ -341,3 +342,32 @@ def test_a_set_pending_is_not_raised() -> None:
 def test_a_default_that_suffices_is_kept() -> None:
     """What bolts need is a least, not a most."""
     assert pending(describe(spout("s"), bolt("a", "s"))) == {"s": 1000}
+
+
+class Resuming:
+    """A factory of a spout that goes on after what was acked in another run."""
+
+    resumes = True
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+class Tally(BasicBolt[Any, None]):
+    """Counts on, past its acks."""
+
+    keeps_state = True
+
+
+def resuming(id: str) -> SpoutSpec:
+    return replace(spout(id), source=Resuming())
+
+
+def test_state_below_a_source_that_resumes_is_refused() -> None:
+    """A bolt that keeps state would miss what was acked before, however far below the source it is (law C6)."""
+    tally = replace(bolt("tally", "a"), logic=Tally)
+    with pytest.raises(
+        InvalidTopology, match="bolt 'tally' keeps state, which a run that goes on from the checkpoint"
+    ):
+        describe(resuming("s"), bolt("a", "s"), tally).validate()
+    describe(spout("s"), resuming("t"), bolt("a", "s"), bolt("b", "t"), tally).validate()

@@ -27,9 +27,9 @@ from stormlet.core.logic import (
     check_spout,
     component_class,
     inferred_schema,
-    is_single_task,
     logic_kind,
     positional_parameters,
+    says,
     source_kind,
     takes_context,
 )
@@ -655,4 +655,4 @@ def single_lines() -> SingleLines:
 )
 def test_a_source_for_a_single_task(source: object, single: bool) -> None:
     """A class says that it needs its source alone, and so does what makes it (law S8)."""
-    assert is_single_task(source) is single
+    assert says(source, "single_task") is single
