@@ -95,16 +95,16 @@ class TopologyCrashed(StormletError):
         self.what = what
 
     def __str__(self) -> str:
-        return f"topology {self.topology!r} crashed: {self.what} of {self.task} raised {self.__cause__!r}"
+        return (
+            f"topology {self.topology!r} crashed: {self.what} of {self.task} raised {_shown(self.__cause__)}"
+        )
 
 
 class StartFailed(TopologyCrashed):
     """``prepare`` of a bolt or ``open`` of a spout raised at the first start (law C1)."""
 
     def __str__(self) -> str:
-        return (
-            f"topology {self.topology!r} did not start: {self.what} of {self.task} raised {self.__cause__!r}"
-        )
+        return f"topology {self.topology!r} did not start: {self.what} of {self.task} raised {_shown(self.__cause__)}"
 
 
 class TopologyStopping(StormletError):
@@ -130,3 +130,10 @@ class EndOfStream(StormletError):
 class Reject(StormletError):
     """Raised by a bolt: this input can never succeed, so it goes to the dead letters without replays (law
     S6)."""
+
+
+def _shown(error: BaseException | None) -> str:
+    try:
+        return repr(error)
+    except Exception:
+        return f"{type(error).__name__}, whose repr raises"

@@ -17,7 +17,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path, PurePath
 from types import FunctionType, ModuleType
@@ -36,8 +36,11 @@ def load_topology(target: str, arguments: Mapping[str, str]) -> Topology:
     annotations say.
 
     The directory of a file (of a module: the current one) goes to the front of ``sys.path`` and stays there,
-    so that the files beside it can be imported, then and later. Raises :class:`~stormlet.errors.TargetError`,
-    or what the topology itself raised: :class:`~stormlet.errors.InvalidTopology`.
+    so that the files beside it can be imported, then and later. For a file the current one goes to the end:
+    ``stormlet`` finds there what ``python -m stormlet`` does, and nothing is hidden by it.
+
+    Raises :class:`~stormlet.errors.TargetError`, or what the topology itself raised:
+    :class:`~stormlet.errors.InvalidTopology`.
     """
     place, name = _split_target(target)
     module = _load_file(place) if place.endswith(".py") else _load_module(place)
@@ -67,10 +70,10 @@ def _split_target(target: str) -> tuple[str, str | None]:
 
 def _load_file(place: str) -> ModuleType:
     """Run a Python file as a module of its own."""
-    path = Path(place).resolve()
-    if not path.is_file():
-        raise TargetError(_no_file(place, path))
+    path = _readable_file(place)
     sys.path.insert(0, str(path.parent))
+    with suppress(FileNotFoundError):  # the current directory was removed
+        sys.path.append(str(Path.cwd()))
     name = _module_name(path)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None, "a .py file always has a loader"
@@ -85,6 +88,26 @@ def _load_file(place: str) -> ModuleType:
     return module
 
 
+def _readable_file(place: str) -> Path:
+    with _reading(place):
+        path = Path(place).resolve()
+        if path.is_file():
+            path.open("rb").close()
+            return path
+        raise TargetError(_no_file(place, path))
+
+
+@contextmanager
+def _reading(place: str) -> Generator[None]:
+    """Turn what the file system refuses into a TargetError."""
+    try:
+        yield
+    except OSError as error:
+        raise TargetError(f"{place} cannot be read: {error.strerror}") from None
+    except RuntimeError as error:  # a loop of symbolic links, until Python 3.13
+        raise TargetError(f"{place} cannot be read: {error}") from None
+
+
 def _module_name(path: Path) -> str:
     """The file's own name, so that its classes find their module again, unless that would hide another
     module."""
@@ -96,9 +119,10 @@ def _module_name(path: Path) -> str:
 
 def _load_module(place: str) -> ModuleType:
     """Import a module by its dotted name."""
-    if not all(part.isidentifier() for part in place.split(".")) or _is_no_module(Path(place)):
-        raise TargetError(_no_module(place))
-    sys.path.insert(0, str(Path.cwd()))
+    with _reading(place):
+        if not all(part.isidentifier() for part in place.split(".")) or _is_no_module(Path(place)):
+            raise TargetError(_no_module(place))
+        sys.path.insert(0, str(Path.cwd()))
     with _blaming(f"{place} cannot be loaded"):
         try:
             return importlib.import_module(place)
@@ -119,10 +143,10 @@ def _blaming(what: str) -> Generator[None]:
     """Turn an exception of the user's code into a TargetError; stormlet's own already say what to do."""
     try:
         yield
-    except StormletError:
+    except (StormletError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
-        raise TargetError(f"{what}: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        raise TargetError(f"{what}: {_in_words(error)}") from error
 
 
 # --- finding the topology ---
@@ -263,6 +287,14 @@ def _path_from(wanted: type, text: object) -> object:
 
 
 # --- words ---
+
+
+def _in_words(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:
+        text = "its str() failed"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _spelled(arguments: Mapping[str, str]) -> str:

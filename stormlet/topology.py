@@ -23,6 +23,7 @@ from stormlet.core.description import (
     Subscription,
     outputs_of,
 )
+from stormlet.core.log_fields import log_fields
 from stormlet.core.logic import (
     LogicKind,
     SourceKind,
@@ -93,7 +94,7 @@ class Topology:
         if not isinstance(cast("object", name), str) or not name.strip():
             raise InvalidTopology(f"a topology needs a name, not {name!r}")
         self.name = name
-        self._configuration = _configured(Configuration(), configuration, f"topology {name!r}")
+        self._configuration = _configured(Configuration(), configuration, f"topology {name!r}", name)
         self._options = read_options(configuration, "").values
         self._spouts: dict[str, SpoutSpec] = {}
         self._bolts: dict[str, BoltSpec] = {}
@@ -175,7 +176,7 @@ class Topology:
         kind = source_kind(id, source)
         _check_sharing(id, source, kind, parallelism)
         check_code(where, source, "loop")
-        options = _options("spout", overrides, where)
+        options = _options("spout", overrides, where, log_fields(self.name, id))
         configure(self._configuration, options, where)
         streams = _outputs(where, outputs, source)
         self._spouts[id] = SpoutSpec(id, source, kind, parallelism, streams, options)
@@ -322,7 +323,7 @@ class Topology:
         self._check_inputs(where, inputs)
         kind = logic_kind(id, logic)
         given = overrides if tick is None else {**overrides, "tick": tick}
-        options = _options("bolt", given, where)
+        options = _options("bolt", given, where, log_fields(self.name, id))
         effective = configure(self._configuration, options, where)
         check_code(where, logic, executor)
         _check_tick(where, logic, kind, effective.tick if "tick" in options else None)
@@ -398,7 +399,7 @@ class Topology:
         where = f"run of topology {self.name!r}"
         if seed is not None and not isinstance(cast("object", seed), int):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
-        changed = _configured(self._configuration, configuration, where)
+        changed = _configured(self._configuration, configuration, where, self.name)
         given = read_options(configuration, where).values
         description, configurations = self.describe().configured(changed, where, given)
         planned = plan(description, configurations)
@@ -458,20 +459,24 @@ def _is_one_shot(source: object) -> bool:
     return isinstance(source, Iterator | AsyncIterator)
 
 
-def _configured(base: Configuration, options: Mapping[str, object], where: str) -> Configuration:
-    _warn_of_ignored(where, read_options(options, where).ignored)
+def _configured(
+    base: Configuration, options: Mapping[str, object], where: str, topology: str
+) -> Configuration:
+    _warn_of_ignored(where, read_options(options, where).ignored, log_fields(topology))
     return configure(base, options, where)
 
 
-def _options(kind: Any, overrides: Mapping[str, object], where: str) -> Mapping[str, object]:
+def _options(
+    kind: Any, overrides: Mapping[str, object], where: str, extra: Mapping[str, object]
+) -> Mapping[str, object]:
     options = component_options(kind, overrides, where, keywords=("parallelism", "outputs"))
-    _warn_of_ignored(where, options.ignored)
+    _warn_of_ignored(where, options.ignored, extra)
     return options.values
 
 
-def _warn_of_ignored(where: str, ignored: Mapping[str, str]) -> None:
+def _warn_of_ignored(where: str, ignored: Mapping[str, str], extra: Mapping[str, object]) -> None:
     for name, reason in ignored.items():
-        logger.warning("%s: %s has no effect: %s", where, name, reason)
+        logger.warning("%s: %s has no effect: %s", where, name, reason, extra=extra)
 
 
 def _outputs(where: str, declared: object, logic: object) -> Mapping[str, Output]:
@@ -480,6 +485,8 @@ def _outputs(where: str, declared: object, logic: object) -> Mapping[str, Output
     except InvalidTopology as error:
         raise InvalidTopology(f"{where}: {error}") from None
     for name in streams:
+        if not isinstance(cast("object", name), str):
+            raise InvalidTopology(f"{where}: a stream's name is a str, not {name!r}")
         if not name or name.startswith("__"):
             raise InvalidTopology(
                 f"{where}: {name!r} is no valid stream name; it must not be empty or begin with '__'"

@@ -115,6 +115,14 @@ def test_the_files_beside_it_can_be_imported_then_and_later() -> None:
     assert sys.path[0] == str(path.parent)
 
 
+def test_a_file_imports_from_the_current_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The console script, for which Python adds no directory, finds there what ``python -m`` does."""
+    write("flows/parts.py", "lines = [1, 2]")
+    write("flows/topology.py", "from flows.parts import lines\na = Topology(f'of {len(lines)}')")
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each and Path(each) != Path.cwd()])
+    assert load_topology("flows/topology.py", {}).name == "of 2"
+
+
 def test_a_files_classes_know_their_module() -> None:
     """The module is registered under the file's name, where annotations and pickles look for it."""
     write("flow.py", "class Word: ...\nmain = Topology(Word.__module__)")
@@ -297,6 +305,46 @@ def test_an_exception_of_the_users_code_is_the_cause(target: str, code: str, mes
         load_topology(target, {})
     assert fnmatchcase(str(caught.value), message)
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        ("GeneratorExit", "GeneratorExit"),
+        ("asyncio.CancelledError('gone')", "CancelledError: gone"),
+        ("type('Own', (BaseException,), {})('x')", "Own: x"),
+        ("type('Mute', (Exception,), {'__str__': lambda self: 1 / 0})", "Mute: its str() failed"),
+        ("ValueError", "ValueError"),
+    ],
+)
+def test_any_exception_of_the_users_code_is_told(raised: str, message: str) -> None:
+    """Also one that no program is expected to catch, or that cannot be put into words."""
+    write("topology.py", f"import asyncio\nraise {raised}")
+    assert refusal("topology.py") == f"topology.py cannot be loaded: {message}"
+
+
+def test_ctrl_c_while_the_code_is_loaded_is_no_mistake_in_it() -> None:
+    """It ends the program as everywhere else."""
+    write("topology.py", "raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        load_topology("topology.py", {})
+
+
+@pytest.mark.parametrize("target", ["link.py", f"{'x' * 300}.py", "x" * 300, "closed.py", "closed/flow.py"])
+def test_what_the_file_system_refuses_is_told(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of links, a name that is too long, no permission: never a traceback of ours."""
+    Path("link.py").symlink_to("link.py")
+    write("closed.py", "")
+    monkeypatch.setattr(Path, "open", _denied)
+    if target == "closed/flow.py":
+        monkeypatch.setattr(Path, "is_file", _denied)
+    said = refusal(target)
+    assert said.startswith((f"{target} cannot be read: ", f"there is no file {target!r}"))
+    assert ("Permission denied" in said) is target.startswith("closed")
+
+
+def _denied(path: Path, *arguments: object) -> None:
+    raise PermissionError(13, "Permission denied", str(path))
 
 
 def test_a_file_that_failed_leaves_no_module_behind() -> None:

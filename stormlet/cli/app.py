@@ -16,12 +16,19 @@ from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTo
 from cyclopts.exceptions import MissingArgumentError
 
 from stormlet.cli.help import UnboxedHelp, epilogue
+from stormlet.cli.output import is_closed
 from stormlet.cli.report import explain
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 
 FAILED = 1
 WRONG_USAGE = 2
 INTERRUPTED = 130
+
+EXAMPLES = """\
+stormlet new temperatures
+stormlet run temperatures/temperatures.py"""
+
+FURTHER = "'stormlet COMMAND --help' shows the parameters of a command, with examples."
 
 COMMANDS = {
     "new": "Write a small topology with its test, to begin from.",
@@ -59,7 +66,7 @@ def _app(called: str | None) -> App:
     app = App(
         name="stormlet",
         help="Storm's spouts, bolts and acking in one asyncio process.",
-        help_epilogue="'stormlet COMMAND --help' shows the parameters of a command, with examples.",
+        help_epilogue=f"{epilogue(EXAMPLES)}\n\n{FURTHER}",
         help_format="plaintext",
         help_formatter=UnboxedHelp(),
         group_parameters=Group("Options"),
@@ -110,7 +117,8 @@ def _give_output_up(error: OSError) -> int:
     """Quietly after ``| head``. Python flushes at its end, and shall not complain about it a second time."""
     if not isinstance(error, BrokenPipeError):
         print(f"stormlet: {error}", file=sys.stderr)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    if not is_closed():
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
     return FAILED

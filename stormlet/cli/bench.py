@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,7 +9,8 @@ from cyclopts.validators import Number
 
 from stormlet.bench.markdown import markdown as as_markdown
 from stormlet.bench.report import Results, all_names, as_json, measure, text, usual_names
-from stormlet.cli.parameters import Flag
+from stormlet.cli.output import write_text
+from stormlet.cli.parameters import Flag, Whole
 from stormlet.errors import TargetError
 
 EXAMPLES = """\
@@ -22,8 +22,8 @@ stormlet bench --json > figures.json"""
 
 def bench(
     *names: str,
-    rounds: Annotated[int, Parameter(validator=Number(gte=1))] = 5,
-    scale: Annotated[float, Parameter(validator=Number(gt=0))] = 1.0,
+    rounds: Annotated[Whole, Parameter(validator=Number(gte=1))] = 5,
+    scale: Annotated[float, Parameter(validator=Number(gt=0, lte=1000))] = 1.0,
     json: Flag = False,
     markdown: Flag = False,
 ) -> int:
@@ -49,7 +49,7 @@ def bench(
     if unknown:
         raise TargetError(f"there is no workload {unknown[0]!r}; there are {', '.join(known)}")
     results = measure(names or usual_names(), rounds, scale)
-    sys.stdout.write(_shown(results, rounds, json=json, markdown=markdown) + "\n")
+    write_text(_shown(results, rounds, json=json, markdown=markdown) + "\n")
     return 0
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from shutil import get_terminal_size
 from textwrap import fill
 
-from stormlet.cli.checks import findings
-from stormlet.cli.checks.finding import Finding
-from stormlet.cli.inspection import Inspection, inspect_target, printable
+from stormlet.cli.inspecting.checks import findings
+from stormlet.cli.inspecting.checks.finding import Finding
+from stormlet.cli.inspecting.inspection import Inspection, inspect_target
+from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
+from stormlet.core.shortened import printable
 
 EXAMPLES = """\
 stormlet check topology.py
@@ -41,7 +42,7 @@ def check(
     """
     inspection = inspect_target(target, arg, settings, config)
     found = [*ignored_settings(inspection), *findings(inspection.description)]
-    sys.stdout.write(report(inspection.headline, found, min(get_terminal_size().columns, 100)))
+    write_text(report(inspection.headline, found, min(get_terminal_size().columns, 100)))
     return WARNED if found and strict else 0
 
 

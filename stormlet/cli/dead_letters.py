@@ -12,8 +12,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from stormlet.cli.letter_table import in_words, letter_table
-from stormlet.cli.parameters import Flag
+from stormlet.cli.letters.letter_table import in_words, letter_table
+from stormlet.cli.output import write_text, write_utf8
+from stormlet.cli.parameters import Flag, Whole
 from stormlet.core.letter_records import LetterRecord, NoLetter
 from stormlet.core.outcomes import FailureKind
 from stormlet.errors import TargetError
@@ -27,6 +28,8 @@ stormlet dead-letters given-up.jsonl --json | jq -r .exception | sort | uniq -c"
 
 LISTED = 50
 """Letters in a table, unless more are asked for."""
+REPORTED = 10
+"""Broken lines that are named; a file that holds something else would be repeated as errors."""
 BROKEN = 1
 
 
@@ -54,7 +57,7 @@ def dead_letters(
     component: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     cause: Annotated[tuple[FailureKind, ...], Parameter(negative=(), show_default=False)] = (),
     replayable: Flag = False,
-    last: Annotated[int | None, Parameter(validator=Number(gte=1), show_default=False)] = None,
+    last: Annotated[Whole | None, Parameter(validator=Number(gte=1), show_default=False)] = None,
     json: Flag = False,
 ) -> int:
     """List the messages that a run gave up, from the file that run --dead-letters wrote.
@@ -80,11 +83,11 @@ def dead_letters(
     reading = _Reading(file, Filter(component, cause, replayable))
     if json:
         for line, _ in _last(reading.letters(), last) if last else reading.letters():
-            sys.stdout.write(f"{line.text.decode()}\n")
+            write_utf8(f"{line.text.decode()}\n")
     else:
         shown = _last(reading.letters(), last or LISTED)
         letter_table(shown)
-        print(reading.totals(len(shown)))
+        write_text(f"{reading.totals(len(shown))}\n")
     return BROKEN if reading.broken else 0
 
 
@@ -109,6 +112,8 @@ class _Reading:
                 yield from self._letter(line)
         except OSError as error:
             raise TargetError(f"the dead letters of {self._path} cannot be read: {error.strerror}") from None
+        if self.broken > REPORTED:
+            self._complain(f"{self.broken - REPORTED:,} more lines cannot be read")
 
     def totals(self, shown: int) -> str:
         """The last line."""
@@ -128,9 +133,13 @@ class _Reading:
             record = line.record()
         except NoLetter as error:
             self.broken += 1
-            print(f"stormlet: {self._path}, line {line.number}: {error}", file=sys.stderr)
+            if self.broken <= REPORTED:
+                self._complain(f"line {line.number}: {error}")
             return
         self._all += 1
         if self._wanted.passes(record):
             self._causes[record.cause] += 1
             yield line, record
+
+    def _complain(self, what: str) -> None:
+        print(f"stormlet: {self._path}, {what}", file=sys.stderr)

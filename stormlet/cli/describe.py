@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from shutil import get_terminal_size
 from textwrap import fill
 
 import msgspec
 
-from stormlet.cli.inspection import inspect_target, printable
-from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
-from stormlet.cli.portrait import (
+from stormlet.cli.inspecting.inspection import inspect_target
+from stormlet.cli.inspecting.portrait import (
     ComponentPortrait,
     InputPortrait,
     Portrait,
@@ -19,8 +17,11 @@ from stormlet.cli.portrait import (
     ValuePortrait,
     portray,
 )
+from stormlet.cli.output import write_text, write_utf8
+from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.configuration import Setting
+from stormlet.core.shortened import printable
 
 EXAMPLES = """\
 stormlet describe topology.py
@@ -55,9 +56,9 @@ def describe(
     """
     portrait = portray(inspect_target(target, arg, settings, config))
     if json:
-        sys.stdout.write(msgspec.json.format(msgspec.json.encode(portrait), indent=2).decode() + "\n")
+        write_utf8(msgspec.json.format(msgspec.json.encode(portrait), indent=2).decode() + "\n")
     else:
-        sys.stdout.write("\n".join(_lines(portrait, get_terminal_size().columns)) + "\n")
+        write_text("\n".join(_lines(portrait, get_terminal_size().columns)) + "\n")
     return 0
 
 

@@ -15,11 +15,6 @@ def encodable(text: str, encoding: str) -> str:
     return text.translate(PLAIN).encode(encoding, "replace").decode(encoding)
 
 
-def printable(text: str) -> str:
-    """One line of it, without what would move a terminal's cursor."""
-    return "".join(each if each.isprintable() else " " for each in text)
-
-
 def fitted(text: str, width: int) -> str:
     """The text in at most so many cells, with an ellipsis where it was longer."""
     return text if cell_len(text) <= width else set_cell_size(text, max(width - 1, 0)).rstrip() + "…"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import get_terminal_size
@@ -10,11 +9,12 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from cyclopts import Parameter
 
-from stormlet.cli.graphs.dot import as_dot
-from stormlet.cli.graphs.drawing import Drawing, draw
-from stormlet.cli.graphs.mermaid import as_mermaid
-from stormlet.cli.graphs.text import as_text, without_marks
-from stormlet.cli.inspection import inspect_target
+from stormlet.cli.inspecting.graphs.dot import as_dot
+from stormlet.cli.inspecting.graphs.drawing import Drawing, draw
+from stormlet.cli.inspecting.graphs.mermaid import as_mermaid
+from stormlet.cli.inspecting.graphs.text import as_text, without_marks
+from stormlet.cli.inspecting.inspection import inspect_target
+from stormlet.cli.output import can_show, write_text, write_utf8
 from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target
 from stormlet.errors import InvalidConfiguration
 
@@ -64,11 +64,10 @@ def graph(
     if output is not None:
         _write(output, _rendered(drawing, chosen))
     elif chosen == "text":
-        sys.stdout.write(_displayable(_rendered(drawing, chosen), sys.stdout.encoding))
+        text = _rendered(drawing, chosen)
+        write_text(text if can_show(text) else without_marks(text))
     else:
-        sys.stdout.buffer.write(
-            _rendered(drawing, chosen).encode()
-        )  # these formats are UTF-8 wherever they go
+        write_utf8(_rendered(drawing, chosen))
     return 0
 
 
@@ -98,18 +97,9 @@ def _rendered(drawing: Drawing, format: Format) -> str:  # noqa: A002
         case "dot":
             return as_dot(drawing)
         case "svg":
-            from stormlet.cli.graphs.svg import as_svg  # which loads the layout
+            from stormlet.cli.inspecting.graphs.svg import as_svg  # which loads the layout
 
             return as_svg(drawing)
-
-
-def _displayable(text: str, encoding: str) -> str:
-    """The text as a terminal of this encoding can show it."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return without_marks(text).encode(encoding, "backslashreplace").decode(encoding)
-    return text
 
 
 def _write(path: Path, text: str) -> None:

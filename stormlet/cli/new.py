@@ -9,6 +9,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from stormlet.cli.output import write_text
 from stormlet.cli.templates import TEMPLATES
 from stormlet.errors import TargetError
 
@@ -38,7 +39,7 @@ def new(name: Annotated[str, Parameter(show_default=False)], /) -> int:
                 made.write(text.replace("NAME", directory.name))
     except OSError as error:
         raise TargetError(f"{error.filename or directory} cannot be written: {error.strerror}") from None
-    print(_next_steps(directory))
+    write_text(f"{_next_steps(directory)}\n")
     return 0
 
 

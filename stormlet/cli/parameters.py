@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from stormlet.core.configuration import parse_setting
 from stormlet.errors import InvalidConfiguration, TargetError
@@ -48,6 +48,18 @@ ConfigFile: TypeAlias = Annotated[
 
 Flag: TypeAlias = Annotated[bool, Parameter(negative=(), show_default=False)]
 """What is off unless it is asked for."""
+
+
+def _whole(kind: type, tokens: Sequence[Token]) -> int:
+    text = tokens[0].value
+    try:
+        return int(text)  # cyclopts itself would round 1.7
+    except ValueError:
+        raise ValueError(f"{text!r} is no whole number") from None
+
+
+Whole: TypeAlias = Annotated[int, Parameter(converter=_whole)]
+"""A number without a fraction."""
 
 
 def read_arguments(texts: Sequence[str]) -> dict[str, str]:

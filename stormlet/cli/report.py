@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import importlib
 import logging
+import os
 from itertools import chain
 from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException
@@ -20,7 +21,7 @@ ExceptionInfo: TypeAlias = (
     tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 )
 
-_OURS = str(Path(__file__).parents[1])
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
 _THE_WAY_THERE = (asyncio, concurrent.futures, cyclopts, importlib)
 _MACHINERY = (
     _OURS,
@@ -64,14 +65,17 @@ def _is_ours(error: BaseException, trace: TracebackException) -> bool:
     return isinstance(error, StormletError) and not _users(trace.stack)
 
 
-def _trim(trace: TracebackException) -> None:
-    """Leave out what is stormlet's, here and in everything this exception came from."""
-    trace.stack = StackSummary.from_list(_users(trace.stack) or trace.stack)
+def _trim(trace: TracebackException) -> bool:
+    """Leave out what is stormlet's, here and in everything this exception came from; whether a frame of the user's
+    is left. Where there is none at all, ours stay: the fault may be stormlet's then."""
     if trace.__context__ is not None and not _users(trace.__context__.stack):
         trace.__context__ = None  # it was raised while stormlet cancelled a task, and means nothing to a user
-    for other in chain((trace.__cause__, trace.__context__), trace.exceptions or ()):
-        if other is not None:
-            _trim(other)
+    others = chain((trace.__cause__, trace.__context__), trace.exceptions or ())
+    shown = [_trim(other) for other in others if other is not None]
+    users = _users(trace.stack)
+    if users or any(shown):
+        trace.stack = StackSummary.from_list(users)
+    return bool(users) or any(shown)
 
 
 def _users(stack: StackSummary) -> list[FrameSummary]:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from stormlet.cli.durations import read_deadline, read_duration
-from stormlet.cli.logs import LogLevel, logging_to_standard_error
-from stormlet.cli.loops import LoopName, loop_factory
-from stormlet.cli.outcome import Outcome, Result, as_json
-from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, read_arguments
-from stormlet.cli.session import How, Session
+from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, Whole, read_arguments
+from stormlet.cli.running.logs import LogLevel, logging_to_standard_error
+from stormlet.cli.running.loops import LoopName, loop_factory
+from stormlet.cli.running.outcome import Outcome, Result, as_json
+from stormlet.cli.running.session import How, Session
 from stormlet.cli.settings import effective_settings, warn_of_ignored
-from stormlet.cli.streams import guarded_streams
+from stormlet.cli.streams import GuardedStream, guarded_streams
 from stormlet.core.layers import Layered
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 from stormlet.loading import load_topology
@@ -41,7 +42,7 @@ def run(
     drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    seed: int | None = None,
+    seed: Whole | None = None,
     loop: LoopName | None = None,
     log_level: LogLevel | None = None,
     debug: Flag = False,
@@ -79,6 +80,7 @@ def run(
         End standard output with one line of JSON: outcome, exit code and all counts.
     """
     with guarded_streams() as (output, errors):
+        tell = partial(_tell, output if json_summary else None)
         try:
             how = How(
                 settings=_settings(config, settings, drain_timeout),  # before anything is loaded
@@ -94,13 +96,14 @@ def run(
                 logging_to_standard_error(log_level, quiet=quiet),
                 asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
             ):
-                warn_of_ignored(how.settings)
-                result = Session(topology, how, runner.get_loop(), output, errors).run()
+                warn_of_ignored(how.settings, topology.name)
+                session = Session(topology, how, runner.get_loop(), output, errors)
+                result = session.run()
+                tell(result)  # before the wait, in which a signal kills
+                session.await_threads()
         except StormletError as error:
             result = _not_run(error)
-        if json_summary and output is not None:
-            output.end_line()
-            output.write(f"{as_json(result)}\n")
+            tell(result)
     if result.error is not None:
         raise result.error
     return result.exit_code
@@ -109,6 +112,13 @@ def run(
 def _settings(config: Path | None, settings: Sequence[str], drain_timeout: str | None) -> Layered:
     flags = {} if drain_timeout is None else {"drain_timeout": read_deadline(drain_timeout)}
     return effective_settings(config, settings, flags=flags)
+
+
+def _tell(output: GuardedStream | None, result: Result) -> None:
+    if output is not None:
+        output.end_line()
+        output.write(f"{as_json(result)}\n")
+        output.flush()
 
 
 def _not_run(error: StormletError) -> Result:

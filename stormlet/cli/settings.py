@@ -14,6 +14,7 @@ from typing import Final, cast
 from stormlet.cli.parameters import read_settings
 from stormlet.core.configuration import OPTIONS, parse_setting
 from stormlet.core.layers import Layer, Layered, lay
+from stormlet.core.log_fields import log_fields
 from stormlet.core.storm_names import NAMES
 from stormlet.errors import InvalidConfiguration
 
@@ -22,8 +23,6 @@ logger = logging.getLogger(__name__)
 PREFIX: Final = "STORMLET_"
 VARIABLES: Final = {f"{PREFIX}{option.upper()}": option for option in OPTIONS}
 """Environment variable -> option."""
-OTHER_VARIABLES: Final[frozenset[str]] = frozenset()
-"""Variables that are none of our options, but known: who reads each says so beside it."""
 SERVICE_LINKS: Final = re.compile(
     rf"{PREFIX}(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)"
 )
@@ -45,10 +44,10 @@ def effective_settings(
     return lay((*_of_file(config), *_of_environment(os.environ), *command_line))
 
 
-def warn_of_ignored(settings: Layered) -> None:
+def warn_of_ignored(settings: Layered, topology: str) -> None:
     """Log each of Storm's names that has no effect here, with its place and the reason."""
     for name, (origin, reason) in settings.ignored.items():
-        logger.warning("%s: %s has no effect: %s", origin, name, reason)
+        logger.warning("%s: %s has no effect: %s", origin, name, reason, extra=log_fields(topology))
 
 
 def _of_file(path: Path | None) -> Iterator[Layer]:
@@ -104,11 +103,11 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[Layer]:
 
 
 def _is_known(name: str) -> bool:
-    return name in VARIABLES or name in OTHER_VARIABLES or SERVICE_LINKS.fullmatch(name) is not None
+    return name in VARIABLES or SERVICE_LINKS.fullmatch(name) is not None
 
 
 def _unknown(name: str) -> str:
-    known = [each.removeprefix(PREFIX) for each in (*VARIABLES, *OTHER_VARIABLES)]
+    known = [each.removeprefix(PREFIX) for each in VARIABLES]
     near = [f"{PREFIX}{each}" for each in get_close_matches(name.removeprefix(PREFIX), known)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(VARIABLES)}"
     return f"the environment variable {name} sets no option; {hint}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from codecs import IncrementalDecoder, getincrementaldecoder
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from typing import TextIO, cast
+from typing import BinaryIO, Self, TextIO, cast
 
-from stormlet.cli.screen import Screen
+from stormlet.cli.running.screen import Screen
 
 
 class GuardedStream:
@@ -22,11 +23,16 @@ class GuardedStream:
         self._stream = stream
         self._screen: Screen | None = None
         self._last = "\n"
+        self._decoder = _decoder()
 
     def print_above(self, screen: Screen | None) -> None:
         """Have what is written from now on printed above the frame of this screen; None: as before."""
         self.flush()
+        begun, _ = self._decoder.getstate()  # of a character whose rest is to come
         self._screen = screen
+        self._decoder = _decoder()
+        if begun:
+            self.write_bytes(begun)
 
     def end_line(self) -> None:
         """Begin a new line, if the last one was not ended."""
@@ -58,9 +64,34 @@ class GuardedStream:
             self._give_up()
 
     @property
-    def buffer(self) -> object:
+    def buffer(self) -> _Bytes:
         """Takes bytes, as that of a text stream does."""
-        return self._stream.buffer if self._screen is None else _Bytes(self)
+        return _Bytes(self, self._stream.buffer)
+
+    def write_bytes(self, data: bytes) -> None:
+        """As ``buffer`` does."""
+        if self._screen is not None:
+            self.write(self._decoder.decode(data))
+            return
+        self._last = data[-1:].decode("latin-1") or self._last
+        try:
+            self._stream.buffer.write(data)
+        except BrokenPipeError:
+            self._give_up()
+
+    def close(self) -> None:
+        """Only flush: the summary is still to come, and the stream is not the closer's own."""
+        self.flush()
+
+    def detach(self) -> _Bytes:
+        """``buffer``, for another text stream that is put around it."""
+        return self.buffer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
@@ -74,18 +105,23 @@ class GuardedStream:
 
 
 class _Bytes:
-    def __init__(self, stream: GuardedStream) -> None:
-        self._stream = stream
+    def __init__(self, guarded: GuardedStream, buffer: BinaryIO) -> None:
+        self._guarded = guarded
+        self._buffer = buffer
 
     def write(self, data: bytes) -> int:
-        self._stream.write(bytes(data).decode("utf-8", "replace"))
-        return len(data)
+        written = bytes(data)  # it may be a bytearray or a view
+        self._guarded.write_bytes(written)
+        return len(written)
 
     def flush(self) -> None:
-        """Nothing waits here."""
+        self._guarded.flush()
+
+    def close(self) -> None:  # which a text stream around it does at its own end
+        self._guarded.flush()
 
     def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
+        return getattr(self._buffer, name)
 
 
 @contextmanager
@@ -119,6 +155,10 @@ def _terminal(stream: TextIO) -> int:
     if not stream.isatty():
         raise ValueError("no terminal")
     return os.fstat(stream.fileno()).st_rdev
+
+
+def _decoder() -> IncrementalDecoder:
+    return getincrementaldecoder("utf-8")("replace")
 
 
 def _nothing() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-PACKAGES = ("msgspec", "uvloop", "cyclopts", "rich", "pyspark", "pyarrow")
+PACKAGES = ("msgspec", "uvloop", "cyclopts", "rich", "fast-sugiyama", "pyspark", "pyarrow")
 
 
 def versions() -> str:

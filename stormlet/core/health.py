@@ -31,6 +31,8 @@ class Health:
     """Bolts with a full queue: what feeds them waits for room (law B6)."""
     crash: str | None
     """What crashed the topology; None if nothing did."""
+    closing: tuple[str, ...] = ()
+    """When everything else is over: the tasks whose ``close`` or ``cleanup`` has not returned."""
 
     @property
     def ready(self) -> bool:

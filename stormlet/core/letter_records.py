@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter, Failure
-from stormlet.core.rebuilding import CannotRebuild, portable, rebuild, shown
+from stormlet.core.rebuilding import CannotRebuild, portable, rebuild
+from stormlet.core.shortened import shown
 
 
 class LetterRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -101,8 +101,25 @@ def logic_kind(component: str, logic: object) -> LogicKind:
 
 
 BOLT_CLASSES: tuple[type[Any], ...] = (Bolt, BasicBolt, BatchBolt)
-BOLT_METHODS = ("execute", "execute_batch", "prepare", "tick", "flush", "finish", "cleanup")
-SPOUT_METHODS = ("open", "next_tuple", "ack", "fail", "activate", "deactivate", "close")
+BOLT_METHODS = {
+    "execute": "tup, out",
+    "execute_batch": "tups, out",
+    "prepare": "context",
+    "tick": "out",
+    "flush": "out",
+    "finish": "out",
+    "cleanup": "",
+}
+"""What each is called with."""
+SPOUT_METHODS = {
+    "open": "context, out",
+    "next_tuple": "out",
+    "ack": "message_id",
+    "fail": "message_id, failure",
+    "activate": "",
+    "deactivate": "",
+    "close": "",
+}
 
 
 def check_code(where: str, logic: object, executor: str) -> None:
@@ -118,8 +135,8 @@ def check_code(where: str, logic: object, executor: str) -> None:
 
 def check_bolt(where: str, bolt: object, executor: str) -> None:
     """Check a bolt class, or an instance of one. Raises :class:`InvalidTopology` for one without ``execute``,
-    for methods that yield, which would never run, and for asynchronous code that is to run in threads (law
-    B9)."""
+    for methods that cannot be called or that yield, which would never run, and for asynchronous code that is to run
+    in threads (law B9)."""
     own: Any = _class_of(bolt)
     in_batches = _derives(own, BatchBolt)
     needed = "execute_batch" if in_batches else "execute"
@@ -129,20 +146,20 @@ def check_bolt(where: str, bolt: object, executor: str) -> None:
         raise InvalidTopology(
             f"{where}: {own.__name__} is a BatchBolt; define execute_batch instead of execute"
         )
-    for name in BOLT_METHODS:
+    for name, arguments in BOLT_METHODS.items():
         if hasattr(own, name):
-            _check_yields_not(where, own, name)
+            _check_method(where, own, name, arguments)
             _check_threads(where, getattr(own, name), executor)
 
 
 def check_spout(where: str, spout: object) -> None:
     """Check a spout class, or an instance of one. Raises :class:`InvalidTopology` for one without
-    ``next_tuple`` and for methods that yield, which would never run."""
+    ``next_tuple`` and for methods that cannot be called or that yield, which would never run."""
     own = _class_of(spout)
     if not overrides(own, Spout, "next_tuple"):
         raise InvalidTopology(f"{where}: {own.__name__} defines no next_tuple")
-    for name in SPOUT_METHODS:
-        _check_yields_not(where, own, name)
+    for name, arguments in SPOUT_METHODS.items():
+        _check_method(where, own, name, arguments)
 
 
 def _class_of(component: object) -> type[Any]:
@@ -153,8 +170,13 @@ def _derives(cls: type[Any], base: type[Any]) -> bool:
     return issubclass(cls, base)
 
 
-def _check_yields_not(where: str, own: type[Any], name: str) -> None:
+def _check_method(where: str, own: type[Any], name: str, arguments: str) -> None:
     method = getattr(own, name)
+    given = [argument for argument in ("self", *arguments.split(", ")) if argument]
+    if inspect.isfunction(inspect.getattr_static(own, name)) and not _can_be_called(method, *given):
+        raise InvalidTopology(
+            f"{where}: {own.__name__}.{name} cannot be called as it will be; write def {name}({', '.join(given)})"
+        )
     if inspect.isgeneratorfunction(method) or inspect.isasyncgenfunction(method):
         raise InvalidTopology(f"{where}: {own.__name__}.{name} yields; emit with out.emit(...) instead")
 

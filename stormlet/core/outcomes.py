@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from stormlet.core.shortened import shown
+
 
 class FailureKind(Enum):
     """Why a tuple tree failed (law L14)."""
@@ -59,7 +61,7 @@ class Failure:
 
     def _why(self) -> str:
         if self.exception is not None:
-            return f": {self.exception!r}"
+            return f": {shown(self.exception)}"
         return f": {self.reason}" if self.reason else ""
 
 

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import Description, StreamId
 from stormlet.core.groupings import Grouping
+from stormlet.errors import InvalidTopology
 
 ACKER = "__acker"
 """The component id of the ackers, as in Storm."""
 
 LEAST_HIGH_WATER = 1000
+MOST_TASKS = 1_000_000
+"""More would not fit into the memory of any machine: the number is a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ def plan(description: Description, spouts: Mapping[str, Configuration]) -> Plan:
     """
     description.validate()
     configuration = description.configuration
+    _check_number(description)
     ackers = _number(ACKER, configuration.ackers, 1)
     tasks: dict[str, Sequence[TaskPlan]] = {}
     following = len(ackers) + 1
@@ -77,6 +81,17 @@ def plan(description: Description, spouts: Mapping[str, Configuration]) -> Plan:
     return Plan(
         description, ackers, tasks, _links(description, tasks, order), order, _high_water(description, spouts)
     )
+
+
+def _check_number(description: Description) -> None:
+    total = description.configuration.ackers + sum(
+        each.parallelism for each in description.components.values()
+    )
+    if total > MOST_TASKS:
+        raise InvalidTopology(
+            f"topology {description.name!r} would have {total:,} tasks, which is more than {MOST_TASKS:,}; "
+            f"lower ackers or the parallelism of its components"
+        )
 
 
 def _number(component: str, parallelism: int, first: int) -> Sequence[TaskPlan]:

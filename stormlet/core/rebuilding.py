@@ -20,6 +20,8 @@ from typing import Any, Final, NamedTuple, TypedDict, cast
 
 import msgspec
 
+from stormlet.core.shortened import shown
+
 PLAIN: Final[dict[type, str]] = {
     type(None): "None",
     **{kind: kind.__name__ for kind in (bool, int, float, str, list, dict)},
@@ -62,15 +64,6 @@ def rebuild(text: bytes | msgspec.Raw, expression: str, records: Mapping[str, ty
         return msgspec.json.decode(text, type=kind)
     except Exception as error:  # a record's own __post_init__ may raise anything
         raise CannotRebuild(f"it is no {expression}: {error}") from error
-
-
-def shown(value: object) -> str:
-    """``repr``, in characters that every file can hold, also where ``repr`` itself fails."""
-    try:
-        text = repr(value)
-    except Exception as error:
-        text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 # From a value to its type expression.

@@ -1,4 +1,4 @@
-"""Values as log lines, tables and messages show them: never longer than a line or two, and never an exception."""
+"""Values as log lines, tables, files and messages show them: never an exception, whatever the value is."""
 
 from __future__ import annotations
 
@@ -20,14 +20,35 @@ def _limits() -> Repr:
 _LIMITS: Final = _limits()
 
 
+def shown(value: object) -> str:
+    """``repr``, in characters that every file can hold, also where ``repr`` itself fails."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def shortened(value: object) -> str:
     """The ``repr`` of a value, its middle left out where it is longer than 200 characters."""
-    return cut(_LIMITS.repr(value))
+    try:
+        return cut(_LIMITS.repr(value))
+    except Exception:  # it goes by the names of classes, and an int may have too many digits
+        return cut(shown(value))
 
 
 def cut(text: str) -> str:
-    """A text, its middle left out where it is longer than 200 characters."""
+    """A text on one line, its middle left out where it is longer than 200 characters."""
+    text = printable(text if len(text) <= 2 * LONGEST else text[:LONGEST] + text[-LONGEST:])
     if len(text) <= LONGEST:
         return text
     half = (LONGEST - 3) // 2
     return f"{text[:half]}...{text[-half:]}"
+
+
+def printable(text: str) -> str:
+    """The text on one line: what would begin another one, or move a terminal's cursor, is written as Python escapes
+    it."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -38,14 +38,16 @@ class TaskStatistics:
     errors: int = 0
     """Exceptions of user code that failed no tuple, because it was settled already."""
     execute_seconds: float = 0.0
-    """Bolt: seconds in ``execute``, what it awaited included."""
+    """Bolt: seconds in ``execute``, with what it awaited, and without its waits for room (law B6) unless
+    ``concurrency`` > 1."""
     complete_seconds: float = 0.0
     """Spout: seconds from emit to ack, summed over ``complete_samples`` messages, one at a time."""
     complete_samples: int = 0
 
     @property
     def execute_latency(self) -> float | None:
-        """Mean seconds that one ``execute`` took (Storm's execute latency); None before the first one."""
+        """Mean seconds that one ``execute`` took (Storm's execute latency); None before the first one that took
+        time, which on simulated time none does unless it awaits."""
         return self.execute_seconds / self.executed if self.executed and self.execute_seconds else None
 
     @property

@@ -53,6 +53,8 @@ class AckerTask(Task):
         self.load = 0
         """Open trees and inits that are on their way (law L13)."""
         self.limit = None if high_water is None else 2 * high_water
+        self.stirred: Callable[[], None] = _nobody
+        """Called when a message arrives: from now on something may expire."""
         self._inbox: deque[Control | None] = deque()
         self._pace = Pace()
         self._timeouts = timeouts
@@ -73,10 +75,19 @@ class AckerTask(Task):
         """Whether nothing waits here, open trees apart."""
         return not self._inbox and not self.ledger.expiring
 
+    @property
+    def may_expire(self) -> bool:
+        """Whether there is anything that rotations would let expire, or may be: a message that waits."""
+        ledger = self.ledger
+        if ledger.expiring or ledger.orphans or (self._timeouts and len(ledger)):
+            return True
+        return any(message is not None for message in self._inbox)
+
     def post(self, control: Control) -> None:
         """Take a control message; never blocks (law F4)."""
         self._inbox.append(control)
         self.wake()
+        self.stirred()
 
     def rotate_soon(self) -> None:
         """Rotate after the control messages that arrived before (law L12)."""
@@ -173,3 +184,7 @@ class AckerTask(Task):
             woken[tree.spout] = None
         for spout in woken:
             spouts[spout].attend_soon()
+
+
+def _nobody() -> None:
+    """Who is told before the ticker has begun."""

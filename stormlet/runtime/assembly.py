@@ -15,6 +15,7 @@ from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
 from stormlet.core.plan import Link, Plan, TaskPlan
 from stormlet.core.schema import Schema
+from stormlet.core.shortened import shortened
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.runtime.ackers import AckerTask, Holders
@@ -135,7 +136,7 @@ class Assembly:
         return task
 
     def _outbox(self) -> Outbox:
-        return Outbox(self._engine.loop, self._ackers)
+        return Outbox(self._engine.loop, self._ackers, self._engine.clock)
 
     def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]
@@ -215,7 +216,8 @@ class Assembly:
         bolt = self._make(f"bolt {spec.id!r}", cast("Callable[[], BoltBase[Any, Any]]", spec.logic))
         if not isinstance(cast("object", bolt), BoltBase):
             raise InvalidTopology(
-                f"bolt {spec.id!r}: the factory made {bolt!r}, which is no Bolt, BasicBolt or BatchBolt"
+                f"bolt {spec.id!r}: the factory made {shortened(bolt)}, which is no Bolt, BasicBolt or BatchBolt; "
+                f"a function of the value takes one argument"
             )
         check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
         self._check_acks(f"bolt {spec.id!r}", bolt)
@@ -254,7 +256,10 @@ class Assembly:
             return _feed_of(task, function(task.context) if takes_context(function) else function())
         spout = self._make(f"spout {spec.id!r}", cast("Callable[[], Spout[Any]]", spec.source))
         if not isinstance(cast("object", spout), Spout):
-            raise InvalidTopology(f"spout {spec.id!r}: the factory made {spout!r}, which is no Spout")
+            raise InvalidTopology(
+                f"spout {spec.id!r}: the factory made {shortened(spout)}, which is no Spout; "
+                f"let the function yield its values, or pass what it returns"
+            )
         check_spout(f"spout {spec.id!r}", spout)
         self._check_acks(f"spout {spec.id!r}", spout)
         return SpoutFeed(task, spout, task.context.config.idle_max)

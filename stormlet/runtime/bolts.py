@@ -26,6 +26,9 @@ from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
 from stormlet.runtime.workers import Worker
 
+LEAST_CALM = 0.05
+"""What part of an interval must pass after a tick that took longer than that, before the next one."""
+
 
 class BoltTask(Task):
     """One task of a bolt."""
@@ -71,6 +74,8 @@ class BoltTask(Task):
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
+        self._tick_seconds = 0.0
+        self._tick_ended = 0.0
         self._time = engine.clock
         self._execute_seconds = 0.0
 
@@ -98,6 +103,10 @@ class BoltTask(Task):
         if errand not in self._errands:
             self._errands.append(errand)
             self.wake()
+
+    def has_just_ticked(self, interval: float) -> bool:
+        """Whether its last tick took longer than the interval and has only just ended."""
+        return self._tick_seconds >= interval and self.loop.time() - self._tick_ended < interval * LEAST_CALM
 
     def tuples(self) -> Iterator[AnyTuple]:
         """Every unsettled tuple that is here: queued, in hand or held (law L14)."""
@@ -166,13 +175,14 @@ class BoltTask(Task):
         while left:
             before = left
             self.doing = "execute"
-            began = self._time()
+            began, waited = self._time(), self.outbox.waited
             pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
             if pause is not None:
                 self._paused = True
                 await pause
                 self._paused = False
-            self._execute_seconds += self._time() - began
+            # A wait for room says something of its consumers, not of this bolt.
+            self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
             self.out.default_anchors = ()
             left = length_hint(self._left)
             if self.slices.spent(self._pace, before - left):
@@ -187,9 +197,10 @@ class BoltTask(Task):
 
     async def _start_calls(self) -> None:
         """Start a call for each input of the batch, in order, at most ``concurrency`` at a time (law B3)."""
-        for tup in self._left:
+        while length_hint(self._left):
             while len(self._calls) >= self._concurrency:
                 await self._free_slot()
+            tup = next(self._left)
             call = self.spawn(self._call(tup), f"{self.name} execute")
             self.activity.begin()
             self._calls[call] = tup
@@ -210,6 +221,7 @@ class BoltTask(Task):
 
     def _called(self, call: asyncio.Task[None]) -> None:
         del self._calls[call]
+        self._executed_before -= call.cancelled()
         self.activity.end()
         if not call.cancelled() and (error := call.exception()) is not None:
             self.engine.crashed(self, error)
@@ -229,7 +241,11 @@ class BoltTask(Task):
                     await self._next_slice()
                 self.out.default_anchors = ()
                 self.outbox.enter()
+                began = self.loop.time()
                 await self._call_user(name, partial(method, self.out))
+                if name == "tick":
+                    self._tick_ended = self.loop.time()
+                    self._tick_seconds = self._tick_ended - began
                 self._errands.popleft()  # what asks for it again from here on must be heard
                 await self.outbox.room()
                 if self.slices.spent(self._errand_pace, 1):

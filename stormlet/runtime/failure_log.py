@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Protocol
 
 from stormlet.core.failures import FailureCounts, RepeatedFailure
+from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.plan import TaskPlan
 from stormlet.core.shortened import cut, shortened
@@ -83,11 +84,11 @@ class FailureLog:
 
     def held(self, plan: TaskPlan, method: str, seconds: float) -> None:
         """User code has held the event loop for so long."""
-        error = f"{seconds:.2f} s"
+        error = f"held the event loop for {seconds:.2f} s"
         told = RepeatedFailure(plan.component, plan.name, method, "held the event loop", error)
         line = (
-            f"{plan.name} held the event loop for {error} in {method}: "
-            f"await what takes long, or give the bolt executor='thread'"
+            f"{plan.name} {error} in {method}: "
+            f"await what takes long, or have a thread do it (a bolt: executor='thread')"
         )
         self._tell(logging.WARNING, plan.task, told, line)
 
@@ -99,15 +100,23 @@ class FailureLog:
 
     def lost(self, plan: TaskPlan, letter: DeadLetter) -> None:
         """A dead letter that nothing receives: its line is all that stays of it, so each has one (law S6)."""
+        self._tell_letter("", plan, letter)
+
+    def _tell_letter(self, note: str, plan: TaskPlan, letter: DeadLetter) -> None:
         logger.error(
-            "dead letter of %s: message %s, value %s, attempt %d: %s",
+            "dead letter of %s: %smessage %s, value %s, attempt %d: %s",
             plan.name,
+            note,
             shortened(letter.message_id),
             shortened(letter.value),
             letter.attempts,
             cut(str(letter.failure)),
             extra=log_fields(self._topology, plan.component, plan.task, letter.message_id),
         )
+
+    def unkept(self, plan: TaskPlan, letter: DeadLetter) -> None:
+        """The topology ended before the sink had kept the letter, which must not be lost silently."""
+        self._tell_letter("not kept by its sink before the end: ", plan, letter)
 
     def close(self) -> None:
         """The run is over: tell what was not told."""
@@ -143,13 +152,6 @@ class FailureLog:
             )
 
 
-def log_fields(
-    topology: str, component: str | None = None, task: int | None = None, message_id: object = None
-) -> dict[str, object]:
-    """The fields that every log record of the engine has."""
-    return {"topology": topology, "component": component, "task": task, "message_id": message_id}
-
-
 def _of_message(
     what: str, plan: TaskPlan, failure: Failure, message_id: object, value: object
 ) -> RepeatedFailure:
@@ -157,11 +159,16 @@ def _of_message(
         plan.component,
         plan.name,
         what,
-        f"{failure.kind.name} {failure.component or ', '.join(failure.holders)}",
+        _kind(failure),
         cut(str(failure)),
         value="" if value is UNKNOWN else shortened(value),
         message_id=message_id,
     )
+
+
+def _kind(failure: Failure) -> str:
+    error = "" if failure.exception is None else f" {type(failure.exception).__qualname__}"
+    return f"{failure.kind.name} {failure.component or ', '.join(failure.holders)}{error}"
 
 
 def _and_value(failure: RepeatedFailure) -> str:

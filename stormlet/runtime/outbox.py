@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -40,6 +40,7 @@ class Outbox:
     """The unsent inits, acks, fails and wake-ups of one task."""
 
     __slots__ = (
+        "_clock",
         "_in_slice",
         "_loop",
         "_scheduled",
@@ -52,10 +53,14 @@ class Outbox:
         "inits",
         "resets",
         "sliced",
+        "waited",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, shards: Sequence[Shard]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, shards: Sequence[Shard], clock: Callable[[], float]
+    ) -> None:
         self._loop = loop
+        self._clock = clock
         self._shards = shards
         self._in_slice = False
         self._scheduled = False
@@ -71,6 +76,8 @@ class Outbox:
         """Every inbox this task can deliver to."""
         self.crowded: list[Inbox] = []
         """Inboxes that this task has filled past their capacity (law B6)."""
+        self.waited = 0.0
+        """Seconds for which it has waited for room."""
 
     def enter(self) -> None:
         """A slice begins, or goes on after user code was awaited; its end will flush."""
@@ -125,10 +132,12 @@ class Outbox:
         if self.has_room:
             return
         self.leave()
+        began = self._clock()
         while not self.has_room:
             waiter = self._loop.create_future()
             self.crowded[0].call_when_room(partial(_release, waiter))
             await waiter
+        self.waited += self._clock() - began
         self.enter()
 
     def _flush_scheduled(self) -> None:

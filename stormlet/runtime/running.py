@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from stormlet.core.configuration import Configuration
 from stormlet.core.description import Stream
 from stormlet.core.failures import RepeatedFailure
 from stormlet.core.health import Health, RunState
+from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import ACKER, Plan
 from stormlet.core.statistics import Statistics, of_component
@@ -35,7 +36,7 @@ from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
 from stormlet.runtime.directory import Directory
 from stormlet.runtime.engine import Culprit, Engine
-from stormlet.runtime.failure_log import FailureLog, log_fields
+from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.host_streams import HostStreams
 from stormlet.runtime.messages import HostMessage
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
@@ -110,6 +111,7 @@ class Running:
         self._in_body = False
         self._body_cancelled = False
         self._draining: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
         self._ended = False
 
     # What the host does.
@@ -142,6 +144,7 @@ class Running:
         ``attempts`` below 1; :class:`~stormlet.errors.InvalidEmit` for a value that does not fit the stream's
         declared fields.
         """
+        self._check_loop("emit")
         task = self._host_streams.spout_for(stream, attempts)
         self._raise_crash()
         if self._draining is not None:  # the sources end an iteration after stop() at the latest
@@ -149,7 +152,11 @@ class Running:
                 f"topology {self._name!r} is draining or stopped and takes no new messages"
             )
         collected = None if collect is None else self._host_streams.tap(collect)
-        await task.room_for_host()
+        try:
+            await task.room_for_host()
+        except TopologyStopping:
+            self._raise_crash()  # which says more
+            raise
         self._raise_crash()
         tree = Tree[Any](tracked=bool(self._tasks.ackers))
         lineage = task.lineage(origin)
@@ -168,13 +175,24 @@ class Running:
         if not self._ended and (self._draining is None or not self._draining.done()):
             await self._conductor.quiescent()
 
+    def _check_loop(self, method: str) -> None:
+        if not _runs_here(self._loop):
+            way = "asyncio.run_coroutine_threadsafe" if method == "emit" else "loop.call_soon_threadsafe"
+            raise RuntimeError(
+                f"running.{method} was called outside the event loop of topology {self._name!r}; "
+                f"from another thread, use {way}"
+            )
+
     def _raise_crash(self) -> None:
         if self._crash is not None:
             raise self._crash.with_traceback(None)  # it may be raised any number of times
 
     def stop(self) -> None:
-        """Ask for the end: the first call drains, a second one cancels (law C3). To be called on the loop's
-        thread."""
+        """Ask for the end: the first call drains, a second one cancels (law C3); after the end it does nothing.
+        To be called on the loop's thread."""
+        if self._ended:
+            return
+        self._check_loop("stop")
         if self._draining is None:
             self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
         else:
@@ -184,10 +202,12 @@ class Running:
 
     def activate(self) -> None:
         """Have the spouts asked for tuples (Storm's ``activate``)."""
+        self._check_loop("activate")
         self._switch(True)
 
     def deactivate(self) -> None:
         """Ask the spouts for no more tuples; what is under way is processed (Storm's ``deactivate``)."""
+        self._check_loop("deactivate")
         self._switch(False)
 
     def statistics(self) -> Statistics:
@@ -222,7 +242,13 @@ class Running:
                 id for id, tasks in self._tasks.bolts.items() if any(task.inbox.full for task in tasks)
             ),
             crash=None if self._crash is None else str(self._crash),
+            closing=tuple(self._closing()) if self._ended else (),
         )
+
+    def _closing(self) -> Iterator[str]:
+        for running, task in self._running.items():
+            if not running.done() and task.plan.component != ACKER:
+                yield task.name
 
     def _state(self) -> RunState:
         if self._crash is not None:
@@ -345,12 +371,17 @@ class Running:
     async def _end(self) -> None:
         """Step 4 of the end, all of it, also if the host is cancelled meanwhile; a second cancellation leaves it
         to end by itself."""
-        ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
+        ending = self._begin_to_end()
         try:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
             await asyncio.wait([ending])
             raise
+
+    def _begin_to_end(self) -> asyncio.Task[None]:
+        if self._ending is None:
+            self._ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
+        return self._ending
 
     async def _end_tasks(self) -> None:
         self._ended = True
@@ -359,15 +390,20 @@ class Running:
         draining = [] if self._draining is None else [self._draining]
         await _cancel([*draining, *self._helpers])
         for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
-            await _cancel([running for running, task in self._running.items() if task in tasks])
+            await self._end_these(tasks)
         self._abandon()
         for task in self._tasks.all_spouts:
             task.tracker.settle_left_over()
-        self._report_left_over()
-        self._failures.close()
         self._conductor.give_up(self._crash)
         if not self._crash_known.done():
             self._crash_known.cancel()
+        self._report_left_over()
+        self._failures.close()
+
+    async def _end_these(self, tasks: Sequence[Task]) -> None:
+        running = [each for each, task in self._running.items() if task in tasks]
+        await _cancel([each for each in running if not self._running[each].leaving])
+        await _ended(running)
 
     # Crashes.
 
@@ -382,7 +418,7 @@ class Running:
         if not self._in_body or self._body is None:
             return
         if self._body.done():  # it has entered the block, as in a notebook, and nobody may ever leave it
-            self._abandon()
+            self._begin_to_end()
         else:
             self._body_cancelled = True
             self._body.cancel()
@@ -422,6 +458,13 @@ class Run:
         await self._running.leave(error)
 
 
+def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
+    try:
+        return asyncio.get_running_loop() is loop
+    except RuntimeError:
+        return False
+
+
 def _seed(loop: asyncio.AbstractEventLoop, *, simulated: bool) -> int:
     # A simulated loop has a seed of its own, so that whatever runs on it can be repeated (law L16).
     return int(getattr(loop, "seed", 0)) if simulated else SystemRandom().getrandbits(64)
@@ -448,5 +491,9 @@ async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Cancel every task and wait for its end."""
     for task in tasks:
         task.cancel()
+    await _ended(tasks)
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
     if tasks:
         await asyncio.wait(tasks)

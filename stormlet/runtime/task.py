@@ -25,6 +25,8 @@ class Task:
         self.slices = engine.slices
         self.doing = "start"
         """The user's method that runs now, or ran last; a crash is reported with it (law C5)."""
+        self.leaving = False
+        """Whether it has crashed and is in its ``cleanup`` or ``close``, which shall not be cancelled."""
         self._bell: asyncio.Future[None] | None = None
 
     def wake(self) -> None:
@@ -72,6 +74,7 @@ class Task:
         except BaseException as error:
             self._report(error)  # before stop() has user code do something else
         finally:
+            self.leaving = True
             await self.stop()
 
     def _report(self, error: BaseException) -> None:

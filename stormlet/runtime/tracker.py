@@ -39,6 +39,8 @@ OVERFLOW = Failure(FailureKind.OVERFLOW)
 UNLIMITED = 1 << 60
 NOTHING = object()
 OUTCOMES_PER_CHUNK = 256
+OLDEST_SAMPLE = 60.0
+"""Seconds after which another message is measured, while somebody asks for statistics."""
 
 Settle = Callable[[object, Failure | None], Awaitable[None] | None]
 """Tells a ``Spout`` class the outcome of a message id."""
@@ -116,7 +118,7 @@ class Tracker:
         self._scheduled = 0
         self._due: deque[Message] = deque()
         self._replay_timer: asyncio.TimerHandle | None = None
-        self._burying: dict[asyncio.Task[None], None] = {}
+        self._burying: dict[asyncio.Task[None], DeadLetter] = {}
         self._quiet: asyncio.Future[None] | None = None
         self._sampled: object = NOTHING
         self._sampled_at = 0.0
@@ -138,6 +140,7 @@ class Tracker:
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
+        self._forget_old_sample()
         counts, outlets = self.counts, self._owner.outlets.values()
         return TaskStatistics(
             emitted=sum(outlet.emitted for outlet in outlets),
@@ -243,6 +246,11 @@ class Tracker:
             self._send(self._due.popleft())
         return None
 
+    def _forget_old_sample(self) -> None:
+        # A message that is never settled would be the last one that is measured.
+        if self._sampled is not NOTHING and self._engine.clock() - self._sampled_at > OLDEST_SAMPLE:
+            self._sampled = NOTHING
+
     def _sample_ends(self, failure: Failure | None) -> None:
         self._sampled = NOTHING
         if failure is None:
@@ -346,7 +354,7 @@ class Tracker:
         burying = self._loop.create_task(
             self._bury(pause, message, failure), name=f"{self._owner.plan.name} dead_letters"
         )
-        self._burying[burying] = None
+        self._burying[burying] = letter
         self._engine.activity.begin()
         burying.add_done_callback(self._buried)
 
@@ -367,9 +375,11 @@ class Tracker:
             self._release()
 
     def _buried(self, burying: asyncio.Task[None]) -> None:
-        del self._burying[burying]
+        letter = self._burying.pop(burying)
         self._engine.activity.end()
-        if not burying.cancelled() and (error := burying.exception()) is not None:
+        if burying.cancelled():
+            self._engine.failures.unkept(self._owner.plan, letter)
+        elif (error := burying.exception()) is not None:
             self._engine.crashed(self._owner, error)
         self._owner.attend_soon()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stormlet.cli.meter import Frame, Row
+from stormlet.cli.running.meter import Frame, Row
 from stormlet.core.failures import RepeatedFailure
 
 SPOUT = Row("lines", True, 12_340, 0, 1_000.0, 11_340, 0, 1_000, 900, 1_000, 0.0193)

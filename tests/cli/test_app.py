@@ -36,6 +36,7 @@ def test_the_help_lists_the_commands_in_the_order_of_use(
     assert shown.startswith("Usage: stormlet COMMAND\n")
     listed = re.findall(r"^  ([a-z][a-z-]+)  +(.*?) *$", shown, re.MULTILINE)
     assert listed == list(COMMANDS.items())
+    assert "\nExamples:\n  stormlet new " in shown
 
 
 @pytest.mark.parametrize("command", THERE)
@@ -73,8 +74,12 @@ def test_the_text_of_a_command_is_wrapped_for_the_terminal(
         (["run", "flow.py", "other.py"], "unexpected 'other.py'", "stormlet run"),
         (["run", "flow.py", "--sett", "a=1"], "Unknown option: --sett. Did you mean --set?", "stormlet run"),
         (["run", "flow.py", "--set"], "--set needs a value", "stormlet run"),
-        (["bench", "--rounds", "many"], "--rounds: unable to convert", "stormlet bench"),
+        (["bench", "--rounds", "many"], "--rounds: 'many' is no whole number", "stormlet bench"),
+        (["bench", "--rounds", "1.7"], "--rounds: '1.7' is no whole number", "stormlet bench"),
+        (["run", "flow.py", "--seed", "1.5"], "--seed: '1.5' is no whole number", "stormlet run"),
+        (["dead-letters", "f", "--last", "2.5"], "'2.5' is no whole number", "stormlet dead-letters"),
         (["bench", "--rounds", "0"], "--rounds. Must be >= 1", "stormlet bench"),
+        (["bench", "--scale", "inf"], "--scale. Must be <= 1000", "stormlet bench"),
     ],
 )
 def test_wrong_usage_is_2_and_says_where_to_look(

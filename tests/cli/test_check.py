@@ -14,8 +14,8 @@ from msgspec import Struct
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Spout, SpoutCollector, Topology, Tuple
 from stormlet.cli import main
 from stormlet.cli.check import report
-from stormlet.cli.checks import findings
-from stormlet.cli.checks.finding import Finding
+from stormlet.cli.inspecting.checks import findings
+from stormlet.cli.inspecting.checks.finding import Finding
 from tests.cli.flows import write
 
 
@@ -298,6 +298,13 @@ def test_a_batch_slower_than_the_timeout(timeout: float | None, *, fault: bool) 
     """A batch may wait for less than the message timeout; as long is too long."""
     expected = [("slow batch", "a")] if fault else []
     assert found(chain(Batch, message_timeout=timeout)) == expected
+
+
+@pytest.mark.parametrize("options", [{"message_timeout": 4}, {"replay_delay": 2, "drain_timeout": 1}])
+def test_without_ackers_nothing_times_out_or_is_replayed(options: dict[str, float]) -> None:
+    """Only the missing ackers are a finding."""
+    assert found(chain(Batch, source=[1], ackers=0, **options)) == [("no ackers", "numbers")]
+    assert found(chain(Batch, source=[1], **options)) != []
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,15 @@ def test_a_broken_line_is_named_and_the_others_are_listed(
     assert second == "stormlet: dead.jsonl, line 3: it is broken: Input data was truncated"
 
 
+def test_a_file_of_something_else_is_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten lines show what is wrong; the others are counted."""
+    Path("dead.jsonl").write_text("no letter\n" * 2011, "utf-8")
+    assert main(["dead-letters", "dead.jsonl"]) == 1
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[1] for line in said[:10]] == [f" dead.jsonl, line {n}" for n in range(1, 11)]
+    assert said[10:] == ["stormlet: dead.jsonl, 2,001 more lines cannot be read"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -83,6 +84,28 @@ IN_A_THREAD = """
         await asyncio.to_thread(stuck, value)
     topology = Topology("stuck", message_timeout=None)
     topology.bolt("stuck", {logic}, topology.spout("numbers", [1]).shuffle(), executor="{executor}")
+    """
+
+# The run ends while a thread of it never will; then a signal comes.
+LEFT_IN_A_THREAD = """
+    import asyncio, signal, threading
+    waiting = threading.Event()
+    def stuck():
+        waiting.wait(0.3)
+        signal.raise_signal(signal.SIGINT)
+        waiting.wait()
+    async def leave_it(value):
+        asyncio.get_running_loop().run_in_executor(None, stuck)
+    topology = Topology("left")
+    topology.bolt("leave", leave_it, topology.spout("numbers", [1]).shuffle())
+    """
+
+IGNORED = """
+    import signal
+    def interrupt(value):
+        signal.raise_signal(signal.SIGINT)
+    topology = Topology("ignored")
+    topology.bolt("interrupt", interrupt, topology.spout("numbers", [1]).shuffle())
     """
 
 SLOW_TO_DRAIN = """
@@ -200,7 +223,27 @@ def test_threads_of_user_code_that_keep_the_process_are_mentioned(capfd: pytest.
     write(IN_A_THREAD.format(logic="stuck_elsewhere", executor="loop"))
     assert main(["run", "flow.py"]) == 130
     *_, last = capfd.readouterr().err.splitlines()
-    assert last == "waiting for user code in threads (asyncio.to_thread, run_in_executor) to return"
+    assert last == (
+        "waiting for user code in threads (asyncio.to_thread, run_in_executor) to return; Ctrl-C kills"
+    )
+
+
+def test_a_signal_kills_while_only_threads_keep_the_process() -> None:
+    """Whoever is tired of waiting has the summary already."""
+    write(LEFT_IN_A_THREAD)
+    finished = subprocess.run([*RUN, "--json-summary"], capture_output=True, text=True, check=False)
+    assert finished.returncode == -signal.SIGINT
+    assert json.loads(finished.stdout)["outcome"] == "finished"
+
+
+def test_a_signal_that_is_ignored_stays_ignored(capfd: pytest.CaptureFixture[str]) -> None:
+    """As SIGINT is in the background of a shell: the Ctrl-C there is meant for another program."""
+    write(IGNORED)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    code = main(["run", "flow.py"])
+    signal.signal(signal.SIGINT, before)
+    assert code == 0
+    assert "SIGINT" not in capfd.readouterr().err
 
 
 def test_a_bolt_whose_thread_does_not_return_is_named(capfd: pytest.CaptureFixture[str]) -> None:

@@ -48,11 +48,11 @@ EXITING = """
 @pytest.mark.parametrize(
     ("kind", "whose"),
     [
-        ("function", "user code of logic[0]"),
+        ("function", "execute of logic[0]"),
         ("concurrent", "execute of logic[0]"),
-        ("thread", "user code of logic[0]"),
-        ("cleanup", "user code of logic[0]"),
-        ("source", "user code of values[0]"),
+        ("thread", "execute of logic[0]"),
+        ("cleanup", "cleanup of logic[0]"),
+        ("source", "next_tuple of values[0]"),
         ("task", "user code of the topology"),
     ],
 )
@@ -73,24 +73,47 @@ def test_leaving_is_a_crash(loop: str, kind: str, whose: str, leave: str, error:
     assert "/stormlet/" not in finished.stderr
 
 
-def test_a_constructor_that_leaves_keeps_the_topology_from_starting(
-    capfd: pytest.CaptureFixture[str],
+LEAVING = """
+    from stormlet import BasicBolt
+    class Leaving(BasicBolt):
+        def {method}(self, *arguments):
+            raise SystemExit("no")
+        def execute(self, tup, out): ...
+    topology = Topology("leaving")
+    topology.bolt("staying", print, topology.spout("values", [1]).shuffle())
+    topology.bolt("leaving", Leaving, topology.spout("others", [1]).shuffle())
+    """
+
+STOPPING = """
+    import asyncio
+    def stop(value):
+        asyncio.get_running_loop().stop()
+    topology = Topology("stopping")
+    topology.bolt("stop", stop, topology.spout("values", range(10)).shuffle())
+    """
+
+
+@pytest.mark.parametrize(
+    ("method", "whose"),
+    [("__init__", "the constructor of bolt 'leaving'"), ("prepare", "prepare of leaving[0]")],
+)
+def test_leaving_at_the_start_keeps_the_topology_from_starting(
+    method: str, whose: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It counts as one that raised."""
-    write(
-        """
-        from stormlet import BasicBolt
-        class Leaving(BasicBolt):
-            def __init__(self):
-                raise SystemExit("no")
-            def execute(self, tup, out): ...
-        topology = Topology("leaving")
-        topology.bolt("leaving", Leaving, topology.spout("values", [1]).shuffle())
-        """
-    )
+    """It counts as an exception there does."""
+    write(LEAVING.format(method=method))
     assert main(["run", "flow.py"]) == 1
     *_, last = capfd.readouterr().err.splitlines()
+    assert last == f"stormlet: topology 'leaving' did not start: {whose} raised SystemExit('no')"
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_stopping_the_loop_is_a_crash(loop: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Which says what to do instead; there is no line of the user's to show."""
+    write(STOPPING)
+    assert main(["run", "flow.py", "--loop", loop]) == 1
+    shown = capfd.readouterr().err
     assert (
-        last
-        == "stormlet: topology 'leaving' did not start: the constructor of a component raised SystemExit('no')"
+        "stormlet: topology 'stopping' crashed: user code of the topology has stopped the event loop" in shown
     )
+    assert "Traceback" not in shown

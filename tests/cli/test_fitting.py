@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from stormlet.cli.fitting import bar, encodable, fitted, printable
+from stormlet.cli.fitting import bar, encodable, fitted
 
 
 def test_a_bar_tells_something_from_nothing_without_colour() -> None:
@@ -17,11 +17,6 @@ def test_a_bar_tells_something_from_nothing_without_colour() -> None:
         "━━━╸",
         "━━━━",
     ]
-
-
-def test_no_text_can_move_the_cursor() -> None:
-    """Control characters become spaces, wherever user text is shown."""
-    assert printable("a\x1b[2J\nb\tc\u202e") == "a [2J b c "
 
 
 @pytest.mark.parametrize(

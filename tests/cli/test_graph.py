@@ -19,15 +19,16 @@ from hypothesis import strategies as st
 
 from stormlet import BasicBolt, Bolt, Collector, Spout, SpoutCollector, Stream, Topology, Tuple
 from stormlet.cli import main
-from stormlet.cli.graphs.dot import as_dot
-from stormlet.cli.graphs.drawing import Drawing, Edge, Node, draw
-from stormlet.cli.graphs.layout import COLUMN_GAP, Layout, Place, Wire, islands, lay_out
-from stormlet.cli.graphs.lettering import shortened
-from stormlet.cli.graphs.mermaid import as_mermaid, escaped
-from stormlet.cli.graphs.svg import as_svg
-from stormlet.cli.graphs.text import as_text, without_marks
-from stormlet.cli.inspection import inspect_topology, printable
+from stormlet.cli.inspecting.graphs.dot import as_dot
+from stormlet.cli.inspecting.graphs.drawing import Drawing, Edge, Node, draw
+from stormlet.cli.inspecting.graphs.layout import COLUMN_GAP, Layout, Place, Wire, islands, lay_out
+from stormlet.cli.inspecting.graphs.lettering import shortened
+from stormlet.cli.inspecting.graphs.mermaid import as_mermaid, escaped
+from stormlet.cli.inspecting.graphs.svg import as_svg
+from stormlet.cli.inspecting.graphs.text import as_text, without_marks
+from stormlet.cli.inspecting.inspection import inspect_topology
 from stormlet.core.layers import lay
+from stormlet.core.shortened import printable
 from tests.cli.flows import write
 
 NASTY = [

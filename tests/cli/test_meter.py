@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from stormlet import Topology
-from stormlet.cli.meter import Frame, Meter, Row, known_length
+from stormlet.cli.running.meter import Frame, Meter, Row, known_length
 from stormlet.core.statistics import ComponentStatistics, Statistics
 
 

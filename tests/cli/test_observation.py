@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from stormlet.cli.endings import Ending, Stage
-from stormlet.cli.meter import Meter
-from stormlet.cli.observation import Observation
+from stormlet.cli.running.endings import Ending, Stage
+from stormlet.cli.running.meter import Meter
+from stormlet.cli.running.observation import Observation
 from stormlet.core.statistics import ComponentStatistics, Statistics
 from tests.cli.test_meter import topology
 
@@ -25,8 +26,10 @@ BUSY = Statistics(
 IDLE = Statistics({"numbers": ComponentStatistics(), "print": ComponentStatistics()})
 
 
-def observe(statistics: Statistics, ending: Ending) -> Observation:
-    running: Any = SimpleNamespace(statistics=lambda: statistics, failures=list)
+def observe(statistics: Statistics, ending: Ending, closing: Sequence[str] = ()) -> Observation:
+    running: Any = SimpleNamespace(
+        statistics=lambda: statistics, failures=list, health=lambda: SimpleNamespace(closing=closing)
+    )
     return Observation(running, Meter(topology().describe(), {}, 100), ending, {"print[0]"})
 
 
@@ -67,6 +70,26 @@ def test_what_is_cancelled_waits_for_user_code(ending: Ending) -> None:
     assert observe(IDLE, ending).drain() == "cancelled: waits for user code in the threads of print[0]"
     done.set()
     thread.join()
+
+
+@pytest.mark.parametrize(
+    ("closing", "named"),
+    [
+        (["a[0]", "__acker[0]"], "close or cleanup of a[0]"),
+        ([f"a[{number}]" for number in range(7)], "close or cleanup of a[0], a[1], a[2], a[3] and 3 more"),
+    ],
+)
+def test_tasks_that_do_not_come_to_their_end_are_named(
+    ending: Ending, closing: Sequence[str], named: str
+) -> None:
+    """When nothing else is left to be done; also where the run has ended by itself, and where it was cancelled."""
+    ending.begin()
+    assert ending.since is not None
+    ending.since -= 4.1
+    assert observe(IDLE, ending, closing).drain() == f"draining for 4.1 s: waits for {named}"
+    assert "pending" in observe(BUSY, ending, closing).drain()
+    ask(ending, Stage.CANCELLED, 0.0)
+    assert observe(IDLE, ending, closing).drain() == f"cancelled: waits for {named}"
 
 
 def test_while_it_drains_there_is_no_telling_how_much_would_have_come(ending: Ending) -> None:

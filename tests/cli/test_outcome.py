@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from stormlet.cli.outcome import Outcome, Replayed, Result, as_json
+from stormlet.cli.running.outcome import Outcome, Replayed, Result, as_json
 from stormlet.core.statistics import ComponentStatistics, Statistics
 from stormlet.errors import StormletError
 

@@ -11,8 +11,8 @@ from typing import Any, TextIO, cast
 
 import pytest
 
-from stormlet.cli.observation import Observation
-from stormlet.cli.presenter import Presenter
+from stormlet.cli.running.observation import Observation
+from stormlet.cli.running.presenter import Presenter
 from stormlet.cli.streams import GuardedStream
 from tests.cli.figures import FAILURE, FRAME
 

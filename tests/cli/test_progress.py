@@ -8,14 +8,17 @@ import subprocess
 import sys
 from dataclasses import replace
 
-from stormlet.cli.meter import Progress
-from stormlet.cli.progress import progress_line
+import pytest
+
+from stormlet.cli import main
+from stormlet.cli.running.meter import Progress
+from stormlet.cli.running.progress import progress_line
 from tests.cli.figures import BOLT, FRAME, SPOUT, frame_of
 from tests.cli.flows import write
 
 IN_STEPS = """
     import asyncio, signal
-    from stormlet.cli import progress
+    from stormlet.cli.running import progress
     progress.EVERY, progress.DRAIN_EVERY = 0.2, 0.1
     async def numbers():
         for number in range(5):
@@ -27,6 +30,18 @@ IN_STEPS = """
             await asyncio.sleep(1.5)
     topology = Topology("in steps")
     topology.bolt("slow", slow, topology.spout("numbers", numbers).shuffle())
+    """
+
+
+HANGING = """
+    import asyncio
+    from stormlet import BasicBolt
+    class Hanging(BasicBolt):
+        def execute(self, tup, out): ...
+        async def cleanup(self):
+            await asyncio.sleep(1.3)
+    topology = Topology("hanging")
+    topology.bolt("hanging", Hanging, topology.spout("numbers", [1]).shuffle())
     """
 
 
@@ -72,3 +87,11 @@ def test_a_drain_that_takes_long_says_what_it_waits_for() -> None:
         r"draining for 1\.\d s: waits for numbers: 1 pending; slow: 1 in hand or held", lines[0]
     )
     assert len(lines) >= 2
+
+
+def test_a_cleanup_that_takes_long_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    """Also where nobody has asked for the end."""
+    write(HANGING)
+    assert main(["run", "flow.py"]) == 0
+    (line,) = [each for each in capfd.readouterr().err.splitlines() if each.startswith("draining for")]
+    assert line.endswith("waits for close or cleanup of hanging[0]")

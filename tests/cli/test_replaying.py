@@ -29,8 +29,8 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from stormlet.cli import replaying
-from stormlet.cli.replaying import Replay
+from stormlet.cli.letters import replaying
+from stormlet.cli.letters.replaying import Replay
 from stormlet.core.letter_records import LetterRecord
 from stormlet.runtime.letter_files import LetterFile, read_lines
 from tests.helpers import run_to_end

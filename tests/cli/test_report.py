@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
 
 import pytest
 
@@ -87,11 +88,32 @@ def test_an_error_without_a_place_is_its_message() -> None:
 def test_an_exception_without_frames_of_the_user_keeps_its_own() -> None:
     """Where no frame would be left, all stay: the fault is stormlet's then, and must be findable."""
     crash = TopologyCrashed("count", "lines", "next_tuple")
+    crash.__cause__ = TypeError().with_traceback(ours())
+    assert "units.py" in explain(crash)
+
+
+def test_where_the_cause_has_frames_of_the_user_nothing_of_ours_is_shown() -> None:
+    """As where Python itself turns what a generator raised into another exception."""
+    scope: dict[str, object] = {}
+    exec(compile("def values():\n    yield next(iter(()))", "flow.py", "exec"), scope)
+    crash = TopologyCrashed("count", "lines", "next_tuple")
+    try:
+        sum(scope["values"]())  # type: ignore[operator]
+    except RuntimeError as error:
+        crash.__cause__ = error.with_traceback(ours())
+    shown = explain(crash)
+    assert 'File "flow.py", line 2, in values' in shown
+    assert shown.count("  File ") == 1
+    assert "\nRuntimeError: generator raised StopIteration\n" in shown
+
+
+def ours() -> TracebackType | None:
+    """Frames of stormlet's alone."""
     try:
         short_count(None)  # type: ignore[arg-type]
     except TypeError as error:
-        crash.__cause__ = error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
-    assert "units.py" in explain(crash)
+        return error.__traceback__ and error.__traceback__.tb_next
+    return None
 
 
 def test_an_error_of_stormlets_own_needs_no_frames() -> None:

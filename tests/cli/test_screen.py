@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from stormlet.cli import screen as screens
-from stormlet.cli.screen import Screen
+from stormlet.cli.running import screen as screens
+from stormlet.cli.running.screen import Screen
 
 
 class Pipe:

@@ -95,10 +95,10 @@ def test_storms_names_without_effect_are_warned_of_once(caplog: pytest.LogCaptur
     """With the place and the reason; their values may be anything, tables too."""
     FILE.write_text("topology.workers = 4\n[topology.component.resources.map]\ncpu = 2\n", "utf-8")
     settings = effective_settings(FILE, ["topology.workers=2"])
-    warn_of_ignored(settings)
+    warn_of_ignored(settings, "words")
     assert settings.values == {}
-    assert {(each.name, each.levelno) for each in caplog.records} == {
-        (settings_module.__name__, logging.WARNING)
+    assert {(each.name, each.levelno, getattr(each, "topology", "")) for each in caplog.records} == {
+        (settings_module.__name__, logging.WARNING, "words")
     }
     workers, resources = caplog.messages
     assert workers == "--set: topology.workers has no effect: there is one process and no workers"
@@ -212,13 +212,6 @@ def test_a_wrong_variable_is_refused(
 def test_what_kubernetes_sets_is_no_option(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A service named stormlet puts variables of these names into every pod."""
     monkeypatch.setenv(name, "tcp://10.0.0.1:80")
-    assert effective_settings(None, ()).values == {}
-
-
-def test_other_variables_may_be_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that another part of stormlet reads."""
-    monkeypatch.setattr(settings_module, "OTHER_VARIABLES", frozenset(["STORMLET_HOME"]))
-    monkeypatch.setenv("STORMLET_HOME", "/srv")
     assert effective_settings(None, ()).values == {}
 
 

@@ -5,16 +5,29 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
-from stormlet.cli.screen import Screen
+from stormlet.cli.running.screen import Screen
 from stormlet.cli.streams import GuardedStream, are_one_terminal, guarded_streams
 
 
+def write_text(output: GuardedStream, length: int) -> int:
+    return output.write("x" * length)
+
+
+def write_bytes(output: GuardedStream, length: int) -> int:
+    return output.buffer.write(b"x" * length)
+
+
+@pytest.mark.parametrize("write", [write_text, write_bytes])
 @pytest.mark.parametrize("length", [1, 100_000])
-def test_output_goes_on_to_nowhere_when_its_pipe_is_closed(length: int) -> None:
+def test_output_goes_on_to_nowhere_when_its_pipe_is_closed(
+    write: Callable[[GuardedStream, int], int], length: int
+) -> None:
     """The first write or flush that finds the pipe closed is told, and none raises, then or later."""
     told: list[str] = []
     reading, writing = os.pipe()
@@ -24,7 +37,7 @@ def test_output_goes_on_to_nowhere_when_its_pipe_is_closed(length: int) -> None:
         output.when_closed = lambda: told.append("closed")
         assert not output.closed_by_reader
         for _ in range(2):
-            assert output.write("x" * length) == length
+            assert write(output, length) == length
             output.flush()
         assert output.fileno() == writing
     assert told == ["closed"]
@@ -60,6 +73,51 @@ def test_everything_goes_above_a_screen_while_there_is_one() -> None:
     assert stream.buffer.getvalue() == b"before\nafter\n"
 
 
+def test_a_character_may_come_in_several_writes() -> None:
+    """Its bytes are put together above a screen, too, and also where the screen goes away between them."""
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    guarded = GuardedStream(stream)
+    screen = Printed()
+    guarded.print_above(screen)
+    for byte in "ä\n€".encode()[:-1]:
+        guarded.buffer.write(bytes([byte]))
+    guarded.print_above(None)
+    guarded.buffer.write("€".encode()[-1:])
+    guarded.flush()
+    assert "".join(screen.texts) == "ä\n"
+    assert stream.buffer.getvalue() == "€".encode()
+
+
+def close(stream: GuardedStream) -> None:
+    stream.close()
+
+
+def leave(stream: GuardedStream) -> None:
+    with stream:
+        pass
+
+
+def wrap(stream: GuardedStream) -> None:
+    io.TextIOWrapper(cast("BinaryIO", stream.buffer)).close()
+
+
+def wrap_detached(stream: GuardedStream) -> None:
+    io.TextIOWrapper(cast("BinaryIO", stream.detach())).close()
+
+
+@pytest.mark.parametrize("closed_by", [close, leave, wrap, wrap_detached])
+def test_user_code_cannot_close_it(closed_by: Callable[[GuardedStream], None]) -> None:
+    """Somebody else may still write to it; what was written before goes out."""
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    guarded = GuardedStream(stream)
+    guarded.write("before\n")
+    closed_by(guarded)
+    assert stream.buffer.getvalue() == b"before\n"
+    guarded.write("after\n")
+    guarded.flush()
+    assert stream.buffer.getvalue() == b"before\nafter\n"
+
+
 @pytest.mark.parametrize(
     ("written", "ended"), [(["a"], "a\n"), (["a\n"], "a\n"), (["a\n", ""], "a\n"), ([], "")]
 )
@@ -71,6 +129,16 @@ def test_a_line_is_ended_where_it_was_not(written: list[str], ended: str) -> Non
         guarded.write(text)
     guarded.end_line()
     assert stream.getvalue() == ended
+
+
+def test_a_line_of_bytes_is_ended_too() -> None:
+    """Whoever has written it last."""
+    stream = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    guarded = GuardedStream(stream)
+    guarded.buffer.write(bytearray(b"a"))
+    guarded.end_line()
+    guarded.flush()
+    assert stream.buffer.getvalue() == b"a\n"
 
 
 def test_the_streams_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:

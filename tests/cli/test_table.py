@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rich.text import Text
 
-from stormlet.cli.table import closing_table, live_table
+from stormlet.cli.running.table import closing_table, live_table
 from tests.cli.figures import BOLT, SPOUT, bolt
 
 
@@ -66,5 +66,5 @@ def test_failures_stand_out() -> None:
 
 
 def test_names_cannot_move_the_cursor() -> None:
-    """Control characters become spaces."""
-    assert plain(live_table([bolt("a\nb")], 80))[1].startswith("a b ")
+    """Control characters are shown as Python escapes them."""
+    assert plain(live_table([bolt("a\nb")], 80))[1].startswith("a\\nb ")

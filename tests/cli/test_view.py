@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from stormlet.cli.meter import Frame, Progress
-from stormlet.cli.view import closing_summary, live_view, repeated
+from stormlet.cli.running.meter import Frame, Progress
+from stormlet.cli.running.view import closing_summary, live_view, repeated
 from stormlet.core.failures import RepeatedFailure
 from tests.cli.figures import BOLT, FAILURE, FRAME, SPOUT, bolt, frame_of
 
@@ -96,7 +96,7 @@ def test_a_failure_is_one_line_that_says_what_where_and_on_what() -> None:
     held = replace(
         FAILURE, what="tick", kind="held the event loop", error="0.15 s", place="", value="a\x1b[2J\nb"
     )
-    assert repeated(held) == "split[1] tick: held the event loop: 0.15 s on a [2J b"
+    assert repeated(held) == "split[1] tick: held the event loop: 0.15 s on a\\x1b[2J\\nb"
 
 
 def test_the_summary_has_a_line_for_each_component_and_what_became_of_the_messages() -> None:

@@ -656,3 +656,28 @@ def single_lines() -> SingleLines:
 def test_a_source_for_a_single_task(source: object, single: bool) -> None:
     """A class says that it needs its source alone, and so does what makes it (law S8)."""
     assert says(source, "single_task") is single
+
+
+class WithoutOut(BasicBolt[int, None]):
+    """Its execute takes too little."""
+
+    def execute(self, tup: Tuple[int]) -> None:  # type: ignore[override]
+        pass
+
+
+class WithoutFailure(Spout[int]):
+    """Its fail takes too little."""
+
+    def next_tuple(self, out: object) -> None:
+        pass
+
+    def fail(self, message_id: object) -> None:  # type: ignore[override]
+        pass
+
+
+def test_methods_that_cannot_be_called() -> None:
+    """They would fail at every tuple, so they are refused when the topology is built, with what to write."""
+    with pytest.raises(InvalidTopology, match=r"WithoutOut.execute .* write def execute\(self, tup, out\)"):
+        check_bolt("bolt 'b'", WithoutOut, "loop")
+    with pytest.raises(InvalidTopology, match=r"write def fail\(self, message_id, failure\)"):
+        check_spout("spout 's'", WithoutFailure)

@@ -18,6 +18,7 @@ from stormlet.core.logic import LogicKind, SourceKind
 from stormlet.core.plan import ACKER, LEAST_HIGH_WATER, Plan, TaskPlan, plan
 from stormlet.core.schema import schema_of
 from stormlet.errors import InvalidTopology
+from stormlet.topology import Topology
 
 STREAMS = {"default": Output(schema_of(None)), "errors": Output(schema_of(None))}
 
@@ -159,3 +160,11 @@ def test_what_cannot_run_is_not_planned() -> None:
         planned()
     with pytest.raises(InvalidTopology, match="bolt 'a' has no input"):
         planned(spout("s"), bolt("a"))
+
+
+def test_a_number_of_tasks_that_is_a_mistake() -> None:
+    """Billions of ackers are refused before they are made."""
+    topology = Topology("many", ackers=99_999_999_999)
+    topology.spout("spout")
+    with pytest.raises(InvalidTopology, match="would have 100,000,000,000 tasks"):
+        topology.run()

@@ -36,6 +36,23 @@ def test_what_cannot_be_shown_is_named() -> None:
     assert shortened(Rude()).startswith("<Rude instance at ")
 
 
+@pytest.mark.parametrize("name", ["list", "dict", "str", "deque", "array"])
+def test_a_class_may_have_any_name(name: str) -> None:
+    """One that is called as a class of Python's own is shown by its own repr."""
+    assert shortened(type(name, (), {"__repr__": lambda self: "mine"})()) == "mine"
+
+
+def test_a_number_may_have_any_size() -> None:
+    """Python refuses to write out more than some thousand digits; what is shown is the type."""
+    assert shortened([10**5000]) == "<list, whose repr raised ValueError>"
+
+
+def test_a_text_stays_on_one_line() -> None:
+    """Whatever a bolt gives as its reason, a log has one line of it, and a terminal's cursor stays where it is."""
+    assert cut("one\ntwo\x1b[31m \u00e9") == "one\\ntwo\\x1b[31m \u00e9"
+    assert "\n" not in cut("\n" * 10_000)
+
+
 def test_the_middle_is_cut() -> None:
     """Beginning and end of a long text stay."""
     text = cut("begin" + "x" * 300 + "end")

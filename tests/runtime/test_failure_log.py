@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stormlet import BasicBolt, Bolt, Collector, Reject, Running, Topology, Tuple
+from stormlet import BasicBolt, Bolt, Collector, DeadLetter, Reject, Running, Topology, Tuple
 from stormlet.runtime.failure_log import COUNTED_FOR
 from tests.helpers import Counting, ignore, now, run_to_end
 
@@ -110,6 +110,19 @@ async def test_a_record_has_its_fields(caplog: pytest.LogCaptureFixture) -> None
     fields = ("topology", "component", "task", "message_id")
     assert [getattr(raised, name) for name in fields] == ["fields", "fail", 3, 0]
     assert [getattr(buried, name) for name in fields] == ["fields", "numbers", 2, 0]
+
+
+def test_what_has_no_effect_is_warned_of_with_its_fields(caplog: pytest.LogCaptureFixture) -> None:
+    """A handler that writes the fields of every record can write these, too."""
+    topology = Topology("fields", **{"topology.workers": 2})
+    topology.spout("numbers", [1], **{"topology.debug": True})
+    topology.run(**{"topology.debug": True})
+    fields = ("topology", "component", "task", "message_id")
+    assert [[getattr(each, name) for name in fields] for each in caplog.records] == [
+        ["fields", None, None, None],
+        ["fields", "numbers", None, None],
+        ["fields", None, None, None],
+    ]
 
 
 @pytest.mark.simulated_time
@@ -224,3 +237,35 @@ async def test_the_place_is_the_users_line() -> None:
     (failure,) = running.failures()
     assert failure.kind == "AlreadySettled"
     assert failure.place.startswith(f"{Path(__file__).name}:")
+
+
+@pytest.mark.simulated_time
+async def test_a_letter_that_its_sink_did_not_keep_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Where the sink hangs until the topology ends, each letter has a line with its value."""
+
+    async def hang(letter: DeadLetter) -> None:
+        await asyncio.sleep(1000)
+
+    topology = Topology("hangs", max_attempts=1, drain_timeout=1)
+    topology.bolt("fail", fail, topology.spout("numbers", [7, 8]).shuffle())
+    async with topology.run(dead_letters=hang):
+        await asyncio.sleep(1)
+    unkept = [line for line in lines(caplog) if "not kept by its sink" in line]
+    assert [line.split("value ")[1].split(",")[0] for line in unkept] == ["7", "8"]
+
+
+@pytest.mark.simulated_time
+async def test_dead_letters_for_different_reasons_are_different(caplog: pytest.LogCaptureFixture) -> None:
+    """What one bolt raises by different types is not one failure with the last reason."""
+
+    def refuse(value: int) -> None:
+        raise Reject("odd") if value % 2 else ValueError("even")
+
+    topology = Topology("reasons", max_attempts=1)
+    topology.bolt("refuse", refuse, topology.spout("numbers", range(4)).shuffle())
+    running = await run_to_end(topology, dead_letters=ignore)
+    letters = [each for each in running.failures() if each.what == "dead letter"]
+    assert sorted((each.kind, each.count) for each in letters) == [
+        ("FAILED refuse Reject", 2),
+        ("FAILED refuse ValueError", 2),
+    ]

@@ -112,6 +112,24 @@ async def test_latencies_are_measured() -> None:
     assert components["numbers"].complete_samples == 5
 
 
+@pytest.mark.simulated_time
+async def test_a_wait_for_room_is_no_latency() -> None:
+    """The bolt that holds up the others is the one that looks slow, not the one that feeds it."""
+
+    async def pass_on(value: int) -> int:
+        await asyncio.sleep(0.5)
+        return value
+
+    topology = Topology("crowded", message_timeout=None)
+    passed = topology.bolt("pass", pass_on, topology.spout("numbers", range(20)).shuffle())
+    topology.bolt("slow", Slow, passed.shuffle(), queue_capacity=1)
+    async with topology.run(drain_timeout=None) as running:
+        await running.finished()
+    components = running.statistics().components
+    assert components["pass"].execute_latency == pytest.approx(0.5)
+    assert components["slow"].execute_latency == pytest.approx(2)
+
+
 class FailFirst(Bolt[int, None]):
     """Fails each message's first attempt after a second, and acks the second one after three."""
 
@@ -161,3 +179,25 @@ def test_latencies_below_a_millisecond_are_measured_with_uvloop() -> None:
     assert latency is not None
     assert latency >= 0.0003
     assert abs(latency * 1000 - round(latency * 1000)) > 1e-6
+
+
+@pytest.mark.simulated_time
+async def test_a_forgotten_message_is_not_the_last_one_measured() -> None:
+    """A message that is never settled is given up as a sample, so that the latency does not freeze."""
+
+    class HoldFirst(Bolt[int, None]):
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            if tup.value:
+                out.ack(tup)
+
+    topology = Topology("forgotten", message_timeout=None, drain_timeout=0)
+    numbers = topology.spout("numbers", outputs=int)
+    topology.bolt("hold", HoldFirst, numbers.shuffle())
+    async with topology.run() as running:
+        await running.emit(numbers, 0)
+        await (await running.emit(numbers, 1))
+        assert running.statistics().components["numbers"].complete_samples == 0
+        await asyncio.sleep(61)
+        running.statistics()
+        await (await running.emit(numbers, 2))
+        assert running.statistics().components["numbers"].complete_samples == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from stormlet import (
     InvalidEmit,
     InvalidTopology,
     Running,
+    RunState,
     Spout,
     SpoutCollector,
     StartFailed,
@@ -318,3 +320,140 @@ async def test_a_crash_after_the_entering_task_has_ended() -> None:
         assert len(raised.traceback) < 5
     with pytest.raises(TopologyCrashed):
         await run.__aexit__(None, None, None)
+
+
+class Crashing(Spout[int]):
+    """Crashes at once, and takes a second to close."""
+
+    closed = False
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        raise ValueError("no")
+
+    async def close(self) -> None:
+        await asyncio.sleep(1.0)
+        type(self).closed = True
+
+
+def crashing_topology() -> tuple[Topology, Stream[int]]:
+    topology = Topology("crashing", message_timeout=None)
+    numbers = topology.spout("numbers", Crashing)
+    topology.bolt("hold", Hold, numbers.shuffle())
+    return topology, numbers
+
+
+@pytest.mark.simulated_time
+async def test_a_crashed_spout_settles_what_the_host_emitted_there() -> None:
+    """A tree fails although the task that would hear of it is gone, and so is the one that entered the block."""
+    topology, numbers = crashing_topology()
+    run = topology.run(active=False)
+    running = await asyncio.create_task(run.__aenter__())
+    held = await running.emit(numbers, 1)
+    running.activate()
+    with pytest.raises(TupleFailed):
+        await held
+    with pytest.raises(TopologyCrashed):
+        await run.__aexit__(None, None, None)
+
+
+@pytest.mark.simulated_time
+async def test_what_has_crashed_is_closed_all_the_same() -> None:
+    """Its ``close`` goes to its end, too, before the crash is raised (law C3)."""
+    topology, _ = crashing_topology()
+    Crashing.closed = False
+    with pytest.raises(TopologyCrashed):
+        async with topology.run() as running:
+            await running.finished()
+    assert Crashing.closed
+
+
+@pytest.mark.simulated_time
+async def test_a_stop_after_the_end_does_nothing() -> None:
+    """A host that stops what has ended leaves no task behind that waits for a drain."""
+    topology, _ = crashing_topology()
+    run = topology.run(active=False)
+    with pytest.raises(LookupError):
+        async with run as running:
+            raise LookupError
+    running.stop()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.simulated_time
+async def test_calls_that_were_cancelled_are_not_counted_as_done() -> None:
+    """Nor is the input that waited for one of them to end."""
+
+    async def wait(value: int) -> None:
+        await asyncio.sleep(1.0 if value < 3 else 1000.0)
+
+    topology = Topology("cancelled", message_timeout=None)
+    topology.bolt("wait", wait, topology.spout("numbers", range(10)).shuffle(), concurrency=4)
+    async with topology.run(drain_timeout=5.0) as running:
+        await asyncio.sleep(0.5)
+        during = running.statistics().components["wait"]
+    after = running.statistics().components["wait"]
+    assert (during.executed, during.acked, during.pending) == (0, 0, 10)
+    assert (after.executed, after.acked) == (3, 3)
+
+
+@pytest.mark.simulated_time
+async def test_an_emit_that_waits_for_room_hears_of_the_crash() -> None:
+    """Whichever task of the host it waits in."""
+    topology = Topology("crowded", message_timeout=None)
+    fed = topology.spout("fed", outputs=int, max_spout_pending=1)
+    crashing = topology.spout("crashing", Crashing)
+    topology.bolt("hold", Hold, fed.shuffle(), crashing.shuffle())
+    run = topology.run(active=False)
+    running = await run.__aenter__()
+    await running.emit(fed, 1)
+    waiting = asyncio.create_task(running.emit(fed, 2))
+    asyncio.get_running_loop().call_later(1.0, running.activate)
+    with pytest.raises(asyncio.CancelledError):
+        await running.finished()
+    with pytest.raises(TopologyCrashed):
+        await run.__aexit__(None, None, None)
+    with pytest.raises(TopologyCrashed):
+        await waiting
+
+
+@pytest.mark.simulated_time
+async def test_a_running_topology_belongs_to_its_loop() -> None:
+    """From another loop or thread its methods are refused, and the message names the way."""
+    topology, spout, _ = emit_topology()
+    async with topology.run() as running:
+
+        async def emit() -> None:
+            await running.emit(spout, 1)
+
+        with ThreadPoolExecutor(1) as threads:
+            for call, way in [
+                (lambda: asyncio.run(emit()), "run_coroutine_threadsafe"),
+                (running.stop, "call_soon_threadsafe"),
+                (running.activate, "call_soon_threadsafe"),
+                (running.deactivate, "call_soon_threadsafe"),
+            ]:
+                with pytest.raises(RuntimeError, match=way):
+                    threads.submit(call).result()
+        assert running.health().state is RunState.RUNNING
+
+
+@pytest.mark.simulated_time
+async def test_a_cleanup_that_hangs_is_named() -> None:
+    """While everything else is over, health() says which tasks have not been cleaned up."""
+    seen: list[tuple[str, ...]] = []
+
+    class Hangs(Bolt[int, None]):
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            out.ack(tup)
+
+        async def cleanup(self) -> None:
+            await asyncio.sleep(5)
+
+    topology = Topology("hangs")
+    topology.bolt("hangs", Hangs, topology.spout("one", [1]).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+        asyncio.get_running_loop().call_later(1, lambda: seen.append(running.health().closing))
+        assert running.health().closing == ()
+    assert seen == [("hangs[0]",)]
+    assert running.health().closing == ()

@@ -1,1 +1,0 @@
-"""The drawings of ``graph``, one file for each format, all of one :class:`~stormlet.cli.graphs.drawing.Drawing`."""

@@ -1,0 +1,33 @@
+"""The rules of ``check``: each is a function from a description to what it finds, one file for each matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from stormlet.cli.inspecting.checks.batches import batches_slower_than_the_timeout
+from stormlet.cli.inspecting.checks.finding import Finding
+from stormlet.cli.inspecting.checks.limits import overflowing_ackers, replays_after_the_drain
+from stormlet.cli.inspecting.checks.routing import idle_tasks, unroutable_keys
+from stormlet.cli.inspecting.checks.tracking import unacked_inputs, unanchored_outputs, untracked_messages
+from stormlet.cli.inspecting.checks.wiring import cycles, unheard_spouts, unused_streams
+from stormlet.core.description import Description
+
+RULES: tuple[Callable[[Description], Iterator[Finding]], ...] = (
+    cycles,
+    unheard_spouts,
+    unused_streams,
+    idle_tasks,
+    unroutable_keys,
+    untracked_messages,
+    unacked_inputs,
+    unanchored_outputs,
+    batches_slower_than_the_timeout,
+    overflowing_ackers,
+    replays_after_the_drain,
+)
+
+
+def findings(description: Description) -> list[Finding]:
+    """Everything in the topology that is allowed and probably not meant. Nothing is run; the source of classes
+    is read."""
+    return [finding for rule in RULES for finding in rule(description)]

@@ -1,0 +1,157 @@
+"""What is drawn, whatever the format: components and the subscriptions between them, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from stormlet.cli.inspecting.checks.tracking import anchors, tracks
+from stormlet.cli.inspecting.inspection import Inspection
+from stormlet.core.components import DEFAULT_STREAM
+from stormlet.core.description import BoltSpec, Description, SpoutSpec, StreamId, Subscription
+from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A component."""
+
+    id: str
+    is_spout: bool
+    details: tuple[str, ...]
+    """How many tasks it has, and how they run where that is not the default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A subscription."""
+
+    source: str
+    target: str
+    stream: str | None
+    """None for the default stream."""
+    grouping: str
+    is_tracked: bool
+    """Whether what flows here can belong to a tuple tree (laws L8, L9, L10)."""
+
+    @property
+    def label(self) -> str:
+        """The grouping, after the stream if that is not the default one."""
+        return self.grouping if self.stream is None else f"{self.stream}: {self.grouping}"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A topology, ready to be drawn."""
+
+    name: str
+    counts: str
+    """How much there is of everything."""
+    nodes: Sequence[Node]
+    """Upstream first, otherwise as declared; what forms a cycle stands together."""
+    edges: Sequence[Edge]
+
+    def closes_cycle(self, edge: Edge) -> bool:
+        """Whether the edge leads back, or to where it came from."""
+        order = [node.id for node in self.nodes]
+        return order.index(edge.target) <= order.index(edge.source)
+
+
+def draw(inspection: Inspection) -> Drawing:
+    """The drawing of a topology as it would run."""
+    description = inspection.description
+    order = declared_order(description)
+    tracked = tracked_streams(description)
+    edges = [
+        _edge(each, description.bolts[id], tracked)
+        for id in order
+        if id in description.bolts
+        for each in description.bolts[id].inputs
+    ]
+    nodes = [_node(description.components[id]) for id in order]
+    return Drawing(description.name, inspection.counts, nodes, sorted(edges, key=_by_source(order)))
+
+
+def declared_order(description: Description) -> list[str]:
+    """The components as they were declared, except that nothing stands before what is upstream of it."""
+    declared = {id: place for place, id in enumerate(description.components)}
+    waiting = [sorted(group, key=declared.__getitem__) for group in description.in_order()]
+    order: list[str] = []
+    while waiting:
+        left = {id for group in waiting for id in group}
+        ready = [group for group in waiting if not (upstream_of(description, group) - set(group)) & left]
+        following = min(ready, key=lambda group: declared[group[0]])
+        waiting.remove(following)
+        order += following
+    return order
+
+
+def upstream_of(description: Description, group: Sequence[str]) -> set[str]:
+    """What the components subscribe to."""
+    bolts = [description.bolts[id] for id in group if id in description.bolts]
+    return {each.source.component for bolt in bolts for each in bolt.inputs}
+
+
+def tracked_streams(description: Description) -> set[StreamId]:
+    """The streams whose tuples can belong to a tree: of spouts that track, and of bolts that anchor to such."""
+    if not description.configuration.ackers:
+        return set()
+    found = {
+        StreamId(spout.id, stream)
+        for spout in description.spouts.values()
+        for stream in spout.outputs
+        if tracks(spout, stream)
+    }
+    grew = True
+    while grew:
+        anchored = {
+            StreamId(bolt.id, stream)
+            for bolt in description.bolts.values()
+            if any(each.source in found for each in bolt.inputs)
+            for stream in bolt.outputs
+            if anchors(bolt, stream)
+        }
+        grew = not anchored <= found
+        found |= anchored
+    return found
+
+
+def grouping_words(grouping: Grouping) -> str:
+    """``shuffle``, ``fields word, day``, ``fields by route()``, ``custom ByRegion``."""
+    match grouping:
+        case Custom(own):
+            return f"{grouping.name} {type(own).__name__}"
+        case Fields() | PartialKey() if grouping.names:
+            return f"{grouping.name} {', '.join(map(str, grouping.names))}"
+        case Fields() | PartialKey() if grouping.key is not None:
+            return f"{grouping.name} by {_function_name(grouping.key)}"
+        case _:
+            return grouping.name
+
+
+def _function_name(key: Callable[[object], object]) -> str:
+    """What it wraps names it: the topology guards key functions."""
+    name = cast("Any", getattr(key, "__wrapped__", key))
+    name = getattr(name, "__name__", type(name).__name__)
+    return "a lambda" if name == "<lambda>" else f"{name}()"
+
+
+def _node(spec: SpoutSpec | BoltSpec) -> Node:
+    details = [f"{spec.parallelism:,} task{'' if spec.parallelism == 1 else 's'}"]
+    if isinstance(spec, BoltSpec):
+        if spec.concurrency > 1:
+            details.append(f"{spec.concurrency:,} at a time")
+        if spec.executor == "thread":
+            details.append("in threads")
+    return Node(spec.id, isinstance(spec, SpoutSpec), tuple(details))
+
+
+def _edge(each: Subscription[object], bolt: BoltSpec, tracked: set[StreamId]) -> Edge:
+    stream = None if each.source.stream == DEFAULT_STREAM else each.source.stream
+    return Edge(each.source.component, bolt.id, stream, grouping_words(each.grouping), each.source in tracked)
+
+
+def _by_source(order: Sequence[str]) -> Callable[[Edge], tuple[int, int]]:
+    places = {id: place for place, id in enumerate(order)}
+    return lambda edge: (places[edge.source], places[edge.target])

@@ -1,0 +1,74 @@
+"""A topology as it would run, with the settings of one command line, but not running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stormlet.cli.parameters import read_arguments
+from stormlet.cli.settings import effective_settings
+from stormlet.core.configuration import Configuration, configure
+from stormlet.core.description import Description
+from stormlet.core.layers import Layered
+from stormlet.core.plan import Plan, plan
+from stormlet.core.shortened import printable
+from stormlet.loading import load_topology
+from stormlet.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What the commands look at that run nothing."""
+
+    settings: Layered
+    """What file, environment and command line say."""
+    description: Description
+    """With the configuration of both."""
+    components: Mapping[str, Configuration]
+    """By component, with its own options laid over."""
+    plan: Plan
+
+    @property
+    def counts(self) -> str:
+        """How much there is of everything."""
+        spouts, bolts = len(self.description.spouts), len(self.description.bolts)
+        tasks = sum(map(len, self.plan.tasks.values()))
+        ackers = len(self.plan.ackers)
+        words = (
+            _count(spouts, "spout"),
+            _count(bolts, "bolt"),
+            _count(tasks, "task"),
+            _count(ackers, "acker"),
+        )
+        return ", ".join(words)
+
+    @property
+    def headline(self) -> str:
+        """The topology in one line."""
+        return f"{printable(self.description.name)}: {self.counts}"
+
+
+def inspect_target(
+    target: str, arguments: Sequence[str], settings: Sequence[str], config: Path | None
+) -> Inspection:
+    """Load a topology and lay the settings over its own configuration. No component is made.
+
+    Raises :class:`~stormlet.errors.TargetError`, :class:`~stormlet.errors.InvalidTopology` and
+    :class:`~stormlet.errors.InvalidConfiguration`, as ``run`` would.
+    """
+    layered = effective_settings(config, settings)  # before anything is loaded
+    return inspect_topology(load_topology(target, read_arguments(arguments)), layered)
+
+
+def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
+    """Lay the settings over a topology's own configuration; raises
+    :class:`~stormlet.errors.InvalidConfiguration` where they do not go together."""
+    where = f"topology {topology.name!r}"
+    configuration = configure(topology.configuration, settings.values, where)
+    description, components = topology.describe().configured(configuration, where, settings.values)
+    return Inspection(settings, description, components, plan(description, components))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,137 @@
+"""A topology as ``describe`` shows it, in words and numbers; its JSON is these records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from stormlet.cli.inspecting.graphs.drawing import grouping_words
+from stormlet.cli.inspecting.inspection import Inspection
+from stormlet.cli.inspecting.kinds import kind_of
+from stormlet.core.configuration import OPTIONS, Setting
+from stormlet.core.description import BoltSpec, Output, SpoutSpec, StreamId, Subscription
+
+
+class StreamPortrait(msgspec.Struct, frozen=True):
+    """A stream that a component declares."""
+
+    name: str
+    schema: str
+    """The type of its values; ``object`` where it is not known."""
+    fields: tuple[str, ...] | None
+    """The names of the fields; None where they are not known."""
+    direct: bool
+    """Whether the producer names the receiving task."""
+    subscribers: tuple[str, ...]
+    """The bolts that get it."""
+
+
+class InputPortrait(msgspec.Struct, frozen=True):
+    """A subscription of a bolt."""
+
+    component: str
+    stream: str
+    grouping: str
+
+
+class ComponentPortrait(msgspec.Struct, frozen=True):
+    """A spout, a bolt or the ackers."""
+
+    id: str
+    type: str
+    """``spout``, ``bolt`` or ``acker``."""
+    kind: str
+    """What it is made from."""
+    tasks: tuple[int, ...]
+    """The ids of its tasks, by their index."""
+    runs: tuple[str, ...]
+    """How its tasks run, where that is not the default."""
+    inputs: tuple[InputPortrait, ...]
+    streams: tuple[StreamPortrait, ...]
+
+
+class ValuePortrait(msgspec.Struct, frozen=True):
+    """The value of an option."""
+
+    option: str
+    value: Setting
+    component: str | None
+    """The component that it holds for; None: for all that have no own."""
+    origin: str
+    """Where the value came from: ``default``, ``topology``, a file, an environment variable, ``--set``, a
+    component."""
+
+
+class Portrait(msgspec.Struct, frozen=True):
+    """A topology."""
+
+    name: str
+    counts: str
+    components: tuple[ComponentPortrait, ...]
+    configuration: tuple[ValuePortrait, ...]
+    ignored: Mapping[str, str]
+    """Settings under Storm's names that have no effect, and why."""
+
+
+def portray(inspection: Inspection) -> Portrait:
+    """All that is known of a topology before it runs."""
+    ackers = tuple(task.task for task in inspection.plan.ackers)
+    own = [ComponentPortrait("__acker", "acker", "the engine's own", ackers, (), (), ())] if ackers else []
+    return Portrait(
+        inspection.description.name,
+        inspection.counts,
+        (*(_component(spec, inspection) for spec in inspection.description.components.values()), *own),
+        (*_values(inspection), *_values_of_components(inspection)),
+        {f"{origin}: {name}": reason for name, (origin, reason) in inspection.settings.ignored.items()},
+    )
+
+
+def _component(spec: SpoutSpec | BoltSpec, inspection: Inspection) -> ComponentPortrait:
+    bolt = spec if isinstance(spec, BoltSpec) else None
+    return ComponentPortrait(
+        spec.id,
+        "spout" if bolt is None else "bolt",
+        kind_of(spec),
+        tuple(task.task for task in inspection.plan.tasks[spec.id]),
+        () if bolt is None else tuple(_ways_to_run(bolt)),
+        () if bolt is None else tuple(map(_input, bolt.inputs)),
+        tuple(_stream(StreamId(spec.id, name), output, inspection) for name, output in spec.outputs.items()),
+    )
+
+
+def _ways_to_run(bolt: BoltSpec) -> Iterator[str]:
+    if bolt.concurrency > 1:
+        yield f"{bolt.concurrency:,} inputs at a time"
+    if bolt.executor == "thread":
+        yield "in threads"
+    if bolt.tick is not None:
+        yield f"tick every {bolt.tick:g} s"
+    if bolt.on_error == "stop":
+        yield "an exception stops the topology"
+
+
+def _input(each: Subscription[object]) -> InputPortrait:
+    return InputPortrait(each.source.component, each.source.stream, grouping_words(each.grouping))
+
+
+def _stream(id: StreamId, output: Output, inspection: Inspection) -> StreamPortrait:
+    subscribers = dict.fromkeys(link.consumer for link in inspection.plan.links[id])
+    return StreamPortrait(
+        id.stream, output.schema.name, output.schema.fields, output.direct, tuple(subscribers)
+    )
+
+
+def _values(inspection: Inspection) -> Iterator[ValuePortrait]:
+    configuration, own = inspection.description.configuration, inspection.description.options
+    for option in OPTIONS:
+        origin = inspection.settings.origins.get(option, "topology" if option in own else "default")
+        yield ValuePortrait(option, getattr(configuration, option), None, origin)
+
+
+def _values_of_components(inspection: Inspection) -> Iterator[ValuePortrait]:
+    for spec in inspection.description.components.values():
+        kind = "bolt" if isinstance(spec, BoltSpec) else "spout"
+        for option in spec.options:
+            value = getattr(inspection.components[spec.id], option)
+            yield ValuePortrait(option, value, spec.id, f"{kind} {spec.id!r}")

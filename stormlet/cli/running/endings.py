@@ -1,0 +1,138 @@
+"""What ends a run before its sources do: a signal, ``--duration``, and a reader of its output that has had
+enough."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from enum import IntEnum
+from types import FrameType
+
+from stormlet.cli.running.signals import signals_handled_by
+from stormlet.cli.streams import GuardedStream
+
+
+class Stage(IntEnum):
+    """How far the end was asked for."""
+
+    RUNNING = 0
+    DRAINING = 1
+    CANCELLED = 2
+
+
+class Ending:
+    """Who asked a run to end, and how far that has gone: the first request drains, a second one cancels (law
+    C3)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.stage = Stage.RUNNING
+        self.signal: signal.Signals | None = None
+        """The last one that asked."""
+        self.since: float | None = None
+        """When the end began, by ``time.monotonic()``."""
+        self.stop: Callable[[], object] | None = None
+        """``running.stop``, once there is something to drain."""
+        self.cancel_start: Callable[[], object] = _nothing
+        """Ends the run before that."""
+        self.begun = asyncio.Event()
+        """Set when the end has begun."""
+        self._loop = loop
+
+    @property
+    def draining_for(self) -> float | None:
+        """Seconds since the end began; None before."""
+        return None if self.since is None else time.monotonic() - self.since
+
+    def request(self, stage: Stage, number: signal.Signals | None = None) -> None:
+        """Ask for this stage, from any thread or signal handler."""
+        if self.stop is None:  # there is nothing to drain yet
+            stage = Stage.CANCELLED
+        self.since = time.monotonic() if self.since is None else self.since
+        self.signal = number or self.signal
+        before, self.stage = self.stage, max(self.stage, stage)
+        self._loop.call_soon_threadsafe(self._act, before, self.stage)
+
+    def _act(self, before: Stage, stage: Stage) -> None:
+        self.begun.set()
+        if self.stop is None:
+            self.cancel_start()
+        else:
+            for _ in range(stage - before):
+                self.stop()
+
+    def begin(self) -> None:
+        """The run has come to its end by itself."""
+        self.since = time.monotonic() if self.since is None else self.since
+        self.begun.set()
+
+    def end_after(self, seconds: float) -> None:
+        """Drain after so long, unless the end was asked for before."""
+        self._loop.call_later(seconds, self._end_now)
+
+    def _end_now(self) -> None:
+        if self.stage is Stage.RUNNING:
+            self.request(Stage.DRAINING)
+
+
+@contextmanager
+def ended_by_signals(ending: Ending, say: Callable[[str], object]) -> Generator[None]:
+    """Ctrl-C and SIGTERM drain, once more cancels, and once more kills the process, for user code that never
+    gives the loop a turn.
+
+    ``say`` is called in the signal handler.
+    """
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        if ending.stage is Stage.CANCELLED:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+        else:
+            name = signal.Signals(number)
+            ending.request(Stage(ending.stage + 1), name)
+            say(f"{name.name}: {_answer(ending)}\n")
+
+    with signals_handled_by(answer):
+        yield
+
+
+def _answer(ending: Ending) -> str:
+    if ending.stage is Stage.DRAINING:
+        return "draining; once more cancels"
+    return f"cancelling{'' if ending.stop else ' the start'}; once more kills"
+
+
+def write_at_once(text: str) -> None:
+    """To standard error, past its buffer: a signal handler may have interrupted a print to it."""
+    with suppress(OSError):
+        os.write(2, text.encode())
+
+
+@contextmanager
+def ended_by_closed_output(
+    ending: Ending, output: GuardedStream | None, say: Callable[[str], object]
+) -> Generator[None]:
+    """When nobody reads standard output any longer, as after ``| head``, cancel instead of failing whatever
+    prints."""
+
+    def closed() -> None:
+        say("standard output is closed: cancelling")
+        ending.request(Stage.CANCELLED)
+
+    if output is None:
+        yield
+        return
+    output.when_closed = closed
+    if output.closed_by_reader:
+        closed()
+    try:
+        yield
+    finally:
+        output.when_closed = _nothing
+
+
+def _nothing() -> None:
+    """What is called while nobody is to be told."""

@@ -1,0 +1,95 @@
+"""What there is to tell of a run while it lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from stormlet.cli.running.endings import Ending, Stage
+from stormlet.cli.running.meter import Frame, Meter
+from stormlet.cli.running.stuck_threads import tasks_of_threads
+from stormlet.cli.units import duration
+from stormlet.core.failures import RepeatedFailure
+from stormlet.core.plan import ACKER
+from stormlet.core.statistics import ComponentStatistics
+from stormlet.runtime.running import Running
+
+PATIENCE = 1.0
+"""Seconds that a drain may take before it is told what it waits for."""
+
+MOST_TASKS = 4
+"""How many tasks one line names."""
+
+
+class Observation:
+    """A view's window on the run."""
+
+    def __init__(
+        self,
+        running: Running,
+        meter: Meter,
+        ending: Ending,
+        threaded: Collection[str],
+    ) -> None:
+        self.ending = ending
+        self._running = running
+        self._meter = meter
+        self._threaded = threaded
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._began
+
+    def frame(self) -> Frame:
+        """The figures now; while it drains, there is no telling how much would have come."""
+        frame = self._meter.frame(self._running.statistics(), self.seconds)
+        return frame if self.ending.stage is Stage.RUNNING else replace(frame, progress=None)
+
+    def failures(self) -> Sequence[RepeatedFailure]:
+        """The distinct failures so far; the one that happened last stands at the end."""
+        return self._running.failures()
+
+    def drain(self) -> str:
+        """For how long it has been draining, and what for; empty while it is not, or has only begun to."""
+        took = self.ending.draining_for
+        if took is None or took < PATIENCE:
+            return ""
+        if self.ending.stage is Stage.CANCELLED:
+            return f"cancelled: waits for {self._still_called()}"
+        return f"draining for {duration(took)}: waits for {self._unsettled()}"
+
+    def _unsettled(self) -> str:
+        """Whose messages have no outcome yet, and who holds tuples; after that, who does not come to an end."""
+        components = self._running.statistics().components
+        return "; ".join(_waits_for(components, self._meter.spouts)) or self._closing() or "tasks to end"
+
+    def _still_called(self) -> str:
+        threads = tasks_of_threads(self._threaded)
+        if threads:
+            return f"user code in the threads of {_names(threads)}"
+        return self._closing() or "user code to return"
+
+    def _closing(self) -> str:
+        tasks = [each for each in self._running.health().closing if not each.startswith(ACKER)]
+        return f"close or cleanup of {_names(tasks)}" if tasks else ""
+
+
+def _waits_for(components: Mapping[str, ComponentStatistics], spouts: Collection[str]) -> Iterator[str]:
+    for name, each in components.items():
+        if name in spouts and each.pending:
+            yield f"{name}: {each.pending:,} pending"
+        elif name != ACKER and each.pending:
+            yield f"{name}: {_held(each.queued, each.pending - each.queued)}"
+
+
+def _held(queued: int, taken: int) -> str:
+    parts = [f"{queued:,} queued" if queued else "", f"{taken:,} in hand or held" if taken else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def _names(tasks: Sequence[str]) -> str:
+    more = f" and {len(tasks) - MOST_TASKS} more" if len(tasks) > MOST_TASKS else ""
+    return f"{', '.join(tasks[:MOST_TASKS])}{more}"

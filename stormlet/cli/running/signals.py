@@ -1,0 +1,34 @@
+"""What Ctrl-C and SIGTERM do while a run lasts."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TypeAlias
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+Handler: TypeAlias = Callable[[int, FrameType | None], object] | signal.Handlers
+
+
+@contextmanager
+def signals_handled_by(handler: Handler) -> Generator[None]:
+    """Have it handle them meanwhile, in the main thread; in others, signals cannot be handled.
+
+    One that is ignored stays so: whoever started the process in the background wants that.
+    """
+    numbers = heard() if threading.current_thread() is threading.main_thread() else ()
+    before = [(number, signal.signal(number, handler)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, former in before:
+            signal.signal(number, former)
+
+
+def heard() -> tuple[signal.Signals, ...]:
+    """Those that are not ignored, and that nobody handles outside of Python, who could not be given them back."""
+    return tuple(each for each in SIGNALS if signal.getsignal(each) not in (signal.SIG_IGN, None))

@@ -1,0 +1,10 @@
+"""What every log record of a topology says of where it comes from."""
+
+from __future__ import annotations
+
+
+def log_fields(
+    topology: str, component: str | None = None, task: int | None = None, message_id: object = None
+) -> dict[str, object]:
+    """The fields that every log record of the engine has."""
+    return {"topology": topology, "component": component, "task": task, "message_id": message_id}
