@@ -15,6 +15,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -29,6 +30,9 @@ from stormlet.errors import StormletError, TargetError
 from stormlet.topology import Topology
 
 Builder = Callable[..., object]
+
+WANTED = re.compile(r"Expected `(.+)`, got `str`")
+"""What msgspec says of a text that is no value of a type."""
 
 
 def load_topology(target: str, arguments: Mapping[str, str]) -> Topology:
@@ -146,7 +150,13 @@ def _blaming(what: str) -> Generator[None]:
     except (StormletError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise TargetError(f"{what}: {_in_words(error)}") from error
+        raise TargetError(f"{what}: {_in_words(error)}{_way_out(error)}") from error
+
+
+def _way_out(error: BaseException) -> str:
+    if isinstance(error, ImportError) and "no known parent package" in str(error):
+        return "; a file alone is in no package: write package.module:name, from the directory that has the package"
+    return ""
 
 
 # --- finding the topology ---
@@ -271,12 +281,21 @@ def _convert(label: str, parameter: inspect.Parameter, text: str) -> object:
     except (msgspec.ValidationError, TypeError, NotImplementedError) as error:
         raise TargetError(
             f"--arg {parameter.name}={text} does not fit {label}({parameter}): "
-            f"{'write true or false' if _is_bool(parameter.annotation) else error}"
+            f"{_misfit(parameter.annotation, text, str(error))}"
         ) from None
 
 
-def _is_bool(annotation: object) -> bool:
-    return bool in (annotation, *get_args(annotation))
+def _misfit(annotation: object, text: str, error: str) -> str:
+    """Why a text is no value of this type; msgspec says which JSON it expected."""
+    if bool in (annotation, *get_args(annotation)):
+        return "write true or false"
+    wanted = WANTED.match(error)
+    if wanted is None:
+        return error
+    kinds = wanted[1].split(" | ")
+    if {"array", "object"} & {*kinds}:
+        return "only single values can be given on a command line; have the function take text, and read that"
+    return f"{text} is {'neither' if len(kinds) > 1 else 'no'} {' nor '.join(kinds)}"
 
 
 def _path_from(wanted: type, text: object) -> object:

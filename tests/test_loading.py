@@ -190,10 +190,12 @@ def test_an_unknown_argument_meets_the_nearest_name() -> None:
 @pytest.mark.parametrize(
     ("annotation", "text", "why"),
     [
-        ("int", "many", "Expected `int`, got `str`"),
+        ("int", "many", "many is no int"),
+        ("int", "1.5", "1.5 is no int"),
+        ("list[int]", "1,2", "only single values can be given on a command line"),
         ("bool", "yes", "build(x: bool): write true or false"),
         ("'bool | None'", "yes", "write true or false"),
-        ("'int | None'", "none", "Expected `int | null`, got `str`"),
+        ("'int | None'", "none", "none is neither int nor null"),
         ("complex", "1j", "complex cannot be given on a command line"),
         ("'Path | int'", "1", "not supported"),
     ],
@@ -204,6 +206,14 @@ def test_an_argument_that_does_not_fit_is_refused(annotation: str, text: str, wh
     message = refusal("topology.py", x=text)
     assert message.startswith(f"--arg x={text} does not fit topology.py:build(x: ")
     assert why in message
+
+
+def test_a_file_that_imports_relatively_is_to_be_named_as_a_module() -> None:
+    """A file alone is in no package."""
+    write("topology.py", "from . import others")
+    assert refusal("topology.py").endswith(
+        "; a file alone is in no package: write package.module:name, from the directory that has the package"
+    )
 
 
 def test_a_topology_takes_no_arguments() -> None:

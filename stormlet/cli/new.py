@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
+from functools import partial
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +21,8 @@ stormlet new temperatures
 stormlet new services/temperatures"""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+TAKEN = sys.stdlib_module_names | {"conftest", "msgspec", "pytest", "stormlet"}
+"""Modules that the project, its test or Python itself imports."""
 
 
 def new(name: Annotated[str, Parameter(show_default=False)], /) -> int:
@@ -28,19 +33,36 @@ def new(name: Annotated[str, Parameter(show_default=False)], /) -> int:
     Parameters
     ----------
     name
-        The directory to be made; its last part becomes the topology's name.
+        The directory to be made; its last part becomes the topology's name, and that of its files.
     """
     directory = Path(name)
+    files = _files(directory.name)
     try:
         _check(name, directory)
         directory.mkdir(exist_ok=True)
-        for file, text in TEMPLATES.items():
+        for file, text in files.items():
             with (directory / file).open("x", encoding="utf-8", newline="\n") as made:
-                made.write(text.replace("NAME", directory.name))
+                made.write(text)
     except OSError as error:
         raise TargetError(f"{error.filename or directory} cannot be written: {error.strerror}") from None
-    write_text(f"{_next_steps(directory)}\n")
+    write_text(f"{_next_steps(directory, *files)}\n")
     return 0
+
+
+def _files(name: str) -> dict[str, str]:
+    """The texts by file. The files go by the project, as pytest wants no two tests of one name."""
+    filled = partial(_filled, name=name, module=_module(name))
+    return {filled(file): filled(text) for file, text in TEMPLATES.items()}
+
+
+def _filled(text: str, *, name: str, module: str) -> str:
+    return text.replace("MODULE", module).replace("NAME", name)
+
+
+def _module(name: str) -> str:
+    """An identifier that hides no module."""
+    identifier = name.replace("-", "_").lower()
+    return f"{identifier}_topology" if iskeyword(identifier) or identifier in TAKEN else identifier
 
 
 def _check(name: str, directory: Path) -> None:
@@ -58,10 +80,10 @@ def _is_empty_directory(path: Path) -> bool:
     return path.is_dir() and not any(path.iterdir())
 
 
-def _next_steps(directory: Path) -> str:
+def _next_steps(directory: Path, topology: str, test: str) -> str:
     return f"""\
-{directory} has {" and ".join(TEMPLATES)}. Next:
+{directory} has {topology} and {test}. Next:
 
   cd {shlex.quote(str(directory))}
-  python -m stormlet run topology.py
+  python -m stormlet run {topology}
   python -m pytest"""

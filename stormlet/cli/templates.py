@@ -1,4 +1,4 @@
-"""What ``stormlet new`` writes, by file name; NAME stands for the name of the project."""
+"""What ``stormlet new`` writes, by file name; NAME stands for the name of the project, MODULE for its module's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import msgspec
-
 from stormlet import BasicBolt, Collector, Reject, Topology, Tuple
 
 
@@ -73,9 +72,9 @@ _TEST: Final = '''\
 from __future__ import annotations
 
 import pytest
-
 from stormlet import TupleFailed
-from topology import Mean, lines, means, topology
+
+from MODULE import Mean, lines, means, topology
 
 
 @pytest.mark.simulated_time
@@ -109,5 +108,5 @@ async def test_every_line_of_the_source_is_done() -> None:
     assert components["lines"].acked == components["print"].executed == 5
 '''
 
-TEMPLATES: Final = {"topology.py": _TOPOLOGY, "test_topology.py": _TEST}
+TEMPLATES: Final = {"MODULE.py": _TOPOLOGY, "test_MODULE.py": _TEST}
 """In the order in which a reader should open them."""

@@ -127,14 +127,14 @@ def configure(base: Configuration, options: Mapping[str, object], where: str) ->
     return changed
 
 
-def read_options(options: Mapping[str, object], where: str) -> Options:
-    """Check ``options``, ours or Storm's, and give them under our names.
+def read_options(options: Mapping[str, object], where: str, *, none: str = "None") -> Options:
+    """Check ``options``, ours or Storm's, and give them under our names. ``none`` is how None is written there.
 
     Raises :class:`InvalidConfiguration` for an unknown or refused name, an option that is given twice (once
     under Storm's name), a wrong type and a value out of range. ``topology.enable.message.timeouts: false``
     wins over any timeout given beside it, as in Storm.
     """
-    return _Reader(where, OPTIONS, ()).read_all(options)
+    return _Reader(where, OPTIONS, (), none).read_all(options)
 
 
 def component_options(
@@ -177,10 +177,13 @@ def _scalar(text: str) -> object:
 class _Reader:
     """Reads options one by one; knows under which name each was given."""
 
-    def __init__(self, where: str, allowed: Collection[str], keywords: Collection[str]) -> None:
+    def __init__(
+        self, where: str, allowed: Collection[str], keywords: Collection[str], none: str = "None"
+    ) -> None:
         self._where = where
         self._allowed = allowed
         self._keywords = keywords
+        self._none = none
         self._values: dict[str, Setting] = {}
         self._ignored: dict[str, str] = {}
         self._given_as: dict[str, str] = {}
@@ -195,7 +198,7 @@ class _Reader:
 
     def _read(self, name: str, value: object) -> None:
         if name in OPTIONS:
-            self._take(name, name, value, f"{name}={value!r}")
+            self._take(name, name, value, f"{name}={self._spelt(value)}")
         elif name == storm_names.TIMEOUT_SWITCH:
             self._switch_timeouts(name, value)
         elif mapped := storm_names.MAPPED.get(name):
@@ -215,19 +218,20 @@ class _Reader:
         try:
             self._values[option] = _checked(option, value)
         except msgspec.ValidationError:
-            raise self._error(f"{shown}: expected {expected(option)}") from None
+            raise self._error(f"{shown}: expected {expected(option, self._none)}") from None
 
     def _translate(self, mapped: storm_names.Mapped, name: str, value: object) -> None:
         try:
             ours = mapped.convert(value)
         except ValueError as error:
-            raise self._error(f"{name}={value!r}: {error}") from None
-        self._take(mapped.option, name, ours, f"{name}={value!r} (here {mapped.option}={ours!r})")
+            raise self._error(f"{name}={self._spelt(value)}: {error}") from None
+        here = f"{mapped.option}={self._spelt(ours)}"
+        self._take(mapped.option, name, ours, f"{name}={self._spelt(value)} (here {here})")
 
     def _switch_timeouts(self, name: str, value: object) -> None:
         self._check_place("message_timeout", name)
         if not isinstance(value, bool):
-            raise self._error(f"{name}={value!r}: expected true or false")
+            raise self._error(f"{name}={self._spelt(value)}: expected true or false")
         self._timeouts_off = not value
 
     def _refuse(self, name: str, value: object, reason: str) -> None:
@@ -250,6 +254,9 @@ class _Reader:
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(ours)}"
         return self._error(f"unknown option {name!r}; {hint}")
 
+    def _spelt(self, value: object) -> str:
+        return self._none if value is None else repr(value)
+
     def _error(self, what: str) -> InvalidConfiguration:
         return InvalidConfiguration(f"{self._where}: {what}")
 
@@ -262,17 +269,17 @@ def _checked(option: str, value: object) -> Setting:
     return setting
 
 
-def expected(option: str) -> str:
+def expected(option: str, none: str = "None") -> str:
     """Type and range of ``option`` in words: "a finite number of seconds > 0 or None"."""
     struct = inspect.type_info(Configuration)
     assert isinstance(struct, inspect.StructType)
-    return _words(next(field.type for field in struct.fields if field.name == option))
+    return _words(next(field.type for field in struct.fields if field.name == option), none)
 
 
-def _words(kind: inspect.Type) -> str:
+def _words(kind: inspect.Type, none: str) -> str:
     match kind:
         case inspect.UnionType(types=types):
-            return " or ".join(map(_words, types))
+            return " or ".join(_words(each, none) for each in types)
         case inspect.IntType(ge=low):
             return f"an integer >= {low}"
         case inspect.FloatType(gt=above, ge=low):
@@ -280,4 +287,4 @@ def _words(kind: inspect.Type) -> str:
         case inspect.LiteralType(values=values):
             return " or ".join(map(repr, values))
         case _:
-            return "None"
+            return none

@@ -42,7 +42,7 @@ def lay(layers: Iterable[Layer]) -> Layered:
     origins: dict[str, str] = {}
     ignored: dict[str, tuple[str, str]] = {}
     for layer in layers:
-        options = read_options(layer.options, layer.origin)
+        options = read_options(layer.options, layer.origin, none="none")
         values.update(options.values)
         origins.update(dict.fromkeys(options.values, layer.origin))
         ignored.update({name: (layer.origin, reason) for name, reason in options.ignored.items()})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from os import sep
 from pathlib import PurePath
 from types import TracebackType
 from typing import Protocol
@@ -26,7 +27,7 @@ SHOWN_VALUES = 3
 COUNTED_FOR = 10.0
 """Seconds from the first repetition of a failure until its count is told."""
 
-OURS = str(PurePath(__file__).parents[1])
+OURS = f"{PurePath(__file__).parents[1]}{sep}"
 UNKNOWN = object()
 """The value of a message of a ``Spout`` class, which is known by its id alone."""
 

@@ -247,7 +247,7 @@ class Running:
 
     def _closing(self) -> Iterator[str]:
         for running, task in self._running.items():
-            if not running.done() and task.plan.component != ACKER:
+            if task.leaving and not running.done() and task.plan.component != ACKER:
                 yield task.name
 
     def _state(self) -> RunState:

@@ -13,6 +13,12 @@ import pytest
 from stormlet.cli import main
 
 REPOSITORY = Path(__file__).parents[2]
+RULES = [
+    "--config",
+    str(REPOSITORY / "pyproject.toml"),
+    "--config",
+    "lint.isort.known-first-party = ['rooms']",
+]
 
 
 @pytest.fixture(scope="module")
@@ -34,16 +40,16 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_it_says_what_to_do_next(capsys: pytest.CaptureFixture[str]) -> None:
     """What there is now, and the commands to try."""
     assert main(["new", "rooms"]) == 0
-    assert sorted(each.name for each in Path("rooms").iterdir()) == ["test_topology.py", "topology.py"]
+    assert sorted(each.name for each in Path("rooms").iterdir()) == ["rooms.py", "test_rooms.py"]
     assert capsys.readouterr().out == (
-        "rooms has topology.py and test_topology.py. Next:\n\n"
-        "  cd rooms\n  python -m stormlet run topology.py\n  python -m pytest\n"
+        "rooms has rooms.py and test_rooms.py. Next:\n\n"
+        "  cd rooms\n  python -m stormlet run rooms.py\n  python -m pytest\n"
     )
 
 
 def test_the_topology_runs(project: Path) -> None:
     """As it is, under the name of its directory."""
-    finished = run(project, "stormlet", "run", "topology.py")
+    finished = run(project, "stormlet", "run", "rooms.py")
     assert finished.returncode == 0
     assert "Mean(room='kitchen', celsius=22.0, readings=2)" in finished.stdout
     assert "rooms: " in finished.stderr
@@ -58,7 +64,7 @@ def test_its_test_passes(project: Path) -> None:
 
 def test_it_is_checked_without_complaints(project: Path) -> None:
     """An example should not need a warning."""
-    finished = run(project, "stormlet", "check", "topology.py", "--strict")
+    finished = run(project, "stormlet", "check", "rooms.py", "--strict")
     assert finished.returncode == 0, finished.stdout + finished.stderr
 
 
@@ -67,8 +73,8 @@ def test_it_is_checked_without_complaints(project: Path) -> None:
     [
         ["mypy", "--strict", "--cache-dir", os.devnull, "."],
         ["pyright", "--pythonpath", sys.executable, "."],
-        ["ruff", "check", "--no-cache", "--config", str(REPOSITORY / "pyproject.toml"), "."],
-        ["ruff", "format", "--no-cache", "--check", "--config", str(REPOSITORY / "pyproject.toml"), "."],
+        ["ruff", "check", "--no-cache", *RULES, "."],
+        ["ruff", "format", "--no-cache", "--check", *RULES, "."],
     ],
     ids=lambda checker: " ".join(checker[:2]),
 )
@@ -85,8 +91,34 @@ def test_an_empty_directory_may_be_there(capsys: pytest.CaptureFixture[str]) -> 
     """As of a repository that was just made; a path is followed."""
     Path("a b/rooms").mkdir(parents=True)
     assert main(["new", "a b/rooms/"]) == 0
-    assert 'Topology("rooms"' in Path("a b/rooms/topology.py").read_text("utf-8")
+    assert 'Topology("rooms"' in Path("a b/rooms/rooms.py").read_text("utf-8")
     assert "cd 'a b/rooms'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("Room-temperatures", "room_temperatures"),
+        ("json", "json_topology"),
+        ("class", "class_topology"),
+        ("stormlet", "stormlet_topology"),
+    ],
+)
+def test_the_files_go_by_the_name(name: str, module: str) -> None:
+    """As an identifier that hides no module which Python or the project imports."""
+    assert main(["new", name]) == 0
+    assert sorted(each.name for each in Path(name).iterdir()) == sorted([f"{module}.py", f"test_{module}.py"])
+    assert f"\nfrom {module} import " in Path(name, f"test_{module}.py").read_text("utf-8")
+    assert f'Topology("{name}"' in Path(name, f"{module}.py").read_text("utf-8")
+
+
+def test_two_projects_are_tested_together(tmp_path: Path) -> None:
+    """By one pytest, which wants tests of different names."""
+    for name in ("json", "rooms"):
+        assert main(["new", name]) == 0
+    finished = run(tmp_path, "pytest", "-q", "-p", "no:cacheprovider")
+    assert finished.returncode == 0, finished.stdout
+    assert "6 passed" in finished.stdout
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_what_is_cancelled_waits_for_user_code(ending: Ending) -> None:
 @pytest.mark.parametrize(
     ("closing", "named"),
     [
-        (["a[0]", "__acker[0]"], "close or cleanup of a[0]"),
+        (["a[0]"], "close or cleanup of a[0]"),
         ([f"a[{number}]" for number in range(7)], "close or cleanup of a[0], a[1], a[2], a[3] and 3 more"),
     ],
 )

@@ -6,7 +6,8 @@ import asyncio
 import io
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from typing import Any, TextIO, cast
 
 import pytest
@@ -76,21 +77,24 @@ class Shown:
         return ""
 
 
-def observation(of: object) -> Observation:
-    return cast("Observation", of)
-
-
 def presenter(errors: TextIO) -> tuple[Presenter, GuardedStream]:
     guarded = GuardedStream(errors)
     return Presenter(None, guarded), guarded
+
+
+@asynccontextmanager
+async def showing(presenter: Presenter, run: object) -> AsyncIterator[None]:
+    """From the first frame on."""
+    with presenter.showing(cast("Observation", run)):
+        await asyncio.sleep(0)
+        yield
 
 
 @pytest.mark.asyncio
 async def test_a_broken_view_ends_and_the_run_goes_on(terminal: Terminal) -> None:
     """It says so once; what is printed afterwards still arrives."""
     shows, errors = presenter(terminal)
-    with shows.showing(observation(Broken())):
-        await asyncio.sleep(0.01)
+    async with showing(shows, Broken()):
         errors.write("printed\n")
     assert terminal.drawn() == ""
     assert terminal.getvalue() == (
@@ -102,8 +106,7 @@ async def test_a_broken_view_ends_and_the_run_goes_on(terminal: Terminal) -> Non
 async def test_the_view_is_gone_afterwards(terminal: Terminal) -> None:
     """What was drawn is erased, and what is said then goes to the stream itself."""
     shows, _ = presenter(terminal)
-    with shows.showing(observation(Shown())):
-        await asyncio.sleep(0.01)
+    async with showing(shows, Shown()):
         shows.say_at_once("at once\n")
     shows.say("said")
     drawn = terminal.drawn()
@@ -118,8 +121,7 @@ async def test_after_the_shell_had_the_terminal_nothing_of_it_is_erased(terminal
     """SIGCONT, as after Ctrl-Z and fg: the next frame is drawn below; the handler of before is put back."""
     shows, _ = presenter(terminal)
     before = signal.getsignal(signal.SIGCONT)
-    with shows.showing(observation(Shown())):
-        await asyncio.sleep(0.01)
+    async with showing(shows, Shown()):
         terminal.drawn()
         signal.raise_signal(signal.SIGCONT)
     assert terminal.drawn() == ""
@@ -130,9 +132,8 @@ async def test_after_the_shell_had_the_terminal_nothing_of_it_is_erased(terminal
 async def test_nothing_is_said_where_nothing_shall_be(capfd: pytest.CaptureFixture[str]) -> None:
     """``--quiet``, or a standard error that is closed."""
     shows = Presenter(None, None)
-    with shows.showing(observation(Broken())):
-        await asyncio.sleep(0.01)
-    shows.say("said")
+    async with showing(shows, Broken()):
+        shows.say("said")
     shows.say_at_once("at once")
     shows.summarise(FRAME, [])
     assert tuple(capfd.readouterr()) == ("", "")

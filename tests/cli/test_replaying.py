@@ -29,7 +29,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from stormlet.cli.letters import replaying
+from stormlet.cli.letters import failed_again
 from stormlet.cli.letters.replaying import Replay
 from stormlet.core.letter_records import LetterRecord
 from stormlet.runtime.letter_files import LetterFile, read_lines
@@ -160,12 +160,16 @@ async def test_what_fails_again_is_a_dead_letter_again() -> None:
 
 @pytest.mark.simulated_time
 async def test_without_a_file_the_log_says_what_failed_again(caplog: pytest.LogCaptureFixture) -> None:
-    """One line each, with the line of the file."""
-    letters("good", "bad", "bad")
-    with caplog.at_level(logging.ERROR, replaying.__name__):
-        await feed(flow(Work(bad=Reject("no use"))))
-    said = [each.getMessage() for each in caplog.records if each.name == replaying.__name__]
-    assert [each.split(":")[1].split()[0] for each in said] == ["2", "3"]
+    """One line for each distinct failure, with the line of the file; in the end, how many others were like it."""
+    letters("good", "bad", "worse", *["bad"] * 1200)
+    with caplog.at_level(logging.ERROR, failed_again.__name__):
+        await feed(flow(Work(bad=Reject("no use"), worse=ZeroDivisionError("oh")), max_attempts=1))
+    said = [each.getMessage() for each in caplog.records if each.name == failed_again.__name__]
+    assert sorted(said[:2]) == [
+        "dead.jsonl:2 failed again: failed in 'work' (task 3): Reject('no use')",
+        "dead.jsonl:3 failed again: failed in 'work' (task 3): ZeroDivisionError('oh')",
+    ]
+    assert said[2:] == ["dead.jsonl: 1,200 more failed again like line 2; --dead-letters FILE keeps them"]
 
 
 @pytest.mark.simulated_time

@@ -122,8 +122,10 @@ def test_a_file_for_dead_letters_that_cannot_be_written_is_refused(
 ) -> None:
     """Before anything runs."""
     write(FAILING)
-    assert run("--dead-letters", "nowhere/dead.jsonl") == 2
-    assert "nowhere/dead.jsonl" in capsys.readouterr().err
+    for file, why in (("nowhere/dead.jsonl", "No such file or directory"), ("/", "Is a directory")):
+        assert run("--dead-letters", file) == 2
+        assert capsys.readouterr().err == f"stormlet: --dead-letters {file} cannot be written: {why}\n"
+        sys.modules.pop("flow")
 
 
 def test_a_drain_has_the_deadline_that_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -120,11 +120,25 @@ def test_the_summary_names_what_failed_most() -> None:
     assert lines[-6].startswith("  1,200 times split[1] method1200: ")
     assert lines[-5].startswith("      7 times split[1] method7: ")
     assert lines[-1] == "  and 1 more"
+    assert [line.plain for line in closing_summary(FRAME, failures[:1], None)][-1].startswith(
+        "  once split[1] "
+    )
 
 
-def test_in_a_terminal_no_line_of_the_summary_wraps() -> None:
-    """Failures are cut with an ellipsis, figures are shortened."""
-    long = replace(FAILURE, error="ValueError('" + "x" * 100 + "')")
-    frame = frame_of(SPOUT, replace(BOLT, id="a-name-that-is-rather-long-for-a-component"))
-    lines = closing_summary(frame, [long], 60)
-    assert max(line.cell_len for line in lines) == 60
+def test_of_a_replay_the_summary_says_what_became_of_the_letters() -> None:
+    """There are no other messages, so there are no dead letters to be counted."""
+    lines = [line.plain for line in closing_summary(FRAME, [], None, "dead letters of a\nb.jsonl: 1 acked")]
+    assert lines[-1] == "dead letters of a\\nb.jsonl: 1 acked"
+    assert not any(line.startswith("dead letters: ") for line in lines)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_in_a_terminal_no_line_of_the_summary_is_too_long(width: int) -> None:
+    """Failures are wrapped, their reason and their place included; figures are shortened."""
+    name = "a-name-that-is-rather-long-for-a-component"
+    long = replace(FAILURE, task=f"{name}[0]", error="ValueError('not a line, but something else')")
+    frame = frame_of(SPOUT, replace(BOLT, id=name))
+    lines = closing_summary(frame, [long], width)
+    assert width - 20 < max(line.cell_len for line in lines) <= width
+    words = " ".join(line.plain.strip() for line in lines)
+    assert "ValueError('not a line, but something else') at flow.py:12 on '\\x00'" in words

@@ -45,3 +45,21 @@ def test_an_error_names_its_layer() -> None:
     """And a wrong layer is refused although a later one would win."""
     with pytest.raises(InvalidConfiguration, match=r"^file: ackers='x': expected an integer >= 0"):
         lay([Layer("file", {"ackers": "x"}), Layer("--set", {"ackers": 1})])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ackers": None}, "--set: ackers=none: expected an integer >= 0"),
+        ({"message_timeout": 0}, "--set: message_timeout=0: expected a finite number of seconds > 0 or none"),
+        (
+            {"topology.message.timeout.secs": None},
+            "--set: topology.message.timeout.secs=none: null is no timeout",
+        ),
+    ],
+)
+def test_errors_spell_none_as_files_and_command_lines_do(options: dict[str, object], message: str) -> None:
+    """Nobody writes Python there."""
+    with pytest.raises(InvalidConfiguration) as caught:
+        lay([Layer("--set", options)])
+    assert str(caught.value).startswith(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -63,3 +63,21 @@ def test_a_line_needs_every_field(missing: str) -> None:
     del fields[missing]
     with pytest.raises(NoLetter, match=f"missing required field `{missing}`"):
         read_record(msgspec.json.encode(fields))
+
+
+class Rude(Exception):
+    """Cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+    __str__ = __repr__
+
+
+def test_what_cannot_be_shown_is_named() -> None:
+    """The record of a failure is written whatever user code raised, or gave as its reason."""
+    failure = Failure(FailureKind.FAILED, "split", 3, reason=cast("str", Rude()), exception=Rude())
+    record = record_of(letter(failure=failure, history=(failure,)), NOON)
+    unshown = "<Rude, whose repr raised ValueError>"
+    assert (record.exception, record.reason) == (unshown, unshown)
+    assert record.history == (f"failed in 'split' (task 3): {unshown}",)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from stormlet.cli.letters.failed_again import FailedAgain
+from stormlet.cli.letters.opening import letter_file
 from stormlet.cli.letters.replayable import Message, NotReplayable, Replayable
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import (
@@ -184,7 +185,4 @@ def _rest_file(path: Path, letters: Path) -> LetterFile:
         raise TargetError(
             f"{letters} cannot be fed again and appended to at once; name another --dead-letters"
         )
-    try:
-        return LetterFile(path)
-    except OSError as error:
-        raise TargetError(f"--dead-letters {path} cannot be written: {error.strerror}") from None
+    return letter_file(path)

@@ -73,7 +73,7 @@ class Observation:
         return self._closing() or "user code to return"
 
     def _closing(self) -> str:
-        tasks = [each for each in self._running.health().closing if not each.startswith(ACKER)]
+        tasks = self._running.health().closing
         return f"close or cleanup of {_names(tasks)}" if tasks else ""
 
 

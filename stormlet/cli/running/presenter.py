@@ -50,12 +50,13 @@ class Presenter:
             with self._view.shown(), _beside(self._harmless(self._view.run(observation))):
                 yield
 
-    def summarise(self, frame: Frame, failures: Sequence[RepeatedFailure]) -> None:
+    def summarise(self, frame: Frame, failures: Sequence[RepeatedFailure], replayed: str = "") -> None:
         """The closing summary; on a terminal as wide as that, and in colour."""
-        if self._view is None:
-            lines = [line.plain.rstrip() for line in closing_summary(frame, failures, None)]
-        else:
-            lines = self._view.styled(closing_summary(frame, failures, self._view.screen.size().columns))
+        width = None if self._view is None else self._view.screen.size().columns
+        summary = closing_summary(frame, failures, width, replayed)
+        lines = (
+            [each.plain.rstrip() for each in summary] if self._view is None else self._view.styled(summary)
+        )
         self.say(encodable("\n".join(lines), self._encoding))
 
     async def _harmless(self, showing: Coroutine[object, object, None]) -> None:

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from stormlet.cli.letters.opening import letter_file
 from stormlet.cli.letters.replaying import Replay
 from stormlet.cli.running.endings import Ending, Stage, ended_by_closed_output, ended_by_signals
 from stormlet.cli.running.escapes import crash_of, run_to_the_end, start_failure_of
@@ -66,6 +67,7 @@ class Session:
         self._replay = (
             None if how.replay is None else Replay(how.replay, topology, settings, how.dead_letters)
         )
+        self._letters = None if how.dead_letters is None else letter_file(how.dead_letters)
         total = None if how.replay else known_length(self._description)
         self._meter = Meter(self._description, settings, total)
         self._threaded = frozenset(_tasks_with_threads(self._description))
@@ -128,7 +130,7 @@ class Session:
             async with self._topology.run(
                 seed=how.seed,
                 active=how.replay is None,
-                dead_letters=how.dead_letters,
+                dead_letters=None if self._letters is None else self._letters.write,
                 **how.settings.values,
             ) as running:
                 self._began = time.monotonic()
@@ -164,9 +166,8 @@ class Session:
     def _summarise(self, result: Result) -> None:
         if self._running is not None:
             frame = self._meter.summary(result.statistics, result.seconds)
-            self._presenter.summarise(frame, self._running.failures())
-        if self._replay is not None:
-            self._presenter.say(self._replay.summary())
+            replayed = "" if self._replay is None else self._replay.summary()
+            self._presenter.summarise(frame, self._running.failures(), replayed)
 
     def _result(self, error: TopologyCrashed | None) -> Result:
         replay = self._replay

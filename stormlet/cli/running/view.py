@@ -33,12 +33,14 @@ def live_view(
     return lines[:height]
 
 
-def closing_summary(frame: Frame, failures: Sequence[RepeatedFailure], width: int | None) -> list[Text]:
+def closing_summary(
+    frame: Frame, failures: Sequence[RepeatedFailure], width: int | None, replayed: str = ""
+) -> list[Text]:
     """The last word on a run: every component, what became of the messages, and what failed most. A ``width``
-    of None is any."""
+    of None is any; of a run that fed dead letters again, ``replayed`` says what became of those."""
     lines = [Text(f"{printable(frame.topology)}: {duration(frame.seconds)}", style="bold")]
     lines += closing_table(frame.rows, width)
-    lines += map(Text, _undone(frame))
+    lines += map(Text, _undone(frame, replayed))
     lines += _failures(failures, width)
     return lines
 
@@ -112,8 +114,8 @@ def _last_failure(failures: Sequence[RepeatedFailure], width: int) -> Iterator[T
         yield Text(fitted(f"{times}{repeated(last)}", width), style="red")
 
 
-def _undone(frame: Frame) -> Iterator[str]:
-    yield f"dead letters: {frame.dead_letters:,}"
+def _undone(frame: Frame, replayed: str) -> Iterator[str]:
+    yield printable(replayed) or f"dead letters: {frame.dead_letters:,}"
     if frame.left_over:
         yield f"left over: {frame.left_over:,} (messages without an outcome when the topology stopped)"
 
@@ -123,9 +125,17 @@ def _failures(failures: Sequence[RepeatedFailure], width: int | None) -> Iterato
         return
     most = sorted(failures, key=lambda each: -each.count)
     yield Text("failures:")
-    digits = len(f"{most[0].count:,}")
-    for each in most[:SHOWN_FAILURES]:
-        line = f"  {each.count:>{digits},} times {repeated(each)}"
-        yield Text(line if width is None else fitted(line, width))
+    counts = [_times(each.count) for each in most[:SHOWN_FAILURES]]
+    digits = max(map(len, counts))
+    for count, each in zip(counts, most, strict=False):
+        yield from map(Text, _wrapped(f"  {count:>{digits}} {repeated(each)}", width))
     if len(most) > SHOWN_FAILURES:
         yield Text(f"  and {len(most) - SHOWN_FAILURES} more")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    return [text] if width is None else wrap(text, width, subsequent_indent="    ", break_on_hyphens=False)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
 from typing import Any, cast
 
 from stormlet.cli.inspecting.checks.tracking import anchors, tracks
@@ -34,6 +36,8 @@ class Edge:
     grouping: str
     is_tracked: bool
     """Whether what flows here can belong to a tuple tree (laws L8, L9, L10)."""
+    closes_cycle: bool = False
+    """Whether it leads back, or to where it came from."""
 
     @property
     def label(self) -> str:
@@ -52,38 +56,40 @@ class Drawing:
     """Upstream first, otherwise as declared; what forms a cycle stands together."""
     edges: Sequence[Edge]
 
-    def closes_cycle(self, edge: Edge) -> bool:
-        """Whether the edge leads back, or to where it came from."""
-        order = [node.id for node in self.nodes]
-        return order.index(edge.target) <= order.index(edge.source)
-
 
 def draw(inspection: Inspection) -> Drawing:
     """The drawing of a topology as it would run."""
     description = inspection.description
     order = declared_order(description)
+    places = {id: place for place, id in enumerate(order)}
     tracked = tracked_streams(description)
     edges = [
-        _edge(each, description.bolts[id], tracked)
-        for id in order
-        if id in description.bolts
-        for each in description.bolts[id].inputs
+        _edge(each, bolt, each.source in tracked, places[bolt.id] <= places[each.source.component])
+        for bolt in description.bolts.values()
+        for each in bolt.inputs
     ]
+    edges.sort(key=lambda edge: (places[edge.source], places[edge.target]))
     nodes = [_node(description.components[id]) for id in order]
-    return Drawing(description.name, inspection.counts, nodes, sorted(edges, key=_by_source(order)))
+    return Drawing(description.name, inspection.counts, nodes, edges)
 
 
 def declared_order(description: Description) -> list[str]:
     """The components as they were declared, except that nothing stands before what is upstream of it."""
     declared = {id: place for place, id in enumerate(description.components)}
-    waiting = [sorted(group, key=declared.__getitem__) for group in description.in_order()]
+    groups = [sorted(group, key=declared.__getitem__) for group in description.in_order()]
+    group_of = {id: number for number, group in enumerate(groups) for id in group}
+    sorter = TopologicalSorter[int]()
+    for number, group in enumerate(groups):
+        sorter.add(number, *({group_of[id] for id in upstream_of(description, group)} - {number}))
+    sorter.prepare()
     order: list[str] = []
-    while waiting:
-        left = {id for group in waiting for id in group}
-        ready = [group for group in waiting if not (upstream_of(description, group) - set(group)) & left]
-        following = min(ready, key=lambda group: declared[group[0]])
-        waiting.remove(following)
-        order += following
+    ready: list[tuple[int, int]] = []
+    while sorter:
+        for number in sorter.get_ready():
+            heappush(ready, (declared[groups[number][0]], number))
+        _, following = heappop(ready)
+        sorter.done(following)
+        order += groups[following]
     return order
 
 
@@ -97,23 +103,22 @@ def tracked_streams(description: Description) -> set[StreamId]:
     """The streams whose tuples can belong to a tree: of spouts that track, and of bolts that anchor to such."""
     if not description.configuration.ackers:
         return set()
+    consumers: dict[StreamId, list[BoltSpec]] = {}
+    for bolt in description.bolts.values():
+        for each in bolt.inputs:
+            consumers.setdefault(each.source, []).append(bolt)
     found = {
         StreamId(spout.id, stream)
         for spout in description.spouts.values()
         for stream in spout.outputs
         if tracks(spout, stream)
     }
-    grew = True
-    while grew:
-        anchored = {
-            StreamId(bolt.id, stream)
-            for bolt in description.bolts.values()
-            if any(each.source in found for each in bolt.inputs)
-            for stream in bolt.outputs
-            if anchors(bolt, stream)
-        }
-        grew = not anchored <= found
-        found |= anchored
+    waiting = list(found)
+    while waiting:
+        for bolt in consumers.pop(waiting.pop(), ()):
+            anchored = {StreamId(bolt.id, stream) for stream in bolt.outputs if anchors(bolt, stream)}
+            waiting += anchored - found
+            found |= anchored
     return found
 
 
@@ -147,11 +152,8 @@ def _node(spec: SpoutSpec | BoltSpec) -> Node:
     return Node(spec.id, isinstance(spec, SpoutSpec), tuple(details))
 
 
-def _edge(each: Subscription[object], bolt: BoltSpec, tracked: set[StreamId]) -> Edge:
+def _edge(each: Subscription[object], bolt: BoltSpec, is_tracked: bool, closes_cycle: bool) -> Edge:
     stream = None if each.source.stream == DEFAULT_STREAM else each.source.stream
-    return Edge(each.source.component, bolt.id, stream, grouping_words(each.grouping), each.source in tracked)
-
-
-def _by_source(order: Sequence[str]) -> Callable[[Edge], tuple[int, int]]:
-    places = {id: place for place, id in enumerate(order)}
-    return lambda edge: (places[edge.source], places[edge.target])
+    return Edge(
+        each.source.component, bolt.id, stream, grouping_words(each.grouping), is_tracked, closes_cycle
+    )

@@ -16,7 +16,10 @@ PLAIN_MARKS = str.maketrans(dict(zip(MARKS, [">", "*", "|", "`", "|", "-", ".", 
 
 def as_text(drawing: Drawing, width: int) -> str:
     """The drawing, in lines that are no wider than ``width`` columns where names allow it."""
-    blocks = ["\n".join(_block(node, drawing, width)) for node in drawing.nodes]
+    leaving: dict[str, list[Edge]] = {node.id: [] for node in drawing.nodes}
+    for edge in drawing.edges:
+        leaving[edge.source].append(edge)
+    blocks = ["\n".join(_block(node, leaving[node.id], width)) for node in drawing.nodes]
     return "\n\n".join((f"{printable(drawing.name)}: {drawing.counts}", *blocks, _legend(drawing))) + "\n"
 
 
@@ -25,19 +28,18 @@ def without_marks(text: str) -> str:
     return text.translate(PLAIN_MARKS)
 
 
-def _block(node: Node, drawing: Drawing, width: int) -> Iterator[str]:
-    edges = [edge for edge in drawing.edges if edge.source == node.id]
+def _block(node: Node, edges: Sequence[Edge], width: int) -> Iterator[str]:
     yield f"{'▷' if node.is_spout else '●'} {printable(node.id)}  {', '.join(node.details)}".rstrip()
     longest = max((cell_len(printable(edge.label)) for edge in edges), default=0)
     for edge in edges:
-        yield from _arrow(edge, longest, drawing, width, is_last=edge is edges[-1])
+        yield from _arrow(edge, longest, width, is_last=edge is edges[-1])
 
 
-def _arrow(edge: Edge, longest: int, drawing: Drawing, width: int, *, is_last: bool) -> Sequence[str]:
+def _arrow(edge: Edge, longest: int, width: int, *, is_last: bool) -> Sequence[str]:
     line = "─" if edge.is_tracked else "╌"
     label = printable(edge.label)
     shaft = line * (longest - cell_len(label) + 2)
-    target = printable(edge.target) + (" ↺" if drawing.closes_cycle(edge) else "")
+    target = printable(edge.target) + (" ↺" if edge.closes_cycle else "")
     arrow = f"  {'└' if is_last else '├'}{line} {label} {shaft}▶"
     if cell_len(arrow) + 1 + cell_len(target) <= width:
         return [f"{arrow} {target}"]
@@ -54,6 +56,6 @@ def _legend(drawing: Drawing) -> str:
         marks.append("──▶ anchored")
     if False in tracked:
         marks.append("╌╌▶ not tracked")
-    if any(map(drawing.closes_cycle, drawing.edges)):
+    if any(edge.closes_cycle for edge in drawing.edges):
         marks.append("↺ closes a cycle")
     return "   ".join(marks)
