@@ -103,6 +103,8 @@ def route(flight: Flight) -> str:
 class Tally(BasicBolt[Flight, Delays]):
     """Adds up the delays of the groups whose flights come to this task."""
 
+    keeps_state = True
+
     def __init__(self, group_of: Callable[[Flight], str]) -> None:
         self.group_of = group_of
         self.groups: dict[str, Delays] = {}

@@ -77,6 +77,9 @@ class DataFrameSink:
         self._seconds = seconds
         self.least_pending = PENDING_BATCHES * rows
         """See :attr:`stormlet.core.components.BoltBase.least_pending`."""
+        self.keeps_state = mode == "overwrite"
+        """A run that goes on after another would replace what that has written, as it would miss a bolt's state:
+        see :attr:`stormlet.core.components.BoltBase.keeps_state`."""
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 from uuid import uuid4
 
@@ -75,7 +76,8 @@ class SparkWriter:
     def interrupt(self) -> None:
         """See :meth:`Writer.interrupt`."""
         self._interrupted = True
-        self._session.sparkContext.cancelJobsWithTag(self._tag)
+        with suppress(Exception):  # a JVM that is gone writes nothing, either
+            self._session.sparkContext.cancelJobsWithTag(self._tag)
 
     def _append(self, table: pa.Table) -> None:
         what = f"writing {table.num_rows:,} rows to {self._destination}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from stormlet import (
 from stormlet.core.schema import Schema
 from stormlet.spark.sink import DataFrameSink
 from stormlet.spark.writers import Writer
-from tests.helpers import ignore, now, run_to_end
+from tests.helpers import Counting, ignore, now, run_to_end
 
 simulated = pytest.mark.simulated_time
 
@@ -267,6 +268,19 @@ def test_arguments_that_do_not_fit(arguments: dict[str, Any], message: str) -> N
     """They are refused where they are written."""
     with pytest.raises(InvalidConfiguration, match=message):
         DataFrameSink(**arguments)
+
+
+@pytest.mark.parametrize(("mode", "refused"), [("append", False), ("overwrite", True)])
+def test_a_source_that_resumes(mode: str, refused: bool) -> None:
+    """A second run would replace what the first one has written, and would not write it again."""
+
+    class Resuming(Counting):
+        resumes = True
+
+    topology = Topology("resuming")
+    topology.bolt("write", Sink(Notebook(), mode=mode), topology.spout("values", Resuming).shuffle())
+    with pytest.raises(InvalidTopology, match="bolt 'write' keeps state") if refused else nullcontext():
+        topology.describe()
 
 
 def test_a_path_may_be_a_path() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -212,3 +213,19 @@ async def test_tasks_take_turns(spark: SparkSession, tmp_path: Path) -> None:
     running = await run_to_end(topology)
     assert running.statistics().components["counts"].acked == 200
     assert counts(spark, tmp_path / "out") == list(range(200))
+
+
+async def test_interrupting_does_not_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever has become of the JVM: what interrupts a write is on its way out."""
+
+    class Gone:
+        def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802 - Spark's own
+            raise ConnectionRefusedError(tag)
+
+    writer = SparkWriter(Destination(str(tmp_path / "out"), None, "parquet", "append"), Word)
+    writer.open([], first=True)
+    session = SimpleNamespace(sparkContext=Gone())
+    monkeypatch.setattr(writer, "_session", session)
+    writer.interrupt()
+    with pytest.raises(SparkFailed, match="was interrupted"):
+        writer.write([Word("a", 1)])
