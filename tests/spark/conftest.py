@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,17 @@ OPTIONS = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "2m",  # small, for the test of what happens above it
 }
+
+
+HERE = Path(__file__).parent
+LONGEST = 240
+"""Seconds for a test: the first one starts the session, and a write takes long on a cold JVM."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(LONGEST))
 
 
 @pytest.fixture(scope="session")
