@@ -16,7 +16,9 @@
     ├── TopologyCrashed                      an exception that no tuple answers for
     │   └── StartFailed                      … in ``prepare`` or ``open`` at the first start
     ├── TopologyStopping                     refused, because the topology is draining or stopped
-    └── TargetError                          the command line's TARGET names no topology
+    ├── TargetError                          the command line's TARGET names no topology
+    ├── SparkUnavailable                     Spark cannot start here: Java or a package does not fit
+    └── SparkFailed                          reading from Spark, or writing to it, has failed
 
 Two more classes are raised by *users*: :class:`EndOfStream` by ``next_tuple`` and :class:`Reject` by bolts.
 """
@@ -111,6 +113,14 @@ class TopologyStopping(StormletError):
 
 class TargetError(StormletError):
     """The TARGET given to the command line does not lead to a topology."""
+
+
+class SparkUnavailable(StormletError):
+    """Spark cannot start here; the message says what is missing or does not fit, and the way out."""
+
+
+class SparkFailed(StormletError):
+    """Reading from Spark, or writing to it, has failed; ``__cause__`` is the error behind it, such as Spark's."""
 
 
 class EndOfStream(StormletError):

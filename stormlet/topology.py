@@ -30,6 +30,7 @@ from stormlet.core.logic import (
     check_code,
     inferred_schema,
     logic_kind,
+    says,
     source_kind,
     takes_context,
 )
@@ -399,7 +400,8 @@ class Topology:
         if seed is not None and not isinstance(cast("object", seed), int):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
         changed = _configured(self._configuration, configuration, where, self.name)
-        description, configurations = self.describe().configured(changed, where)
+        given = read_options(configuration, where).values
+        description, configurations = self.describe().configured(changed, where, given)
         planned = plan(description, configurations)
 
         def make() -> Running:
@@ -501,6 +503,10 @@ def _check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) 
             f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use "
             f"parallelism=1, or a generator function that takes the task context and yields its share: def "
             f"{id}(context): ..."
+        )
+    if parallelism > 1 and says(source, "single_task"):
+        raise InvalidTopology(
+            f"spout {id!r}: with parallelism={parallelism} every task would emit the same; use parallelism=1"
         )
 
 

@@ -18,7 +18,8 @@ ROWS = [
     {"runtime"},
     {"topology"},
     {"blocking"},
-    {"__init__", "loading", "testing", "spark", "ui", "bench"},
+    {"__init__", "loading", "testing", "spark", "ui"},
+    {"bench"},
     {"cli"},
     {"__main__"},
 ]

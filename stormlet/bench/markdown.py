@@ -12,14 +12,20 @@ from stormlet.bench.report import LABELS, Measured, Results
 
 UNITS = {
     "tuples_per_s": "{:,.0f} tuples/s",
+    "raw_rows_per_s": "{:,.0f} rows/s by Spark's iterator alone",
+    "batched_rows_per_s": "{:,.0f} rows/s as record batches",
+    "single_rows_per_s": "{:,.0f} rows/s as records",
+    "sunk_rows_per_s": "{:,.0f} rows/s as records, and back by a sink",
     "median_us": "{:,.0f} µs median",
     "p99_us": "{:,.0f} µs p99",
     "bytes_per_tree": "{:,.0f} bytes",
     "peak_mib_early": "{:,.1f} MiB peak after a tenth",
     "peak_mib": "{:,.1f} MiB peak at the end",
 }
-LIMIT = "loops"
-"""What the rates are compared with."""
+LIMITS = {"tuples_per_s": ("loops", "tuples_per_s")} | {
+    f"{rows}_rows_per_s": ("spark", "raw_rows_per_s") for rows in ("batched", "single", "sunk")
+}
+"""What each rate is compared with: a figure of a workload."""
 
 
 def markdown(results: Results, rounds: int) -> str:
@@ -43,7 +49,7 @@ def _processor() -> str:
 
 
 def _table(results: Results) -> Iterator[str]:
-    yield "| what | figure | least to most | of the loops |"
+    yield "| what | figure | least to most | of the limit |"
     yield "| --- | --- | --- | --- |"
     for name, figures in results.items():
         for figure, measured in figures.items():
@@ -53,7 +59,8 @@ def _table(results: Results) -> Iterator[str]:
 
 
 def _share(results: Results, name: str, figure: str, measured: Measured) -> str:
-    if figure != "tuples_per_s" or name == LIMIT or LIMIT not in results:
+    limit, limiting = LIMITS.get(figure, (name, figure))
+    if (limit, limiting) == (name, figure) or limit not in results:
         return ""
-    share = results[LIMIT][figure].median / measured.median
+    share = results[limit][limiting].median / measured.median
     return f"1/{share:.1f}" if share >= 1 else f"{1 / share:.1f}"

@@ -20,8 +20,13 @@ SIZES: Mapping[str, int] = {
     "latency": 5_000,
     "pending": 100_000,
     "flat": 500_000,
+    "spark": 2_000_000,
+    "spark-flat": 10_000_000,
 }
-"""How much each workload does: sentences, trees."""
+"""How much each workload does: sentences, trees, rows."""
+
+WITH_SPARK = ("spark", "spark-flat")
+"""Workloads that need Spark, and run only when they are named."""
 
 LABELS: Mapping[str, str] = {
     "loops": "nested loops, a record and a Counter per word",
@@ -31,6 +36,8 @@ LABELS: Mapping[str, str] = {
     "latency": "two bolts, one tree at a time",
     "pending": "a pending tree",
     "flat": "500,000 tuples into a slow bolt",
+    "spark": "rows from Spark",
+    "spark-flat": "10,000,000 records from Spark",
 }
 
 
@@ -86,6 +93,19 @@ def as_json(results: Results) -> str:
 
 
 def _ratios(results: Results) -> list[str]:
+    return [*_ratios_of_word_counts(results), *_ratios_of_spark(results)]
+
+
+def _ratios_of_spark(results: Results) -> list[str]:
+    figures = results.get("spark", {})
+    return [
+        f"{figure} : raw_rows_per_s = {measured.median / figures['raw_rows_per_s'].median:.2f}"
+        for figure, measured in figures.items()
+        if figure != "raw_rows_per_s"
+    ]
+
+
+def _ratios_of_word_counts(results: Results) -> list[str]:
     pairs = [("loops", "acked"), ("bare", "acked"), ("unacked", "acked")]
     return [
         f"{LABELS[fast]} : {LABELS[slow]} = {_rate(results, fast) / _rate(results, slow):.1f}"
@@ -110,3 +130,8 @@ def _run(name: str, size: int) -> Figures:
 def all_names() -> Sequence[str]:
     """Every workload."""
     return list(WORKLOADS)
+
+
+def usual_names() -> Sequence[str]:
+    """The workloads that run where none is named."""
+    return [name for name in WORKLOADS if name not in WITH_SPARK]

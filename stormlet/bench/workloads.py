@@ -208,6 +208,20 @@ async def _flat(size: int) -> Figures:
     return {"peak_mib_early": peaks[0], "peak_mib": peaks[1]}
 
 
+def spark(size: int) -> Figures:
+    """Rows from Spark, and back; see :func:`stormlet.bench.bridge.spark`."""
+    from stormlet.bench import bridge
+
+    return bridge.spark(size)
+
+
+def spark_flat(size: int) -> Figures:
+    """Memory with rows from Spark; see :func:`stormlet.bench.bridge.spark_flat`."""
+    from stormlet.bench import bridge
+
+    return bridge.spark_flat(size)
+
+
 def _rate(size: int, seconds: float) -> Figures:
     return {"tuples_per_s": size * (1 + WORDS_PER_SENTENCE) / seconds}
 
@@ -220,6 +234,8 @@ WORKLOADS: dict[str, Callable[[int], Figures]] = {
     "latency": latency,
     "pending": pending,
     "flat": flat,
+    "spark": spark,
+    "spark-flat": spark_flat,
 }
 
 

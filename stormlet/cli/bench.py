@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from stormlet.bench.markdown import markdown as as_markdown
-from stormlet.bench.report import Results, all_names, as_json, measure, text
+from stormlet.bench.report import Results, all_names, as_json, measure, text, usual_names
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Flag, Whole
 from stormlet.errors import TargetError
@@ -16,6 +16,7 @@ from stormlet.errors import TargetError
 EXAMPLES = """\
 stormlet bench
 stormlet bench acked bare --rounds 9
+stormlet bench spark spark-flat --rounds 1
 stormlet bench --json > figures.json"""
 
 
@@ -33,7 +34,7 @@ def bench(
     Parameters
     ----------
     names
-        Workloads; all of them by default.
+        Workloads; by default all that do not need Spark, as spark and spark-flat do.
     rounds
         How often each workload runs.
     scale
@@ -47,7 +48,7 @@ def bench(
     unknown = [name for name in names if name not in known]
     if unknown:
         raise TargetError(f"there is no workload {unknown[0]!r}; there are {', '.join(known)}")
-    results = measure(names or known, rounds, scale)
+    results = measure(names or usual_names(), rounds, scale)
     write_text(_shown(results, rounds, json=json, markdown=markdown) + "\n")
     return 0
 

@@ -6,15 +6,16 @@ Every method may be a plain function or a coroutine function. Instances are made
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, overload
+from typing import ClassVar, Generic, Protocol, TypeVar, overload
 
 import msgspec
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.outcomes import Failure
+from stormlet.core.schema import Schema
 from stormlet.core.tuples import Tuple
 
 T = TypeVar("T")
@@ -41,6 +42,10 @@ class TaskContext:
     """How many tasks the component has."""
     config: Configuration
     """The configuration that holds for this component."""
+    inputs: tuple[Schema, ...] = ()
+    """What is known of the values of each stream that a bolt consumes."""
+    sync_dead_letters: Callable[[], None] | None = None
+    """Has the device hold the dead letters written so far; it blocks. None if they are kept in memory alone."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):
@@ -211,6 +216,13 @@ class Spout(Generic[U]):
     """A source of tuples (Storm's ``ISpout``). ``next_tuple``, ``ack`` and ``fail`` of one task never overlap
     (law S1)."""
 
+    needs_acks: ClassVar[bool] = False
+    """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    single_task: ClassVar[bool] = False
+    """Whether a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
+    resumes: ClassVar[bool] = False
+    """Whether another run goes on after what was acked in this one: bolts below must not keep state (law C6)."""
+
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""
 
@@ -241,8 +253,26 @@ class Spout(Generic[U]):
         """Called at the end, if ``open`` has returned."""
 
 
+class ReliableSpout(Spout[U]):
+    """A spout whose messages the engine keeps and replays, as it does those of generators (law S6).
+
+    What it emits with a ``message_id`` is emitted again after a failure, up to ``max_attempts`` times;
+    ``ack`` and ``fail`` tell the final outcome only: ``fail`` comes when the message has been handed to the
+    dead letters, or, with SHUTDOWN, when the topology stops before it had an outcome.
+    """
+
+
 class BoltBase(Generic[T, U]):
     """What all kinds of bolts share."""
+
+    needs_acks: ClassVar[bool] = False
+    """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    keeps_state: ClassVar[bool] = False
+    """Whether inputs live on in it after they were acked, as in a running count. That is lost with the process
+    (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
+    least_pending: ClassVar[int] = 0
+    """How many messages a spout above it should be able to have pending for each of its tasks: what
+    ``max_spout_pending`` is there, unless it is set or larger (law S3)."""
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""
@@ -293,6 +323,9 @@ class BatchBolt(BoltBase[T, U]):
     """How many members make a full batch."""
     within: float = 1.0
     """How old, in seconds, the first member of a batch may become."""
+    resets_timeouts: bool = False
+    """Whether nothing times out that is queued, collected or executed here: for batches that take longer
+    than ``message_timeout`` to fill or to execute (law B8)."""
 
     def key(self, value: T) -> Hashable:
         """Which batch a value belongs to; by default there is one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, Generic, Literal, TypeVar, cast, overload
@@ -23,7 +23,7 @@ from stormlet.core.groupings import (
     PartialKey,
     Shuffle,
 )
-from stormlet.core.logic import LogicKind, SourceKind
+from stormlet.core.logic import LogicKind, SourceKind, least_pending, says
 from stormlet.core.schema import Schema, schema_of
 from stormlet.errors import InvalidTopology, KeyFunctionFailed
 
@@ -249,7 +249,8 @@ class Description:
         return {**self.spouts, **self.bolts}
 
     def validate(self) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, or a bolt has no input."""
+        """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, or if
+        one would lose its state where a spout above it resumes."""
         if not self.spouts:
             raise InvalidTopology(
                 f"topology {self.name!r} does not have any spout; add one with topology.spout(...)"
@@ -259,33 +260,60 @@ class Description:
                 raise InvalidTopology(
                     f"bolt {bolt.id!r} has no input; subscribe it to a stream, such as lines.shuffle()"
                 )
+        for spout in self.spouts.values():
+            if says(spout.source, "resumes"):
+                self._check_state_below(spout.id)
+
+    def _check_state_below(self, spout: str) -> None:
+        for id in self._below(spout):
+            if says(self.bolts[id].logic, "keeps_state"):
+                raise InvalidTopology(
+                    f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
+                    f"miss; let that spout begin anew, without checkpoint=, or keep the state outside the process"
+                )
 
     def configured(
-        self, configuration: Configuration, where: str
+        self, configuration: Configuration, where: str, given: Collection[str] = ()
     ) -> tuple[Description, Mapping[str, Configuration]]:
         """The same with another configuration, and what that is for each component; ``where`` opens error
-        messages.
+        messages, ``given`` names the options that are no defaults, beside the topology's own.
 
         Raises :class:`~stormlet.errors.InvalidConfiguration` where the options of a component do not go
         together with it.
         """
+        spouts = self.spouts
+        if "max_spout_pending" not in (*self.options, *given):
+            spouts = {id: self._with_room(spec, configuration) for id, spec in spouts.items()}
+        specs: dict[str, SpoutSpec | BoltSpec] = {**spouts, **self.bolts}
         components = {
-            id: configure(configuration, spec.options, f"{id!r} of {where}")
-            for id, spec in self.components.items()
+            id: configure(configuration, spec.options, f"{id!r} of {where}") for id, spec in specs.items()
         }
         bolts = {
             id: replace(spec, tick=components[id].tick if spec.ticks else None)
             for id, spec in self.bolts.items()
         }
-        return replace(self, configuration=configuration, bolts=bolts), components
+        return replace(self, configuration=configuration, spouts=spouts, bolts=bolts), components
+
+    def _with_room(self, spout: SpoutSpec, configuration: Configuration) -> SpoutSpec:
+        """The spout with as many messages pending as the bolts below it need."""
+        below = (self.bolts[id] for id in self._below(spout.id))
+        least = max((least_pending(bolt.logic) * bolt.parallelism for bolt in below), default=0)
+        default = configuration.max_spout_pending
+        if "max_spout_pending" in spout.options or default is None or least <= default:
+            return spout
+        return replace(spout, options={**spout.options, "max_spout_pending": least})
+
+    def _below(self, component: str) -> Iterable[str]:
+        successors, below, left = self._successors(), dict[str, None](), [component]
+        while left:
+            new = [id for id in successors[left.pop()] if id not in below]
+            below.update(dict.fromkeys(new))
+            left += new
+        return below
 
     def in_order(self) -> list[list[str]]:
         """Components upstream first; those that form a cycle stand together (law C2)."""
-        successors: dict[str, list[str]] = {id: [] for id in self.components}
-        for bolt in self.bolts.values():
-            for subscription in bolt.inputs:
-                successors[subscription.source.component].append(bolt.id)
-        return components_in_order(successors)
+        return components_in_order(self._successors())
 
     def cycles(self) -> list[list[str]]:
         """The cycles; they are allowed, and their edges do not wait for room (law B6)."""
@@ -295,6 +323,13 @@ class Description:
             if any(each.source.component == bolt.id for each in bolt.inputs)
         ]
         return [group for group in self.in_order() if len(group) > 1 or group[0] in loops]
+
+    def _successors(self) -> dict[str, list[str]]:
+        successors: dict[str, list[str]] = {id: [] for id in self.components}
+        for bolt in self.bolts.values():
+            for subscription in bolt.inputs:
+                successors[subscription.source.component].append(bolt.id)
+        return successors
 
 
 def outputs_of(declared: object, inferred: Schema) -> dict[str, Output]:

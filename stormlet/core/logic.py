@@ -237,7 +237,9 @@ def _can_be_called(function: Callable[..., object], *arguments: object) -> bool:
 
 def inferred_schema(logic: object) -> Schema:
     """The schema that the annotations promise: of a function, what it returns or yields; of a class, its type
-    arguments."""
+    arguments; of a factory that is an object, what its attribute ``outputs`` says."""
+    if _is_factory_object(logic):
+        return schema_of(getattr(logic, "outputs", None), enforced=False)
     if isinstance(logic, partial):
         return inferred_schema(cast("partial[object]", logic).func)
     if isinstance(what_is_called(logic), type):
@@ -255,6 +257,23 @@ def component_class(logic: object) -> type[Any] | None:
     if not isinstance(called, type):
         called = what_is_called(_returned(called))
     return cast("type[Any]", called) if _is_component(called) else None
+
+
+def _is_factory_object(logic: object) -> bool:
+    """Whether it is an object that makes components: neither a class nor any kind of function."""
+    called = what_is_called(logic)
+    return callable(called) and not isinstance(called, type) and not inspect.isroutine(called)
+
+
+def says(component: object, attribute: str) -> bool:
+    """Whether a component's class, or what makes it, has set this attribute of ``Spout`` or ``BoltBase``."""
+    return getattr(component_class(component) or component, attribute, False) is True
+
+
+def least_pending(logic: object) -> int:
+    """What the logic of a bolt, its class or its factory, says of ``BoltBase.least_pending``."""
+    said = getattr(what_is_called(logic), "least_pending", 0)
+    return said if isinstance(said, int) else 0
 
 
 def _returned(function: object) -> object:

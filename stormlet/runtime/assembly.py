@@ -14,6 +14,7 @@ from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
 from stormlet.core.plan import Link, Plan, TaskPlan
+from stormlet.core.schema import Schema
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed
@@ -105,7 +106,7 @@ class Assembly:
         return AckerTask(plan, self._engine, ledger, self._plan.high_water, timeouts, holders)
 
     def _bolt(self, spec: BoltSpec, plan: TaskPlan) -> BoltTask:
-        context = self._context(plan)
+        context = self._context(plan, tuple(self._schema(each.source) for each in spec.inputs))
         return BoltTask(
             plan,
             self._engine,
@@ -137,11 +138,21 @@ class Assembly:
     def _outbox(self) -> Outbox:
         return Outbox(self._engine.loop, self._ackers, self._engine.clock)
 
-    def _context(self, plan: TaskPlan) -> TaskContext:
+    def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]
         return TaskContext(
-            self._description.name, plan.component, plan.task, plan.index, plan.parallelism, config
+            self._description.name,
+            plan.component,
+            plan.task,
+            plan.index,
+            plan.parallelism,
+            config,
+            inputs,
+            self._dead_letters.sync,
         )
+
+    def _schema(self, stream: StreamId) -> Schema:
+        return self._description.components[stream.component].outputs[stream.stream].schema
 
     # Wiring.
 
@@ -209,6 +220,7 @@ class Assembly:
                 f"a function of the value takes one argument"
             )
         check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
+        self._check_acks(f"bolt {spec.id!r}", bolt)
         if spec.options.get("tick") is not None and not overrides(bolt, BoltBase, "tick"):
             raise InvalidTopology(
                 f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
@@ -221,6 +233,12 @@ class Assembly:
         if isinstance(bolt, BasicBolt):
             return BasicWorker(task, bolt)
         return BoltWorker(task, cast("Bolt[Any, Any]", bolt))
+
+    def _check_acks(self, where: str, component: BoltBase[Any, Any] | Spout[Any]) -> None:
+        if component.needs_acks and not self._ackers:
+            raise InvalidTopology(
+                f"{where}: {type(component).__name__} lives by acks and cannot run with ackers=0; set ackers to 1"
+            )
 
     def _make(self, component: str, factory: Callable[[], R]) -> R:
         try:
@@ -243,6 +261,7 @@ class Assembly:
                 f"let the function yield its values, or pass what it returns"
             )
         check_spout(f"spout {spec.id!r}", spout)
+        self._check_acks(f"spout {spec.id!r}", spout)
         return SpoutFeed(task, spout, task.context.config.idle_max)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Sequence
+from collections.abc import Awaitable, Hashable, Iterator, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol, cast
 
@@ -11,12 +11,18 @@ from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext
 from stormlet.core.tuples import HELD, Tuple
 from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
+from stormlet.runtime.timeout_resets import TimeoutResets
 
 
 class BatchDesk(Protocol):
     """What the runner needs of its task."""
 
     loop: asyncio.AbstractEventLoop
+    out: BoltCollector
+
+    def tuples(self) -> Iterator[AnyTuple]:
+        """Every unsettled tuple that is here."""
+        ...
 
     def ask(self, errand: str) -> None:
         """Have a method of the bolt called soon, between two executes."""
@@ -45,8 +51,11 @@ class BatchRunner(Bolt[Any, Any]):
         self._desk = desk
         self._batches: dict[Hashable, Batch] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._resets: TimeoutResets | None = None
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        if self._bolt.resets_timeouts and context.config.message_timeout is not None:
+            self._resets = TimeoutResets(self._desk, context.config.message_timeout)
         return self._bolt.prepare(context)
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
@@ -56,6 +65,8 @@ class BatchRunner(Bolt[Any, Any]):
             batch = self._batches[key] = Batch(self._desk.loop.time() + self._bolt.within)
             self._wait()
         batch.members.append(tup)
+        if self._resets is not None:
+            self._resets.arm()
         return self._run(key, out) if len(batch.members) >= self._bolt.size else None
 
     def tick(self, out: Collector[Any]) -> Awaitable[None] | None:
@@ -81,6 +92,8 @@ class BatchRunner(Bolt[Any, Any]):
     def cleanup(self) -> Awaitable[None] | None:
         if self._timer is not None:
             self._timer.cancel()
+        if self._resets is not None:
+            self._resets.cancel()
         return self._bolt.cleanup()
 
     async def _run_all(self, out: Collector[Any]) -> None:

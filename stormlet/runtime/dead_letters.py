@@ -32,7 +32,9 @@ class DeadLetters:
         self.last: deque[DeadLetter] = deque(maxlen=KEPT)
         """The last ones."""
         self.count = 0
-        self._sink = _sink_of(target)
+        self.sync: Callable[[], None] | None = None
+        """Has the device hold what the sink was given; None without a sink."""
+        self._sink = self._sink_of(target)
         self._failures = failures
 
     def bury(self, plan: TaskPlan, letter: DeadLetter) -> Awaitable[None] | None:
@@ -52,13 +54,23 @@ class DeadLetters:
         result = None if self._sink is None else self._sink(letter)
         return result if isawaitable(result) else None
 
+    def _sink_of(self, target: DeadLetterTarget | None) -> DeadLetterSink | None:
+        if target is None:
+            return None
+        if callable(target):
+            self.sync = _nothing  # what it has returned from is its own affair
+            return target
+        if not isinstance(cast("object", target), str | PathLike):
+            raise InvalidConfiguration(
+                f"dead_letters={target!r} is neither a callable nor the path of a file"
+            )
+        try:
+            file = LetterFile(Path(target))
+        except OSError as error:
+            raise InvalidConfiguration(f"dead_letters={str(target)!r} cannot be written: {error}") from error
+        self.sync = file.sync
+        return file.write
 
-def _sink_of(target: DeadLetterTarget | None) -> DeadLetterSink | None:
-    if target is None or callable(target):
-        return target
-    if not isinstance(cast("object", target), str | PathLike):
-        raise InvalidConfiguration(f"dead_letters={target!r} is neither a callable nor the path of a file")
-    try:
-        return LetterFile(Path(target)).write
-    except OSError as error:
-        raise InvalidConfiguration(f"dead_letters={str(target)!r} cannot be written: {error}") from error
+
+def _nothing() -> None:
+    """Nothing is left to do."""

@@ -9,12 +9,13 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any, cast
 
-from stormlet.core.components import DEFAULT_STREAM, Spout, TaskContext, To, overrides
+from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, TaskContext, To, overrides
 from stormlet.core.outcomes import Failure
+from stormlet.core.tuples import Lineage
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.contexts import within
-from stormlet.runtime.messages import Message
+from stormlet.runtime.messages import Message, SpoutMessage
 from stormlet.runtime.spouts import Asking, Interrupted, SpoutTask
 
 FIRST_NAP = 0.001
@@ -155,7 +156,7 @@ class SpoutFeed(HostFeed):
     def __init__(self, task: SpoutTask, spout: Spout[Any], idle_max: float) -> None:
         super().__init__(task)
         self._spout = spout
-        self._out = SpoutOut(task)
+        self._out = ReliableSpoutOut(task) if isinstance(spout, ReliableSpout) else SpoutOut(task)
         self._idle_max = idle_max
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
@@ -224,6 +225,8 @@ class SpoutFeed(HostFeed):
 
     def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
         spout = self._spout
+        if not self._hears:
+            return None
         if failure is None:
             return self._call(spout.ack, message_id)
         return self._call(spout.fail, message_id, failure)
@@ -266,10 +269,15 @@ class SpoutOut:
         if self._task.stopping:
             raise TopologyStopping(f"{self._task.name} emits while the topology is draining")
         owner = self._task
-        reached = owner.tracker.emit(value, message_id, stream, task, owner.lineage(origin))
+        reached = self._emit(value, message_id, stream, task, owner.lineage(origin))
         if owner.tracker.outcomes:
             owner.attend_soon()
         return reached
+
+    def _emit(
+        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
+    ) -> tuple[int, ...]:
+        return self._task.tracker.emit(value, message_id, stream, task, lineage)
 
     def emit_threadsafe(
         self,
@@ -283,3 +291,16 @@ class SpoutOut:
         """See :meth:`stormlet.core.components.SpoutCollector.emit_threadsafe`."""
         emit = partial(self.emit, value, message_id=message_id, stream=stream, task=task, origin=origin)
         return call_threadsafe(self._task.loop, emit)
+
+
+class ReliableSpoutOut(SpoutOut):
+    """The collector of a ``ReliableSpout``: what has a message id is kept and replayed."""
+
+    __slots__ = ()
+
+    def _emit(
+        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
+    ) -> tuple[int, ...]:
+        if message_id is None:
+            return super()._emit(value, None, stream, task, lineage)
+        return self._task.tracker.emit_message(SpoutMessage(value, message_id, stream, task, lineage))

@@ -38,6 +38,21 @@ class Message:
             self.lineage = self.lineage.of_next_attempt()
 
 
+class SpoutMessage(Message):
+    """A message of a ``ReliableSpout``, which hears its final outcome."""
+
+    __slots__ = ()
+
+
+class Buried:
+    """A :class:`SpoutMessage` that is with the dead letters now, and whose spout was not told yet."""
+
+    __slots__ = ("message_id",)
+
+    def __init__(self, message_id: object) -> None:
+        self.message_id = message_id
+
+
 class HostMessage(Message):
     """A message that belongs to the ``Tree`` the host got for it (law C4)."""
 

@@ -231,6 +231,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
         self._recorder = Recorder(desk.out)
         self.size = bolt.size
         self.within = bolt.within
+        self.resets_timeouts = bolt.resets_timeouts
 
     def key(self, value: object) -> Any:
         return self._bolt.key(value)

@@ -31,7 +31,7 @@ from stormlet.runtime.collectors import undeclared
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.failure_log import UNKNOWN
-from stormlet.runtime.messages import HostMessage, Message
+from stormlet.runtime.messages import Buried, HostMessage, Message, SpoutMessage
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 
@@ -173,17 +173,19 @@ class Tracker:
             self._outbox.arm()
         return outlet.reached
 
-    def emit_message(self, message: Message) -> None:
+    def emit_message(self, message: Message) -> tuple[int, ...]:
         """The first emit of a message that the engine keeps."""
         self.emitted += 1
-        self._send(message)
+        reached = self._send(message)
         self.pending += 1
+        return reached
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: Message) -> tuple[int, ...]:
         outlet = self._outlet(message.stream, message.task)
         self._track(outlet, message.value, message.lineage, message)
         if not self._outbox.armed:
             self._outbox.arm()
+        return outlet.reached
 
     def _track(self, outlet: Outlet, value: object, lineage: Lineage, message: object) -> None:
         """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law
@@ -236,18 +238,9 @@ class Tracker:
             message, failure = self.outcomes.popleft()
             if message is self._sampled:
                 self._sample_ends(failure)
-            if failure is None:
-                self.counts.acked += 1
-            else:
-                self.counts.failed += 1
-            if type(message) is Message:
-                self._settle(message, failure)
-            elif type(message) is HostMessage:
-                self._settle_for_host(message, failure)
-            else:
-                pause = self._tell(message, failure, settle)
-                if pause is not None:
-                    return pause
+            pause = self._settle(message, failure, settle)
+            if pause is not None:
+                return pause
         while self._due and self._outbox.has_room:
             self.counts.replayed += 1
             self._send(self._due.popleft())
@@ -264,11 +257,34 @@ class Tracker:
             self.counts.complete_seconds += self._engine.clock() - self._sampled_at
             self.counts.complete_samples += 1
 
-    def _tell(self, message_id: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
-        self._owner.doing = "ack" if failure is None else "fail"
+    def _settle(self, message: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
+        if failure is None:
+            self.counts.acked += 1
+        elif type(message) is Buried:
+            return self._tell(message.message_id, failure, settle)
+        else:
+            self.counts.failed += 1
+        if type(message) is Message:
+            self._settle_kept(message, failure)
+        elif type(message) is HostMessage:
+            self._settle_for_host(message, failure)
+        elif type(message) is not SpoutMessage:
+            self._note(failure, message)
+            return self._tell(message, failure, settle)
+        elif failure is None:
+            return self._tell(message.message_id, None, settle)
+        else:
+            self._settle_kept(message, failure)
+        return None
+
+    def _note(self, failure: Failure | None, message_id: object) -> None:
         if failure is not None:
             self.counts.left_over += failure.kind is FailureKind.SHUTDOWN
             self._log(failure, message_id)
+
+    def _tell(self, message_id: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
+        """Tell a ``Spout`` class an outcome."""
+        self._owner.doing = "ack" if failure is None else "fail"
         self._release()
         try:
             return settle(message_id, failure)
@@ -277,8 +293,8 @@ class Tracker:
                 raise
         return None
 
-    def _settle(self, message: Message, failure: Failure | None) -> None:
-        """The outcome of a value of a generator or iterable (law S6)."""
+    def _settle_kept(self, message: Message, failure: Failure | None) -> None:
+        """The outcome of an attempt at a message that the engine keeps (law S6)."""
         if failure is None:
             self._release()
             return
@@ -333,20 +349,30 @@ class Tracker:
         dead_letters, plan = self._dead_letters, self._owner.plan
         pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
         if pause is None:
-            self._release()
-        else:
-            burying = self._loop.create_task(self._bury(pause), name=f"{self._owner.plan.name} dead_letters")
-            self._burying[burying] = letter
-            self._engine.activity.begin()
-            burying.add_done_callback(self._buried)
+            self._given_up(message, failure)
+            return
+        burying = self._loop.create_task(
+            self._bury(pause, message, failure), name=f"{self._owner.plan.name} dead_letters"
+        )
+        self._burying[burying] = letter
+        self._engine.activity.begin()
+        burying.add_done_callback(self._buried)
 
-    async def _bury(self, pause: Awaitable[None]) -> None:
+    async def _bury(self, pause: Awaitable[None], message: Message, failure: Failure) -> None:
         try:
             await pause
         except asyncio.CancelledError as error:
             check_stray(error)
             raise
-        self._release()
+        self._given_up(message, failure)
+
+    def _given_up(self, message: Message, failure: Failure) -> None:
+        """The dead letters have it."""
+        if type(message) is SpoutMessage:
+            self.outcomes.append((Buried(message.message_id), failure))
+            self._owner.attend_soon()
+        else:
+            self._release()
 
     def _buried(self, burying: asyncio.Task[None]) -> None:
         letter = self._burying.pop(burying)
@@ -397,10 +423,12 @@ class Tracker:
     def settle_left_over(self) -> None:
         """The task has ended: settle what can be settled without it, and count the rest."""
         for message, failure in self.outcomes:
+            self.pending -= 1
+            if type(message) is Buried:  # its spout was not told any more
+                continue
             self.counts.acked += failure is None
             self.counts.failed += failure is not None
             self.counts.left_over += failure is not None
-            self.pending -= 1
             if type(message) is HostMessage:
                 if failure is not None:
                     message.failed(failure, counts=True)

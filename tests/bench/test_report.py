@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from stormlet.bench.report import Measured, all_names, as_json, measure, text
+from stormlet.bench.report import Measured, as_json, measure, text, usual_names
 from stormlet.cli import main
 
 
 def test_every_workload_gives_positive_figures() -> None:
-    """A short round of all workloads measures something in each."""
-    results = measure(all_names(), rounds=1, scale=0.002)
+    """A short round of all workloads that need no Spark measures something in each."""
+    results = measure(usual_names(), rounds=1, scale=0.002)
     assert list(results) == ["loops", "bare", "acked", "unacked", "latency", "pending", "flat"]
     assert all(
         value > 0 for figures in results.values() for each in figures.values() for value in each.values
@@ -28,6 +28,12 @@ def test_the_table_names_the_ratios() -> None:
     """The ratio is the one of the medians."""
     results = {"loops": {"tuples_per_s": Measured([900.0])}, "acked": {"tuples_per_s": Measured([100.0])}}
     assert text(results, 1).splitlines()[-1].endswith("word count, fully acked = 9.0")
+
+
+def test_what_comes_from_spark_is_compared_with_its_iterator() -> None:
+    """Each rate of the bridge is a share of what Spark itself gives."""
+    results = {"spark": {"raw_rows_per_s": Measured([900.0]), "single_rows_per_s": Measured([450.0])}}
+    assert text(results, 1).splitlines()[-1] == "single_rows_per_s : raw_rows_per_s = 0.50"
 
 
 def test_json_has_every_value() -> None:

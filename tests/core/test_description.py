@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
 import pytest
 
-from stormlet.core.configuration import Configuration
+from stormlet.core.components import BasicBolt
+from stormlet.core.configuration import Configuration, configure
 from stormlet.core.description import (
     BoltSpec,
     Description,
@@ -292,3 +294,80 @@ def test_what_is_no_field_name(wrong: object) -> None:
     """A list of names is the likeliest mistake: the message says how they are passed."""
     with pytest.raises(InvalidTopology, match=r"pass names or positions one by one, as in \.fields\('word'"):
         stream().fields(cast("str", wrong))
+
+
+class Batches:
+    """A factory that says how much should be pending for each task."""
+
+    least_pending = 4000
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+def sink(id: str, *inputs: str, parallelism: int = 1) -> BoltSpec:
+    return replace(bolt(id, *inputs), logic=Batches(), parallelism=parallelism)
+
+
+def pending(description: Description, **given: Any) -> dict[str, int | None]:
+    """The ``max_spout_pending`` of each spout."""
+    configuration = configure(description.configuration, given, "here")
+    _, components = description.configured(configuration, "here", given)
+    return {id: components[id].max_spout_pending for id in description.spouts}
+
+
+def test_spouts_may_have_as_much_pending_as_the_bolts_below_need() -> None:
+    """Those that feed no such bolt keep the default; the tasks of the bolt count (law S3)."""
+    description = describe(
+        spout("s"), spout("t"), bolt("a", "s"), bolt("b", "t"), sink("c", "a", parallelism=2)
+    )
+    assert pending(description) == {"s": 8000, "t": 1000}
+
+
+def test_what_bolts_need_is_found_round_a_cycle() -> None:
+    """A cycle is walked once."""
+    assert pending(describe(spout("s"), bolt("a", "s", "b"), bolt("b", "a"), sink("c", "b"))) == {"s": 4000}
+
+
+def test_a_set_pending_is_not_raised() -> None:
+    """Neither one of the topology, of the run nor of the spout; unlimited is enough for all."""
+    description = describe(spout("s"), sink("a", "s"))
+    assert pending(description, max_spout_pending=1000) == {"s": 1000}
+    assert pending(description, max_spout_pending=None) == {"s": None}
+    assert pending(replace(description, options={"max_spout_pending": 1000})) == {"s": 1000}
+    own = replace(description.spouts["s"], options={"max_spout_pending": 5})
+    assert pending(replace(description, spouts={"s": own})) == {"s": 5}
+
+
+def test_a_default_that_suffices_is_kept() -> None:
+    """What bolts need is a least, not a most."""
+    assert pending(describe(spout("s"), bolt("a", "s"))) == {"s": 1000}
+
+
+class Resuming:
+    """A factory of a spout that goes on after what was acked in another run."""
+
+    resumes = True
+
+    def __call__(self) -> None:
+        raise NotImplementedError
+
+
+class Tally(BasicBolt[Any, None]):
+    """Counts on, past its acks."""
+
+    keeps_state = True
+
+
+def resuming(id: str) -> SpoutSpec:
+    return replace(spout(id), source=Resuming())
+
+
+def test_state_below_a_source_that_resumes_is_refused() -> None:
+    """A bolt that keeps state would miss what was acked before, however far below the source it is (law C6)."""
+    tally = replace(bolt("tally", "a"), logic=Tally)
+    with pytest.raises(
+        InvalidTopology, match="bolt 'tally' keeps state, which a run that goes on from the checkpoint"
+    ):
+        describe(resuming("s"), bolt("a", "s"), tally).validate()
+    describe(spout("s"), resuming("t"), bolt("a", "s"), bolt("b", "t"), tally).validate()

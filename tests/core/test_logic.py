@@ -29,6 +29,7 @@ from stormlet.core.logic import (
     inferred_schema,
     logic_kind,
     positional_parameters,
+    says,
     source_kind,
     takes_context,
 )
@@ -597,6 +598,64 @@ def test_a_function_that_wants_more_than_the_value(logic: Callable[..., object])
     with pytest.raises(InvalidTopology, match="cannot be called with the value alone; bind the rest"):
         logic_kind("b", logic)
     assert logic_kind("b", partial(logic, b=1)) is LogicKind.FUNCTION
+
+
+class Factory:
+    """An object that makes spouts, and says what they emit."""
+
+    single_task = True
+
+    def __init__(self, outputs: object) -> None:
+        self.outputs = outputs
+
+    def __call__(self) -> Bare:
+        return Bare()
+
+
+@pytest.mark.parametrize(
+    ("outputs", "fields"), [(Line, ("text",)), (("id", "name"), ("id", "name")), (int, None), (None, None)]
+)
+def test_a_factory_object_says_what_it_emits(outputs: object, fields: tuple[str, ...] | None) -> None:
+    """An object that makes components has their schema in its attribute ``outputs``; it is not enforced."""
+    schema = inferred_schema(Factory(outputs))
+    assert schema.fields == fields
+    assert not schema.enforced
+
+
+def test_outputs_of_functions_and_classes_are_their_own_affair() -> None:
+    """The attribute counts only where the user made an object to say so."""
+
+    def function(value: str) -> Word: ...
+
+    function.outputs = ["other"]  # type: ignore[attr-defined]
+    assert inferred_schema(function).fields == inferred_schema(partial(function)).fields == ("word",)
+    assert inferred_schema(Factory).fields is None
+
+
+class SingleLines(Lines):
+    """Would emit the same again in a second task."""
+
+    single_task = True
+
+
+def single_lines() -> SingleLines:
+    return SingleLines()
+
+
+@pytest.mark.parametrize(
+    ("source", "single"),
+    [
+        (SingleLines, True),
+        (partial(SingleLines), True),
+        (single_lines, True),
+        (Factory(None), True),
+        (Bare, False),
+    ],
+    ids=repr,
+)
+def test_a_source_for_a_single_task(source: object, single: bool) -> None:
+    """A class says that it needs its source alone, and so does what makes it (law S8)."""
+    assert says(source, "single_task") is single
 
 
 class WithoutOut(BasicBolt[int, None]):

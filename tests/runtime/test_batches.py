@@ -68,3 +68,32 @@ async def test_a_batch_due_while_another_waits_for_room_is_written_next() -> Non
         await asyncio.sleep(20)
         assert [value for value, _ in bolt.began] == ["a", "b"]
         assert running.statistics().components["spout"].pending == 0
+
+
+class Patient(Writing):
+    """What waits for it does not time out."""
+
+    resets_timeouts = True
+    within = 7.0
+
+
+async def test_what_a_patient_batch_holds_does_not_time_out() -> None:
+    """Collecting takes longer than ``message_timeout``, so does executing, and so does waiting in the queue
+    meanwhile; each value is executed once."""
+    bolt = Patient(seconds=9.0)
+    topology = Topology("batches", message_timeout=2.0)
+    topology.bolt("write", lambda: bolt, topology.spout("spout", ["a", "b"]).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    assert [value for value, _ in bolt.began] == ["a", "b"]
+    assert running.statistics().components["spout"].failed == 0
+
+
+async def test_without_resets_it_does() -> None:
+    """The same bolt without them finds the messages timed out and replayed."""
+    bolt = Writing(seconds=9.0)
+    topology = Topology("batches", message_timeout=2.0, max_attempts=2)
+    topology.bolt("write", lambda: bolt, topology.spout("spout", ["a", "b"]).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    assert running.statistics().components["spout"].failed == 4

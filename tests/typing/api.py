@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from typing import Any, assert_type
+from typing import TYPE_CHECKING, Any, assert_type
 
 import msgspec
 
@@ -27,6 +27,11 @@ from stormlet import (
     Tree,
     Tuple,
 )
+from stormlet.spark import DataFrameSink, DataFrameSpout
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame
 
 
 class Word(msgspec.Struct, frozen=True):
@@ -332,3 +337,20 @@ async def host() -> None:
         assert_type(await running.emit(words, Word("b"), attempts=3, origin="here"), Tree[object])
         await running.finished()
         assert_type(running.statistics().components["count"].acked, int)
+
+
+# Sources of Spark's.
+
+
+def frame_sources(df: DataFrame) -> None:
+    """What a DataFrame's rows become is what the stream is of."""
+    assert_type(topology.spout("records", DataFrameSpout(df, as_=Word)), Stream[Word])
+    assert_type(topology.spout("rows", DataFrameSpout(df, Word, transport="rows")), Stream[Word])
+    assert_type(topology.spout("tuples", DataFrameSpout(df, columns=["text"])), Stream[tuple[Any, ...]])
+    assert_type(topology.spout("batches", DataFrameSpout(df, batches=True)), Stream[RecordBatch])
+
+
+def frame_sinks(words: Stream[Word], numbers: Stream[int]) -> None:
+    """A sink takes any stream, and several; it emits nothing."""
+    assert_type(topology.bolt("write", DataFrameSink("out"), words.shuffle()), Stream[None])
+    assert_type(topology.bolt("both", DataFrameSink("out"), words.shuffle(), numbers.shuffle()), Stream[None])

@@ -66,7 +66,7 @@ def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
     :class:`~stormlet.errors.InvalidConfiguration` where they do not go together."""
     where = f"topology {topology.name!r}"
     configuration = configure(topology.configuration, settings.values, where)
-    description, components = topology.describe().configured(configuration, where)
+    description, components = topology.describe().configured(configuration, where, settings.values)
     return Inspection(settings, description, components, plan(description, components))
 
 

@@ -29,4 +29,6 @@ def batches_slower_than_the_timeout(description: Description) -> Iterator[Findin
 
 def batch_within(cls: type | None) -> float | None:
     """The seconds that a batch may take to fill, as far as the class says; its instances may say otherwise."""
-    return cls.within if cls is not None and issubclass(cls, BatchBolt) else None
+    if cls is None or not issubclass(cls, BatchBolt) or cls.resets_timeouts:
+        return None
+    return cls.within

@@ -1,0 +1,133 @@
+"""What a row costs on its way from Spark, through a topology, and back, beside Spark's own iterator."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from resource import RUSAGE_SELF, getrusage
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from stormlet.spark.packing import PACKED, packer, unpacked
+from stormlet.spark.session import active_session, spark_session
+from stormlet.spark.sink import DataFrameSink
+from stormlet.spark.source import DataFrameSpout
+from stormlet.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Figures = dict[str, float]
+
+PARTITIONS = 8
+WARM_UP = 10
+"""A JVM is slow at first: everything runs once with this fraction of the rows, unmeasured."""
+SINK_SHARE = 4
+"""The sink gets this fraction of the rows, as it is slower by about as much."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Three columns of common types."""
+
+    id: int
+    word: str
+    ratio: float
+
+
+def spark(size: int) -> Figures:
+    """Rows per second: of Spark's iterator over packed batches, of a source into a bolt that does nothing, as
+    record batches and as records, and of a source into a sink by way of a bolt that changes each record."""
+    with _session() as session:
+        measurements: dict[str, Callable[[SparkSession, int], float]] = {
+            "raw_rows_per_s": _raw,
+            "batched_rows_per_s": _batches,
+            "single_rows_per_s": _records,
+            "sunk_rows_per_s": _written,
+        }
+        for measured in measurements.values():
+            measured(session, max(1, size // WARM_UP))
+        return {name: measured(session, size) for name, measured in measurements.items()}
+
+
+def spark_flat(size: int) -> Figures:
+    """Peak memory of this process (the JVM is another), in MiB, after a tenth and after all of so many records
+    from Spark."""
+    peaks: list[float] = []
+
+    def look(row: Row) -> None:
+        if row.id in (size // 10, size - 1):
+            peaks.append(getrusage(RUSAGE_SELF).ru_maxrss / 1024)
+
+    with _session() as session:
+        _run(DataFrameSpout(_rows(session, size), as_=Row), look)
+    return {"peak_mib_early": peaks[0], "peak_mib": peaks[1]}
+
+
+@contextmanager
+def _session() -> Generator[SparkSession]:
+    active = active_session()
+    session = active or spark_session()
+    try:
+        yield session
+    finally:
+        if active is None:
+            session.stop()
+
+
+def _rows(session: SparkSession, count: int) -> DataFrame:
+    numbers = session.range(0, count, 1, PARTITIONS)
+    return numbers.selectExpr("id", "concat('word', id % 1000) AS word", "id / 7 AS ratio")
+
+
+def _raw(session: SparkSession, count: int) -> float:
+    packed = _rows(session, count).mapInArrow(packer({}), PACKED)
+    began = time.perf_counter()
+    came = sum(unpacked(row.batch).num_rows for row in packed.toLocalIterator(prefetchPartitions=True))
+    assert came == count, f"{came} rows came"
+    return count / (time.perf_counter() - began)
+
+
+def _batches(session: SparkSession, count: int) -> float:
+    return count / _run(DataFrameSpout(_rows(session, count), batches=True), _ignore)
+
+
+def _records(session: SparkSession, count: int) -> float:
+    return count / _run(DataFrameSpout(_rows(session, count), as_=Row), _ignore)
+
+
+def _written(session: SparkSession, count: int) -> float:
+    some = max(1, count // SINK_SHARE)
+    topology = Topology("bench")
+    rows = topology.spout("rows", DataFrameSpout(_rows(session, some), as_=Row))
+    halved = topology.bolt("halve", _halve, rows.shuffle())
+    with tempfile.TemporaryDirectory() as directory:
+        topology.bolt("write", DataFrameSink(directory, rows=50_000), halved.shuffle())
+        return some / asyncio.run(_seconds(topology, "rows"))
+
+
+def _run(source: DataFrameSpout[Any], bolt: Callable[[Any], None]) -> float:
+    topology = Topology("bench")
+    topology.bolt("bolt", bolt, topology.spout("rows", source).shuffle())
+    return asyncio.run(_seconds(topology, "rows"))
+
+
+async def _seconds(topology: Topology, source: str) -> float:
+    async with topology.run() as running:
+        began = time.perf_counter()
+        await running.finished()
+        seconds = time.perf_counter() - began
+        counts = running.statistics().components[source]
+    assert counts.acked == counts.emitted, f"{counts.failed} rows failed"
+    return seconds
+
+
+def _ignore(value: object) -> None:
+    """What a null bolt does."""
+
+
+def _halve(row: Row) -> Row:
+    return Row(row.id, row.word, row.ratio / 2)

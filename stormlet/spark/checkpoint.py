@@ -1,0 +1,88 @@
+"""Where a source's checkpoint is kept: one small file, replaced as a whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from stormlet.errors import InvalidTopology, SparkFailed
+
+
+class Fingerprint(msgspec.Struct, frozen=True):
+    """What tells one DataFrame from another, in every process."""
+
+    columns: tuple[str, ...]
+    """What is read."""
+    schema: str
+    plan: str
+    """The digest of the optimised plan."""
+    partitions: int
+    files: str
+    """The digest of each partition's files: their paths, ranges, sizes and times."""
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """What a file holds."""
+
+    fingerprint: Fingerprint
+    done: dict[int, int]
+    """Partition -> how many of its first rows are done, or :data:`~stormlet.spark.packing.ALL`."""
+
+
+class CheckpointFile:
+    """The file of one source. Methods block."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path).absolute()  # whatever becomes of the current directory
+        self._next = self._path.with_name(f"{self._path.name}.next")
+
+    def load(self, fingerprint: Fingerprint) -> dict[int, int]:
+        """What is done; nothing if there is no file.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` if the file is of another DataFrame, or no checkpoint.
+        """
+        try:
+            found = msgspec.json.decode(self._path.read_bytes(), type=Checkpoint)
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError) as error:
+            raise InvalidTopology(f"{self._path} cannot be read as a checkpoint: {error}") from error
+        differs = [
+            name
+            for name in fingerprint.__struct_fields__
+            if getattr(found.fingerprint, name) != getattr(fingerprint, name)
+        ]
+        if differs:
+            raise InvalidTopology(
+                f"{self._path} is the checkpoint of another DataFrame: its {' and '.join(differs)} differ; read the "
+                f"same files in the same way (partitions depend on the number of cores, too), or remove it to begin "
+                f"anew"
+            )
+        return found.done
+
+    def save(self, checkpoint: Checkpoint) -> None:
+        """Replace the file: whenever the process dies, there is the old one or the new one.
+
+        Raises :class:`~stormlet.errors.SparkFailed`.
+        """
+        try:
+            with self._next.open("wb") as file:
+                file.write(msgspec.json.encode(checkpoint))
+                file.flush()
+                os.fsync(file.fileno())
+            self._next.replace(self._path)
+            _sync_directory(self._path.parent)
+        except OSError as error:
+            raise SparkFailed(f"the checkpoint {self._path} cannot be written: {error}") from error
+
+
+def _sync_directory(directory: Path) -> None:
+    if os.name == "nt":  # has no handle of a directory to sync
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,108 @@
+"""The Spark session to work with: the active one, or a quiet local one of our own."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections import deque
+from collections.abc import Mapping
+from threading import Thread
+from typing import TYPE_CHECKING, Any, cast
+
+from stormlet.errors import SparkUnavailable
+from stormlet.spark.requirements import check_java, check_packages
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("stormlet.spark.jvm")
+
+LAST_LINES = 10
+"""How many of the JVM's lines an error quotes if it does not start."""
+
+OPTIONS: Mapping[str, str] = {
+    "spark.app.name": "stormlet",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Nobody beyond this machine has business with it, and a host name that does not resolve does no harm.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+
+
+def spark_session(master: str = "local[*]", **options: str) -> SparkSession:
+    """The active session of this process, as it is; without one, a new one of ``master`` with Spark's
+    ``options``, whose dots may be given through ``**{...}``.
+
+    A session made here is quiet: what its JVM writes goes to the logger ``stormlet.spark.jvm``, at DEBUG. Its
+    Python workers run this interpreter, unless the environment's PYSPARK_PYTHON names another. It lasts as
+    long as the process; nobody here stops it, nor any other.
+
+    Raises :class:`~stormlet.errors.SparkUnavailable` if Spark cannot start here.
+    """
+    check_packages()
+    return active_session() or _build({**OPTIONS, "spark.master": master, **options})
+
+
+def active_session() -> SparkSession | None:
+    """The session of this thread, else of this process."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.active()
+    except PySparkException:
+        return None
+
+
+def _build(options: Mapping[str, str]) -> SparkSession:
+    if "SPARK_REMOTE" in os.environ:
+        raise SparkUnavailable(
+            "SPARK_REMOTE asks for Spark Connect, which the bridge cannot use; unset it, and give a master"
+        )
+    check_java()
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+    context = _start(SparkConf().setAll(list(options.items())))
+    if "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable  # read whenever a function is sent to the workers
+    return SparkSession(context)
+
+
+def _start(conf: SparkConf) -> SparkContext:
+    from pyspark import SparkContext
+
+    gateway_of_process: object = vars(SparkContext)["_gateway"]
+    if gateway_of_process is not None:  # the JVM outlives its sessions
+        return SparkContext(conf=conf)
+    return SparkContext(conf=conf, gateway=_launch(conf))
+
+
+def _launch(conf: SparkConf) -> Any:
+    """Start the JVM, with its output read by a thread that ends with it."""
+    from pyspark import java_gateway
+    from pyspark.errors import PySparkException
+
+    launch = cast("Any", java_gateway).launch_gateway
+    readable, writable = os.pipe()
+    last = deque[str](maxlen=LAST_LINES)
+    Thread(target=_log_lines, args=(readable, last), name="stormlet spark jvm", daemon=True).start()
+    try:
+        return launch(conf, {"stdout": writable, "stderr": writable})
+    except (PySparkException, OSError) as error:
+        said = "; ".join(last) or "nothing"
+        raise SparkUnavailable(f"Spark's JVM did not start: {error}; it said: {said}") from error
+    finally:
+        os.close(writable)
+
+
+def _log_lines(readable: int, last: deque[str]) -> None:
+    with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            last.append(line.rstrip())
+            logger.debug("%s", last[-1])

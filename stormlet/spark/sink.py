@@ -1,0 +1,141 @@
+"""``DataFrameSink``: writes what a stream carries with Spark, in batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from os import PathLike, fspath
+from typing import Any, TypeVar, cast, get_args
+
+from stormlet.core.components import BatchBolt, Collector, TaskContext
+from stormlet.core.tuples import Tuple
+from stormlet.errors import InvalidConfiguration
+from stormlet.spark.destinations import Destination, Mode
+from stormlet.spark.writers import SparkWriter, Writer
+
+R = TypeVar("R")
+
+PENDING_BATCHES = 4
+"""So many batches' worth of messages may be pending for each task: one is written while others fill."""
+
+
+class DataFrameSink:
+    """Writes a stream to files or a table with Spark, as in ``topology.bolt("write", DataFrameSink("out/"),
+    rows.shuffle())``.
+
+    A row is acked when the batch it is in has been committed, so that each row is written at least once: a
+    batch is written again if it fails, or if something else of its trees does. Its rows do not time out here.
+
+    - ``path`` or ``table`` say where to, ``format``, ``options`` and ``partition_by`` how, as in Spark.
+    - ``mode`` says what becomes of what is there when a run begins: "append" keeps it, "overwrite" replaces
+      it before the first row comes, "error" refuses the start.
+    - ``schema`` has the columns: Spark's DDL, a ``StructType``, a ``pyarrow.Schema`` or a record type. Without
+      it they are those of the input's record type. Values are records, dicts, or tuples in the columns' order.
+    - A batch is written when it has ``rows``, when its first row is ``seconds`` old, and when no more can come.
+
+    A row that does not fit its columns is rejected (no replay can help it), and the others of its batch are
+    written. If Spark fails, all rows of the batch fail with :class:`~stormlet.errors.SparkFailed`, whose cause
+    is Spark's error.
+
+    Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together; what only
+    Spark can tell is raised when the topology starts.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        table: str | None = None,
+        format: str = "parquet",  # noqa: A002 as Spark calls it
+        mode: Mode = "append",
+        options: Mapping[str, str] | None = None,
+        partition_by: str | Sequence[str] = (),
+        schema: object = None,
+        rows: int = 10_000,
+        seconds: float = 10.0,
+    ) -> None:
+        if (path is None) is (table is None):
+            raise _invalid("needs a path or a table=, and not both")
+        if mode not in get_args(Mode):
+            raise _invalid(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
+        if not isinstance(cast("object", rows), int) or rows < 1:
+            raise _invalid(f"rows must be an int of at least 1, not {rows!r}")
+        if not isinstance(cast("object", seconds), int | float) or not seconds > 0:
+            raise _invalid(f"seconds must be a number above 0, not {seconds!r}")
+        self._destination = Destination(
+            None if path is None else fspath(path),
+            table,
+            format,
+            mode,
+            dict(options or {}),
+            (partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
+        )
+        self._schema = schema
+        self._rows = rows
+        self._seconds = seconds
+        self.least_pending = PENDING_BATCHES * rows
+        """See :attr:`stormlet.core.components.BoltBase.least_pending`."""
+        self.keeps_state = mode == "overwrite"
+        """A run that goes on after another would replace what that has written, as it would miss a bolt's state:
+        see :attr:`stormlet.core.components.BoltBase.keeps_state`."""
+
+    def __call__(self) -> BatchBolt[Any, None]:
+        """The bolt of one task."""
+        return BatchWriter(self._writer(), self._rows, self._seconds)
+
+    def _writer(self) -> Writer:
+        return SparkWriter(self._destination, self._schema)
+
+
+class BatchWriter(BatchBolt[Any, None]):
+    """Writes batches in a thread of its own."""
+
+    needs_acks = True
+    resets_timeouts = True
+
+    def __init__(self, writer: Writer, size: int, within: float) -> None:
+        self.size = size
+        self.within = within
+        self._writer = writer
+        self._thread: ThreadPoolExecutor
+
+    async def prepare(self, context: TaskContext) -> None:
+        """Find Spark, or start it, and see whether the columns can be written."""
+        name = f"{context.component}[{context.task_index}]"
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        try:
+            await self._call(partial(self._writer.open, context.inputs, first=context.task_index == 0))
+        except BaseException:
+            self._thread.shutdown(wait=False)
+            raise
+
+    async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
+        """Write the batch; what does not fit is rejected."""
+        misfits = await self._write([tup.value for tup in tups])
+        for place, why in misfits.items():
+            out.fail(tups[place], why, permanent=True)
+
+    async def cleanup(self) -> None:
+        """Wait until a write that was interrupted has ended, and end the thread."""
+        await self._call(_nothing)
+        self._thread.shutdown(wait=False)
+
+    async def _write(self, values: Sequence[object]) -> Mapping[int, str]:
+        try:
+            return await self._call(partial(self._writer.write, values))
+        except asyncio.CancelledError:
+            self._writer.interrupt()
+            raise
+
+    async def _call(self, function: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+
+def _invalid(what: str) -> InvalidConfiguration:
+    return InvalidConfiguration(f"DataFrameSink {what}")
+
+
+def _nothing() -> None:
+    """Done when all that was asked of the thread before has been done."""

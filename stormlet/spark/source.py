@@ -1,0 +1,146 @@
+"""``DataFrameSpout``: the rows of a DataFrame as tracked tuples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, overload
+
+from stormlet.core.components import ReliableSpout
+from stormlet.errors import InvalidTopology
+from stormlet.spark.checkpoint import CheckpointFile
+from stormlet.spark.conversion import conversion
+from stormlet.spark.fingerprint import check_resumable
+from stormlet.spark.frames import check_frame, zone_of_session
+from stormlet.spark.reader import FrameReader
+from stormlet.spark.reading import batches_of, values_of_batches, values_of_rows
+from stormlet.spark.refining import Refining, Transport
+from stormlet.spark.requirements import check_packages
+from stormlet.spark.resuming import ResumingReader
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+
+CheckpointPath: TypeAlias = str | os.PathLike[str]
+
+
+class DataFrameSpout(Generic[T]):
+    """Makes a spout that emits the rows of a DataFrame: ``topology.spout("flights", DataFrameSpout(df,
+    as_=Flight))``.
+
+    A row is emitted as a record of the type ``as_`` (a class of msgspec.Struct, a dataclass or a NamedTuple),
+    which takes the columns of its fields' names; or as a plain tuple of the ``columns``, by default all; or,
+    with ``batches=True``, rows are emitted many at a time as a :class:`pyarrow.RecordBatch`. Timestamps are
+    aware, in the session's zone; structs are records, maps dicts and arrays lists. Only the columns that are
+    asked for are read. Each tuple's ``origin`` is an :class:`Origin`, which is its message id, too.
+
+    Rows are kept until they are acked, and replayed when they fail, as those of generators are (law S6). The
+    order of rows within a partition is kept. In memory are two partitions in Spark's driver, and a few record
+    batches here (``spark.sql.execution.arrow.maxRecordsPerBatch`` rows each).
+
+    With ``checkpoint=path`` a run that was killed goes on with the rows that were not done: those neither acked
+    nor durably among the dead letters, for which ``run(dead_letters=...)`` is needed. Rows that were done after
+    the first one that was not, and in the last second, come again. The DataFrame must be a scan of files with
+    narrow operators (``select``, ``where``, ``union``), and the same one each time. Bolts below that say
+    ``keeps_state = True`` are refused, as they would miss what was acked before.
+
+    ``transport="rows"`` is slower and takes types that Arrow lacks. Raises
+    :class:`~stormlet.errors.InvalidTopology` for a DataFrame of Spark Connect or of a stream, for a column that
+    has no Python form, and for one that does not fit its field; :class:`~stormlet.errors.SparkUnavailable` if
+    packages do not work together. The topology crashes with :class:`~stormlet.errors.SparkFailed` if Spark
+    fails; a task or result that got lost is read again first.
+    """
+
+    single_task: ClassVar[bool] = True
+    """See :attr:`stormlet.core.components.Spout.single_task`."""
+
+    @overload
+    def __init__(
+        self,
+        df: DataFrame,
+        as_: type[T],
+        *,
+        batches: Literal[False] = False,
+        transport: Transport = "arrow",
+        checkpoint: CheckpointPath | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataFrameSpout[RecordBatch],
+        df: DataFrame,
+        *,
+        columns: Sequence[str] | None = None,
+        batches: Literal[True],
+        checkpoint: CheckpointPath | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataFrameSpout[tuple[Any, ...]],
+        df: DataFrame,
+        *,
+        columns: Sequence[str] | None = None,
+        batches: Literal[False] = False,
+        transport: Transport = "arrow",
+        checkpoint: CheckpointPath | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        df: DataFrame,
+        as_: type[Any] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batches: bool = False,
+        transport: Transport = "arrow",
+        checkpoint: CheckpointPath | None = None,
+    ) -> None:
+        _check_choice(as_, columns, batches=batches, transport=transport)
+        check_packages()
+        check_frame(df)
+        self._frame = df
+        self._batches = batches
+        refining = Refining(zone_of_session(df), transport)
+        self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
+        if transport == "rows":
+            self._read = values_of_rows(df, self._conversion)
+        else:
+            self._read = (batches_of if batches else values_of_batches)(df, self._conversion)
+        self.resumes = checkpoint is not None
+        """See :attr:`stormlet.core.components.Spout.resumes`."""
+        self._checkpoint = None if checkpoint is None else CheckpointFile(checkpoint)
+        if checkpoint is not None:
+            check_resumable(df)
+        self.outputs: object = as_ or (None if batches else self._conversion.names)
+        """What the stream's values are: the record type, or the names of a tuple's fields."""
+
+    def __call__(self) -> ReliableSpout[T]:
+        """A new instance, for one task."""
+        if self._checkpoint is None:
+            return cast("ReliableSpout[T]", FrameReader(self._frame, self._read))
+        return cast(
+            "ReliableSpout[T]",
+            ResumingReader(
+                self._frame,
+                self._read,
+                self._checkpoint,
+                self._conversion.names,
+                in_batches=self._batches,
+            ),
+        )
+
+
+def _check_choice(
+    record: type | None, columns: Sequence[str] | None, *, batches: bool, transport: Transport
+) -> None:
+    if record is not None and (columns is not None or batches):
+        raise InvalidTopology(
+            "as_= names the columns and what a row becomes; leave out columns= and batches="
+        )
+    if transport not in ("arrow", "rows"):
+        raise InvalidTopology(f'transport must be "arrow" or "rows", not {transport!r}')
+    if batches and transport == "rows":
+        raise InvalidTopology('batches=True needs transport="arrow"')
+    if isinstance(columns, str):
+        raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")

@@ -1,0 +1,71 @@
+"""Values of a stream as an Arrow table, without those that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from stormlet.spark.arrow_columns import Misfit, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What became of some values."""
+
+    table: pa.Table
+    misfits: Mapping[int, str]
+    """By its place, why a value is not in the table."""
+
+
+class Tables:
+    """Makes tables of one schema.
+
+    Raises :class:`~stormlet.spark.arrow_columns.Misfit` for a column that no Python value is written as.
+    """
+
+    def __init__(self, schema: StructType) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self._rows = Rows(schema)
+        self._schema = cast("Callable[..., pa.Schema]", to_arrow_schema)(schema, timezone="UTC")
+
+    def of(self, values: Sequence[object]) -> Batch:
+        """The table of all values that fit, in their order, and why the others do not."""
+        try:
+            return Batch(self._table(values), {})
+        except Misfit:
+            misfits = {
+                place: why for place, value in enumerate(values) if (why := self._why_not(value)) is not None
+            }
+        fitting = [value for place, value in enumerate(values) if place not in misfits]
+        return Batch(self._table(fitting), misfits)
+
+    def _why_not(self, value: object) -> str | None:
+        try:
+            self._table([value])
+        except Misfit as misfit:
+            return str(misfit)
+        return None
+
+    def _table(self, values: Sequence[object]) -> pa.Table:
+        import pyarrow as pa
+
+        columns = self._rows.fit(values)
+        arrays = [_array(column, field) for column, field in zip(columns, self._schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+
+def _array(values: Sequence[object], field: pa.Field) -> pa.Array:
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, type=field.type)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise Misfit(f"{field.name}: {error}") from error

@@ -1,0 +1,48 @@
+"""What Spark's errors mean for a source: try again, or say the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker exited unexpectedly")
+"""What Spark says of a task or a result that was lost, and that may come whole another time."""
+
+OF_THE_JVM = "An error occurred while calling "
+"""How Py4J begins, before it says what occurred."""
+
+WAYS_OUT: Mapping[str, str] = {
+    "spark.driver.maxResultSize": (
+        "a partition is larger than spark.driver.maxResultSize; use more partitions, such as df.repartition(n)"
+    ),
+    "No module named 'pyarrow'": (
+        "the Python of Spark's workers has no pyarrow; let PYSPARK_PYTHON name one that has it before the session "
+        'is built, or use transport="rows"'
+    ),
+    "PYTHON_VERSION_MISMATCH": (
+        "Spark's workers run another version of Python; let PYSPARK_PYTHON name this one's before the session is "
+        "built"
+    ),
+}
+"""What such an error's text contains -> what to do."""
+
+
+def is_loss(error: BaseException) -> bool:
+    """Whether a task or its result was lost, so that reading again may help."""
+    if isinstance(error, EOFError):  # the JVM's end of the socket closed without a word
+        return True
+    text = str(error)
+    return way_out(error) is None and any(each in text for each in LOST)
+
+
+def way_out(error: BaseException) -> str | None:
+    """What to do about it, if that is known."""
+    text = str(error)
+    return next((advice for sign, advice in WAYS_OUT.items() if sign in text), None)
+
+
+def summary(error: BaseException) -> str:
+    """The first line of an error that may bring a whole stack trace; of one of the JVM's, what that says."""
+    lines = str(error).strip().splitlines()
+    if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
+        return lines[1].lstrip(": ")
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

@@ -1,0 +1,46 @@
+"""One Spark session for all tests of the bridge."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from stormlet.spark import SparkUnavailable, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OPTIONS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "America/New_York",  # with summer time, and not this machine's own
+    "spark.driver.memory": "1g",
+    "spark.driver.maxResultSize": "2m",  # small, for the test of what happens above it
+}
+
+
+HERE = Path(__file__).parent
+LONGEST = 240
+"""Seconds for a test: the first one starts the session, and a write takes long on a cold JVM."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.timeout(LONGEST))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local session with two cores. Where Spark cannot start the test is skipped, in CI it fails."""
+    try:
+        started = spark_session("local[2]", **OPTIONS)
+    except SparkUnavailable as error:
+        if "CI" in os.environ:
+            raise
+        pytest.skip(str(error))
+    yield started
+    started.stop()

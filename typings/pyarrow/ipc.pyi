@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from pyarrow import BufferOutputStream, RecordBatch, Schema
+
+class RecordBatchStreamWriter:
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    def write_batch(self, batch: RecordBatch) -> None: ...
+
+class RecordBatchStreamReader:
+    def read_next_batch(self) -> RecordBatch: ...
+
+def new_stream(sink: BufferOutputStream, schema: Schema) -> RecordBatchStreamWriter: ...
+def open_stream(source: bytes) -> RecordBatchStreamReader: ...
