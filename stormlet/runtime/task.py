@@ -26,7 +26,7 @@ class Task:
         self.doing = "start"
         """The user's method that runs now, or ran last; a crash is reported with it (law C5)."""
         self.leaving = False
-        """Whether it has crashed and is in its ``cleanup`` or ``close``, which shall not be cancelled."""
+        """Whether its work is over and its ``cleanup`` or ``close`` runs, which must not be cancelled again."""
         self._bell: asyncio.Future[None] | None = None
 
     def wake(self) -> None:

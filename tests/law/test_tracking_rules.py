@@ -12,9 +12,11 @@ import pytest
 from stormlet import (
     AlreadySettled,
     BasicBolt,
+    Bolt,
     Collector,
     Failure,
     FailureKind,
+    InvalidTopology,
     NotTracked,
     Spout,
     SpoutCollector,
@@ -24,7 +26,7 @@ from stormlet import (
     TupleTimedOut,
 )
 from stormlet.errors import EndOfStream
-from tests.helpers import ignore, run_to_end
+from tests.helpers import Counting, ignore, run_to_end
 from tests.law.puppets import (
     AnyTuple,
     Puppet,
@@ -102,6 +104,40 @@ async def test_L9_without_ackers_no_tree_can_be_awaited() -> None:
             with pytest.raises(NotTracked, match="ackers"):
                 await tree
             await settle()
+
+
+class Keep(Bolt[object, None]):
+    """Holds what it gets."""
+
+    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+        pass
+
+
+class Checkpointing(Counting):
+    """A source that remembers what was acked."""
+
+    needs_acks = True
+
+
+class Writing(Keep):
+    """A sink that acks what it has written."""
+
+    needs_acks = True
+
+
+@pytest.mark.parametrize(("spout", "bolt"), [(Checkpointing, Keep), (Counting, Writing)])
+@pytest.mark.simulated_time
+async def test_L9_without_ackers_what_lives_by_acks_refuses_to_start(
+    spout: type[Counting], bolt: type[Keep]
+) -> None:
+    """Every message would count as acked before it is done; with ackers both start."""
+    topology = Topology("acks", drain_timeout=0)
+    topology.bolt("bolt", bolt, topology.spout("spout", spout).shuffle())
+    with pytest.raises(InvalidTopology, match="lives by acks and cannot run with ackers=0; set ackers to 1"):
+        async with topology.run(ackers=0):
+            pytest.fail("it started")
+    async with topology.run(ackers=1) as running:
+        assert running.health().ready
 
 
 # L10.

@@ -13,7 +13,6 @@ from stormlet import (
     EndOfStream,
     Failure,
     FailureKind,
-    InvalidTopology,
     Reject,
     ReliableSpout,
     SpoutCollector,
@@ -135,26 +134,3 @@ async def test_without_an_id_nothing_is_kept() -> None:
     running = await run_to_end(topology)
     assert spout.told == []
     assert running.statistics().components["numbers"].acked == 0
-
-
-class LivesByAcks(Numbers):
-    """Says that it needs ackers."""
-
-    needs_acks = True
-
-
-class Sink(Hold):
-    """Says that it needs ackers."""
-
-    needs_acks = True
-
-
-@pytest.mark.simulated_time
-@pytest.mark.parametrize(("spout", "bolt"), [(LivesByAcks, Hold), (Numbers, Sink)])
-async def test_what_lives_by_acks_needs_ackers(spout: type[Numbers], bolt: type[Hold]) -> None:
-    """Without ackers every message would count as acked at once, so it refuses to start (law L9)."""
-    topology = Topology("acks", ackers=0)
-    topology.bolt("bolt", bolt, topology.spout("spout", spout).shuffle())
-    with pytest.raises(InvalidTopology, match=r"lives by acks and cannot run with ackers=0; set ackers to 1"):
-        async with topology.run():
-            pytest.fail("it started")
