@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import Any
 
-from stormlet.core.plan import TaskPlan
+from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.runtime.cancellation import is_stray
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.watched import Watched
@@ -48,8 +48,8 @@ class Task:
             self._bell = None
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Start a coroutine of this task; in debug mode it is watched."""
-        if self.engine.longest_step is not None:
+        """Start a coroutine of this task; in debug mode it is watched, if it runs user code."""
+        if self.engine.longest_step is not None and self.plan.component != ACKER:
             coroutine = Watched(coroutine, monotonic, self.engine.longest_step, self._held)
         return self.loop.create_task(coroutine, name=name)
 

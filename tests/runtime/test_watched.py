@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 
 import pytest
 import uvloop
@@ -36,9 +38,16 @@ def holding_source() -> Iterator[int]:
     yield 1
 
 
-async def quick_source() -> AsyncIterator[int]:
-    await asyncio.sleep(0)
+async def waiting_source() -> AsyncIterator[int]:
+    await asyncio.sleep(0.3)
     yield 1
+
+
+def patient_loop(seconds: float) -> asyncio.AbstractEventLoop:
+    """Warns later than the machine's other work could make it."""
+    loop = asyncio.new_event_loop()
+    loop.slow_callback_duration = seconds
+    return loop
 
 
 def run(topology: Topology, debug: bool, factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
@@ -46,12 +55,15 @@ def run(topology: Topology, debug: bool, factory: Callable[[], asyncio.AbstractE
         async with topology.run() as running:
             await running.finished()
 
+    gc.collect()  # a collection of all that the tests have left would hold the loop, too
     with asyncio.Runner(debug=debug, loop_factory=factory) as runner:
         runner.run(main())
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [each.getMessage() for each in caplog.records if each.name.startswith("stormlet")]
+def told(caplog: pytest.LogCaptureFixture, task: str = "heavy[0]") -> list[str]:
+    """What was said of this task; a busy machine may well hold up others for as long."""
+    lines = [each.getMessage() for each in caplog.records if each.name.startswith("stormlet")]
+    return [line for line in lines if line.startswith(f"{task} held the event loop for ")]
 
 
 @pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
@@ -68,9 +80,7 @@ def test_a_bolt_that_holds_the_loop_is_named(
     topology = Topology("holds")
     topology.bolt("heavy", logic, topology.spout("one", [1]).shuffle(), concurrency=concurrency)
     run(topology, debug=True, factory=factory)
-    (line,) = told(caplog)
-    assert line.startswith("heavy[0] held the event loop for 0.1")
-    assert "in execute" in line
+    (line,) = [each for each in told(caplog) if "in execute" in each]
     assert "executor='thread'" in line
 
 
@@ -79,8 +89,7 @@ def test_a_source_that_holds_the_loop_is_named(caplog: pytest.LogCaptureFixture)
     topology = Topology("source")
     topology.bolt("ignore", ignore, topology.spout("heavy", holding_source).shuffle())
     run(topology, debug=True, factory=asyncio.new_event_loop)
-    (line,) = told(caplog)
-    assert line.startswith("heavy[0] held the event loop for 0.1")
+    assert [each for each in told(caplog) if "in next_tuple" in each]
 
 
 def test_nothing_is_told_without_debug(caplog: pytest.LogCaptureFixture) -> None:
@@ -94,7 +103,7 @@ def test_nothing_is_told_without_debug(caplog: pytest.LogCaptureFixture) -> None
 def test_a_quick_topology_is_silent_in_debug_mode(caplog: pytest.LogCaptureFixture) -> None:
     """Awaiting takes time, and holds nothing; crashes and cancellations work as they do."""
     topology = Topology("quick")
-    topology.bolt("ignore", ignore, topology.spout("one", quick_source).shuffle())
+    topology.bolt("ignore", ignore, topology.spout("one", waiting_source).shuffle())
     with caplog.at_level(logging.WARNING):
-        run(topology, debug=True, factory=asyncio.new_event_loop)
-    assert told(caplog) == []
+        run(topology, debug=True, factory=partial(patient_loop, 0.25))
+    assert told(caplog, "ignore[0]") == told(caplog, "one[0]") == []
