@@ -157,6 +157,7 @@ class SpoutFeed(HostFeed):
         super().__init__(task)
         self._spout = spout
         self._out = ReliableSpoutOut(task) if isinstance(spout, ReliableSpout) else SpoutOut(task)
+        task.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._idle_max = idle_max
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
@@ -257,9 +258,9 @@ class SpoutOut:
         self._task.woken = True
         self._task.wake()
 
-    def pause_until_settled(self) -> None:
+    def pause_until_settled(self, *, own: bool = False) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.pause_until_settled`."""
-        self._task.pausing = True
+        self._task.pause(own=own)
 
     async def dead_letter(
         self,

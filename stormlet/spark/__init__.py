@@ -10,5 +10,14 @@ from stormlet.spark.reader import Origin
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink import DataFrameSink
 from stormlet.spark.source import DataFrameSpout
+from stormlet.spark.stream import stream
 
-__all__ = ["DataFrameSink", "DataFrameSpout", "Origin", "SparkFailed", "SparkUnavailable", "spark_session"]
+__all__ = [
+    "DataFrameSink",
+    "DataFrameSpout",
+    "Origin",
+    "SparkFailed",
+    "SparkUnavailable",
+    "spark_session",
+    "stream",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -56,17 +56,11 @@ class FrameReader(ReliableSpout[object]):
 
     def pull(self, done: Done, context: TaskContext, out: SpoutCollector[object]) -> None:
         """Start to pull what is not done."""
-        loop = asyncio.get_running_loop()
         self._most_pending = context.config.max_spout_pending
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-                loop.call_soon_threadsafe(out.wake)
-
         self._puller = Puller(
             self._read,
             self.frame.sparkSession.sparkContext,
-            wake,
+            waker(out),
             name=f"{context.topology}: {context.component}",
             done=done,
             may_resume=lambda: has_fixed_order(self.frame),
@@ -107,3 +101,14 @@ class FrameReader(ReliableSpout[object]):
         puller = self._puller
         if puller is not None and puller.running:
             await beside(puller.close, "stormlet spark close")
+
+
+def waker(out: SpoutCollector[object]) -> Callable[[], None]:
+    """What wakes the spout from another thread; to be made on the loop's."""
+    loop = asyncio.get_running_loop()
+
+    def wake() -> None:
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            loop.call_soon_threadsafe(out.wake)
+
+    return wake

@@ -1,0 +1,104 @@
+"""Reads the rows of the micro-batches that a query offers, one batch after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, TypeAlias
+
+from stormlet.errors import SparkFailed
+from stormlet.spark.beside import beside
+from stormlet.spark.keeping import QueryKeeper
+from stormlet.spark.micro_batches import MicroBatch
+from stormlet.spark.origins import Origin
+from stormlet.spark.pulling import Puller
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+Pull: TypeAlias = Callable[["DataFrame"], Puller]
+"""Makes what reads a batch."""
+
+
+class BatchReader:
+    """The batch in hand, if there is one, and how far it was read."""
+
+    def __init__(self, keeper: QueryKeeper, pull: Pull) -> None:
+        self.batch: MicroBatch | None = None
+        """The one that is read, or waits for its verdict."""
+        self.whole = False
+        """Whether all its rows were read."""
+        self._keeper = keeper
+        self._pull = pull
+        self._puller: Puller
+        self._values: Iterator[object] = iter(())
+        self._partition = 0
+        self._row = 0
+
+    @property
+    def query(self) -> str:
+        """The id of the query, the same in each run from one checkpoint."""
+        return self._keeper.id
+
+    async def open(self) -> None:
+        """Start the query; raises what that has failed with."""
+        await self._keeper.open()
+
+    async def next_batch(self) -> MicroBatch:
+        """Wait for a batch, and begin to read it. See :meth:`stormlet.spark.keeping.QueryKeeper.next_batch`."""
+        batch = await self._keeper.next_batch()
+        self._puller = self._pull(batch.frame)
+        self._puller.start()
+        self.batch, self.whole, self._values = batch, False, iter(())
+        return batch
+
+    def rows(self, most: int) -> list[tuple[Origin, object]]:
+        """The next rows, at most so many, if they are there. Raises :class:`~stormlet.errors.SparkFailed`."""
+        values = list(islice(self._values, most))
+        if not values and self._next_chunk():
+            values = list(islice(self._values, most))
+        first, self._row = self._row, self._row + len(values)
+        return [(self._origin(first + place), value) for place, value in enumerate(values)]
+
+    async def done(self, *, noted: bool = False) -> None:
+        """The batch in hand is settled; ``noted`` waits until Spark has noted that."""
+        batch = self._in_hand
+        batch.done()
+        if noted:
+            await self._keeper.committed(batch)
+        self.batch = None
+
+    async def fail(self, error: Exception) -> None:
+        """The batch in hand shall come again."""
+        if self._puller.running:
+            await beside(self._puller.close, "stormlet spark close")
+        self._in_hand.fail(error)
+        self.batch = None
+
+    async def close(self) -> None:
+        """Stop the query. A batch in hand fails."""
+        if self.batch is not None:
+            await self.fail(
+                SparkFailed(f"the topology has stopped in the middle of batch {self.batch.number}")
+            )
+        await self._keeper.close()
+
+    @property
+    def _in_hand(self) -> MicroBatch:
+        assert self.batch is not None, "no batch is in hand"
+        return self.batch
+
+    def _origin(self, row: int) -> Origin:
+        return Origin(self._partition, row, self._in_hand.number)
+
+    def _next_chunk(self) -> bool:
+        ended = self._puller.ended  # before the look at what waits, as it may end in between
+        chunk = self._puller.take()
+        if chunk is not None:
+            self._values, self._partition, self._row = iter(chunk.values), chunk.partition, chunk.first_row
+            return True
+        if ended and self._puller.error is not None:
+            raise self._puller.error
+        self.whole = ended
+        return False

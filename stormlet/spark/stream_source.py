@@ -1,0 +1,59 @@
+"""Makes the spouts of streams."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from stormlet.core.components import SpoutCollector, TaskContext
+from stormlet.core.restarts import RestartPolicy
+from stormlet.spark.batch_reader import BatchReader
+from stormlet.spark.conversion import Conversion
+from stormlet.spark.frames import has_fixed_order
+from stormlet.spark.keeping import QueryKeeper
+from stormlet.spark.pulling import Puller
+from stormlet.spark.query_plans import QueryPlan
+from stormlet.spark.reader import RETRIES, waker
+from stormlet.spark.reading import values_of_batches
+from stormlet.spark.stream_reader import OnFailure, StreamReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class StreamSource:
+    """The source of a spout that :func:`~stormlet.spark.stream` feeds."""
+
+    needs_acks: ClassVar[bool] = True
+    """See :attr:`stormlet.core.components.Spout.needs_acks`."""
+    single_task: ClassVar[bool] = True
+    """See :attr:`stormlet.core.components.Spout.single_task`."""
+    resumes: ClassVar[bool] = True
+    """See :attr:`stormlet.core.components.Spout.resumes`."""
+
+    def __init__(
+        self, query: QueryPlan, rows: Conversion, on_failure: OnFailure, restarts: RestartPolicy
+    ) -> None:
+        self._query = query
+        self._rows = rows
+        self._on_failure: OnFailure = on_failure
+        self._restarts = restarts
+
+    def __call__(self) -> StreamReader:
+        """A new instance, for one task."""
+        return StreamReader(self._batches, self._on_failure)
+
+    def _batches(self, context: TaskContext, out: SpoutCollector[object]) -> BatchReader:
+        spark, wake = self._query.frame.sparkSession.sparkContext, waker(out)
+
+        def pull(batch: DataFrame) -> Puller:
+            return Puller(
+                values_of_batches(batch, self._rows),
+                spark,
+                wake,
+                name=self._query.name,
+                done={},
+                may_resume=lambda: has_fixed_order(batch),
+                retries=RETRIES,
+            )
+
+        return BatchReader(QueryKeeper(self._query.begin, self._restarts, self._query.name), pull)
