@@ -219,7 +219,8 @@ def frames_that_move(frame: DataFrame) -> Iterator[tuple[DataFrame, str]]:
 def test_rows_that_move_are_refused(frame: DataFrame, tmp_path: Path) -> None:
     """A DataFrame whose rows may be elsewhere in another run is refused, with the operator that moves them."""
     for moving, operator in frames_that_move(frame):
-        with pytest.raises(InvalidTopology, match=f"needs rows that keep their places, .* has {operator}; give order_by="):
+        said = f"needs rows that keep their places, .* has {operator}; give order_by="
+        with pytest.raises(InvalidTopology, match=said):
             DataFrameSpout(moving, checkpoint=tmp_path / "c")
     with pytest.raises(InvalidTopology, match=r"needs the same rows in every run"):
         DataFrameSpout(frame.where("rand() < 0.5"), checkpoint=tmp_path / "c")
