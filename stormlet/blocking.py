@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from stormlet.core.statistics import Statistics
 from stormlet.runtime.dead_letters import DeadLetterTarget
-from stormlet.topology import Topology
+from stormlet.topology import Sources, Topology
 
 
 def run(
@@ -16,6 +16,7 @@ def run(
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
     seed: int | None = None,
     dead_letters: DeadLetterTarget | None = None,
+    sources: Sources | None = None,
     **configuration: object,
 ) -> Statistics:
     """Run until all spouts have ended and everything is settled; return what was done.
@@ -33,16 +34,18 @@ def run(
             "write 'async with topology.run() as running: await running.finished()' instead"
         )
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_run(topology, seed, dead_letters, configuration))
+        return runner.run(_run(topology, seed, dead_letters, sources, configuration))
 
 
 async def _run(
     topology: Topology,
     seed: int | None,
     dead_letters: DeadLetterTarget | None,
+    sources: Sources | None,
     configuration: dict[str, object],
 ) -> Statistics:
-    async with topology.run(seed=seed, active=True, dead_letters=dead_letters, **configuration) as running:
+    run = topology.run(seed=seed, active=True, dead_letters=dead_letters, sources=sources, **configuration)
+    async with run as running:
         await running.finished()
     return running.statistics()
 

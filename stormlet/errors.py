@@ -81,6 +81,11 @@ class StrayCancellation(StormletError):
     awaited was cancelled. It counts as an exception of that code; ``__cause__`` is the cancellation."""
 
 
+class StillHeld(StormletError):
+    """A bolt holds inputs whose trees are over, and its ``flush`` did not settle them, although a spout pauses until
+    everything is settled."""
+
+
 class NotTracked(StormletError):
     """A tree was awaited in a topology that runs without ackers (law L9)."""
 

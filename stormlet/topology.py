@@ -32,7 +32,7 @@ from stormlet.core.logic import (
     logic_kind,
     says,
     source_kind,
-    takes_context,
+    yields_to_all,
 )
 from stormlet.core.plan import plan
 from stormlet.errors import InvalidConfiguration, InvalidTopology
@@ -48,6 +48,9 @@ logger = logging.getLogger(__name__)
 
 AddressedOutputs: TypeAlias = Iterator[To[U]] | AsyncIterator[To[U]] | Awaitable[To[U] | None] | To[U] | None
 """What a function returns that addresses all its outputs, and so says of no stream that it is the default."""
+
+Sources: TypeAlias = Mapping[str, object] | Mapping[Stream[Any], object]
+"""Sources of spouts, by the id or stream of a spout."""
 
 
 class BoltFactory(Protocol[T, U]):
@@ -181,6 +184,35 @@ class Topology:
         streams = _outputs(where, outputs, source)
         self._spouts[id] = SpoutSpec(id, source, kind, parallelism, streams, options)
         return self._default_stream(id, streams)
+
+    @overload
+    def set_source(self, spout: Stream[T], source: Callable[[], Spout[T]]) -> None: ...
+    @overload
+    def set_source(
+        self,
+        spout: Stream[T],
+        source: Callable[[], AsyncIterator[T | To[object]]]
+        | Callable[[TaskContext], AsyncIterator[T | To[object]]],
+    ) -> None: ...
+    @overload
+    def set_source(
+        self,
+        spout: Stream[T],
+        source: Callable[[], Iterator[T | To[object]]]
+        | Callable[[TaskContext], Iterator[T | To[object]]]
+        | Iterable[T | To[object]]
+        | AsyncIterable[T | To[object]]
+        | None,
+    ) -> None: ...
+    def set_source(self, spout: Stream[Any], source: object) -> None:
+        """Give a spout that is there already another source; its streams and options stay. It gets one task
+        where several could not share that source (law S8). Runs that have begun go on with the old one.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is no stream of a spout of this topology,
+        and for what is no source.
+        """
+        id = self._spout_of(spout)
+        self._spouts[id] = self._spouts[id].with_source(source)
 
     # Bolts: first every form of logic; then the functions again, fed by streams of different types: for these
     # mypy would take what the types have in common as T, not their union.
@@ -381,6 +413,7 @@ class Topology:
         seed: int | None = None,
         active: bool = True,
         dead_letters: DeadLetterTarget | None = None,
+        sources: Sources | None = None,
         **configuration: object,
     ) -> Run:
         """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law
@@ -389,8 +422,9 @@ class Topology:
         ``seed`` makes a run under simulated time repeatable, event for event (law L16); without it, the
         loop's own is used there. With ``active=False`` spouts are opened but not asked for tuples before
         ``running.activate()``. ``dead_letters`` is a callable that gets each
-        :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``configuration``
-        overrides the topology's options for this run; options of single components stay.
+        :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``sources`` are for
+        this run, by the id or stream of a spout: see :meth:`set_source`. ``configuration`` overrides the
+        topology's options for this run; options of single components stay.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
@@ -401,18 +435,34 @@ class Topology:
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
         changed = _configured(self._configuration, configuration, where, self.name)
         given = read_options(configuration, where).values
-        description, configurations = self.describe().configured(changed, where, given)
+        described = self.describe().with_sources(self._by_id(sources or {}))
+        description, configurations = described.configured(changed, where, given)
         planned = plan(description, configurations)
 
         def make() -> Running:
-            self._consume_one_shot_sources()
+            self._consume_one_shot_sources(description.spouts.values())
             options = RunOptions(seed, active, dead_letters)
             return Running(planned, configurations, options, self)
 
         return Run(make)
 
-    def _consume_one_shot_sources(self) -> None:
-        for spec in self._spouts.values():
+    def _by_id(self, sources: Sources) -> Mapping[str, object]:
+        return {self._spout_of(spout): source for spout, source in sources.items()}
+
+    def _spout_of(self, spout: str | Stream[Any]) -> str:
+        """The id of a spout that is named by its id or by one of its streams."""
+        id: object = spout
+        if isinstance(spout, Stream) and spout.topology is self:
+            id = spout.component
+        if not isinstance(id, str) or id not in self._spouts:
+            raise InvalidTopology(
+                f"{spout!r} is neither the id nor a stream of a spout of topology {self.name!r}; "
+                f"spouts: {_names(self._spouts)}"
+            )
+        return id
+
+    def _consume_one_shot_sources(self, spouts: Iterable[SpoutSpec]) -> None:
+        for spec in spouts:
             if spec.kind is SourceKind.ITERABLE and _is_one_shot(spec.source):
                 if any(spec.source is each for each in self._consumed):
                     raise InvalidTopology(
@@ -497,8 +547,7 @@ def _outputs(where: str, declared: object, logic: object) -> Mapping[str, Output
 
 
 def _check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) -> None:
-    shared = kind is SourceKind.ITERABLE or (kind is SourceKind.GENERATOR and not takes_context(source))
-    if parallelism > 1 and shared:
+    if parallelism > 1 and yields_to_all(source, kind):
         raise InvalidTopology(
             f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use "
             f"parallelism=1, or a generator function that takes the task context and yields its share: def "

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar, overload
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, overload
 
 import msgspec
 
@@ -24,6 +24,19 @@ U_co = TypeVar("U_co", covariant=True)
 U_contra = TypeVar("U_contra", contravariant=True)
 
 DEFAULT_STREAM = "default"
+
+
+class SharedObjects:
+    """Objects of which one run of a topology has one each, so that its components can work together."""
+
+    def __init__(self) -> None:
+        self._objects: dict[type[Any], Any] = {}
+
+    def one(self, kind: type[T]) -> T:
+        """The one of this class; the first who asks makes it, without arguments."""
+        if kind not in self._objects:
+            self._objects[kind] = kind()
+        return cast("T", self._objects[kind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +59,8 @@ class TaskContext:
     """What is known of the values of each stream that a bolt consumes."""
     sync_dead_letters: Callable[[], None] | None = None
     """Has the device hold the dead letters written so far; it blocks. None if they are kept in memory alone."""
+    shared: SharedObjects = field(default_factory=SharedObjects, repr=False, compare=False)
+    """What the components of one run share with each other."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):
@@ -158,7 +173,13 @@ class SpoutCollector(Protocol[U_contra]):
 
     @overload
     def emit(
-        self, value: U_contra, *, message_id: object = None, task: int | None = None, origin: object = None
+        self,
+        value: U_contra,
+        *,
+        message_id: object = None,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
     ) -> tuple[int, ...]: ...
     @overload
     def emit(
@@ -169,6 +190,7 @@ class SpoutCollector(Protocol[U_contra]):
         message_id: object = None,
         task: int | None = None,
         origin: object = None,
+        attempt: int = 1,
     ) -> tuple[int, ...]: ...
     def emit(
         self,
@@ -178,11 +200,13 @@ class SpoutCollector(Protocol[U_contra]):
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
         origin: object = None,
+        attempt: int = 1,
     ) -> tuple[int, ...]:
         """Emit a value and return the ids of the tasks it was delivered to.
 
         With a ``message_id`` the message is tracked and gets exactly one ``ack`` or ``fail``; without, it is
-        tracked by nobody (law L10). ``origin`` is inherited by every tuple of the tree.
+        tracked by nobody (law L10). ``origin`` is inherited by every tuple of the tree, and so is ``attempt``,
+        which a spout that replays by itself counts.
 
         Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
         fields, or a wrong ``task``; :class:`~stormlet.errors.TopologyStopping` in ``ack`` or ``fail`` while
@@ -199,6 +223,28 @@ class SpoutCollector(Protocol[U_contra]):
         """How many tracked messages of this task have no outcome yet."""
         ...
 
+    def pause_until_settled(self) -> None:
+        """Ask for no more tuples until nothing of the topology is under way: no message is pending, every inbox
+        is empty, and bolts that hold inputs have been flushed, as when ``max_spout_pending`` is reached (law B8).
+
+        The topology crashes if a bolt still holds inputs then, whose trees are over.
+        """
+        ...
+
+    async def dead_letter(
+        self,
+        value: object,
+        failure: Failure,
+        *,
+        message_id: object = None,
+        attempts: int = 1,
+        origin: object = None,
+        history: tuple[Failure, ...] = (),
+    ) -> None:
+        """Give a message that is not replayed any more to the dead letters (law S6); returns when they have
+        it."""
+        ...
+
     def emit_threadsafe(
         self,
         value: object,
@@ -207,6 +253,7 @@ class SpoutCollector(Protocol[U_contra]):
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
         origin: object = None,
+        attempt: int = 1,
     ) -> Future[tuple[int, ...]]:
         """``emit`` from another thread; the future has its result or its error."""
         ...

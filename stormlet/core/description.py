@@ -23,7 +23,15 @@ from stormlet.core.groupings import (
     PartialKey,
     Shuffle,
 )
-from stormlet.core.logic import LogicKind, SourceKind, least_pending, says
+from stormlet.core.logic import (
+    LogicKind,
+    SourceKind,
+    check_code,
+    is_for_one_task,
+    least_pending,
+    says,
+    source_kind,
+)
 from stormlet.core.schema import Schema, schema_of
 from stormlet.errors import InvalidTopology, KeyFunctionFailed
 
@@ -211,6 +219,17 @@ class SpoutSpec:
     outputs: Mapping[str, Output]
     options: Mapping[str, object]
 
+    def with_source(self, source: object) -> SpoutSpec:
+        """The same spout, its streams and options, with another source; it has one task where several could not
+        share that source (law S8).
+
+        Raises :class:`~stormlet.errors.InvalidTopology` for what is no source.
+        """
+        kind = source_kind(self.id, source)
+        check_code(f"spout {self.id!r}", source, "loop")
+        parallelism = 1 if is_for_one_task(source, kind) else self.parallelism
+        return replace(self, source=source, kind=kind, parallelism=parallelism)
+
 
 @dataclass(frozen=True, slots=True)
 class BoltSpec:
@@ -271,6 +290,12 @@ class Description:
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
                     f"miss; let that spout begin anew, without checkpoint=, or keep the state outside the process"
                 )
+
+    def with_sources(self, sources: Mapping[str, object]) -> Description:
+        """The same with other sources for the spouts of these ids; raises
+        :class:`~stormlet.errors.InvalidTopology` for what is no source."""
+        replaced = {id: self.spouts[id].with_source(source) for id, source in sources.items()}
+        return replace(self, spouts={**self.spouts, **replaced})
 
     def configured(
         self, configuration: Configuration, where: str, given: Collection[str] = ()

@@ -209,6 +209,16 @@ def takes_context(source: object) -> bool:
     return not _can_be_called(cast("Callable[..., object]", source))
 
 
+def yields_to_all(source: object, kind: SourceKind) -> bool:
+    """Whether several tasks would each yield all the values of this source (law S8)."""
+    return kind is SourceKind.ITERABLE or (kind is SourceKind.GENERATOR and not takes_context(source))
+
+
+def is_for_one_task(source: object, kind: SourceKind) -> bool:
+    """Whether a spout with this source may have only one task (law S8)."""
+    return yields_to_all(source, kind) or says(source, "single_task")
+
+
 def _checked_generator(component: str, function: Callable[..., object]) -> SourceKind:
     if _can_be_called(function) or _can_be_called(function, None):
         return SourceKind.GENERATOR

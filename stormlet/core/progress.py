@@ -14,6 +14,8 @@ class Step(Enum):
     """A source, a replay or a timeout will bring something."""
     FLUSH = "flush"
     """Call ``flush`` on the named components' tasks that hold inputs."""
+    RESUME = "resume"
+    """Everything is settled that the spouts which pause for that have waited for."""
     FINISH = "finish"
     """Call ``finish`` on the tasks of the named components."""
     DONE = "done"
@@ -35,12 +37,14 @@ class Calm:
     """A moment in which every inbox is empty and nothing runs."""
 
     spouts_still: bool
-    """Every spout has ended or is paused only by ``max_spout_pending``."""
+    """Every spout has ended, or is paused by ``max_spout_pending`` or until everything is settled."""
     spouts_ended: bool
     replays_waiting: bool
     pending: int
     """Messages without an outcome."""
     bolts: Mapping[str, BoltState]
+    pausing: bool = False
+    """A spout that has not ended pauses until everything is settled."""
 
 
 def next_step(calm: Calm, order: Sequence[Sequence[str]]) -> tuple[Step, Sequence[str]]:
@@ -56,6 +60,8 @@ def next_step(calm: Calm, order: Sequence[Sequence[str]]) -> tuple[Step, Sequenc
         flushable = [each for each in group if each in calm.bolts and calm.bolts[each].flushable]
         if flushable:
             return Step.FLUSH, flushable
+    if calm.pausing and not calm.pending:
+        return Step.RESUME, ()
     if not calm.spouts_ended or calm.replays_waiting:
         return Step.WAIT, ()
     for group in order:

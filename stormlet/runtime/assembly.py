@@ -6,7 +6,16 @@ from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-from stormlet.core.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, TaskContext, overrides
+from stormlet.core.components import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    BoltBase,
+    SharedObjects,
+    Spout,
+    TaskContext,
+    overrides,
+)
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import BoltSpec, Description, Output, SpoutSpec, StreamId
 from stormlet.core.groupings import One
@@ -79,6 +88,7 @@ class Assembly:
         self._dead_letters = dead_letters
         self._ackers = [self._acker(each, holders) for each in self._plan.ackers]
         self._inboxes = dict[int, BoltTask]()
+        self._shared = SharedObjects()
 
     def tasks(self) -> Tasks:
         """Make all tasks and wire them."""
@@ -149,6 +159,7 @@ class Assembly:
             config,
             inputs,
             self._dead_letters.sync,
+            self._shared,
         )
 
     def _schema(self, stream: StreamId) -> Schema:

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from stormlet.core.progress import BoltState, Calm, Step, next_step
+from stormlet.errors import StillHeld
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
@@ -70,6 +71,8 @@ class Conductor:
         step, components = next_step(_survey(tasks), self._order)
         if step is Step.DONE:
             self.give_up(None)
+        if step is Step.RESUME:
+            _resume(tasks)
         for component in components:
             for task in tasks.bolts[component]:
                 if step is Step.FINISH and _unfinished(task):
@@ -83,6 +86,18 @@ class Conductor:
 def _unflushed(tasks: Tasks) -> bool:
     spouts = any(task.outbox.armed for task in tasks.all_spouts)
     return spouts or any(task.outbox.armed for task in tasks.all_bolts)
+
+
+def _resume(tasks: Tasks) -> None:
+    for bolt in tasks.all_bolts:
+        if bolt.holds_inputs:  # their trees are over, so that nothing would ever end the wait
+            bolt.engine.crashed(
+                bolt, StillHeld("it still holds inputs, whose trees have failed; settle them there")
+            )
+            return
+    for spout in tasks.all_spouts:
+        if spout.pausing:
+            spout.resume()
 
 
 def _survey(tasks: Tasks) -> Calm:
@@ -99,6 +114,7 @@ def _survey(tasks: Tasks) -> Calm:
             )
             for component, each in tasks.bolts.items()
         },
+        pausing=any(task.pausing and not task.ended for task in spouts),
     )
 
 

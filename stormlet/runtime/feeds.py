@@ -10,7 +10,7 @@ from inspect import isawaitable
 from typing import Any, cast
 
 from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, TaskContext, To, overrides
-from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.tuples import Lineage
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
@@ -180,7 +180,7 @@ class SpoutFeed(HostFeed):
                 return None
             if result is not None:
                 return self._await(result, before)
-            if self._nothing_came(before) or task.outbox.crowded or task.tracker.has_work:
+            if task.pausing or self._nothing_came(before) or task.outbox.crowded or task.tracker.has_work:
                 return None
         return None
 
@@ -209,7 +209,8 @@ class SpoutFeed(HostFeed):
             if not self.task.stopping:  # it tried to emit when it was cancelled at drain (law C3)
                 raise
         else:
-            self._nothing_came(before)
+            if not self.task.pausing:
+                self._nothing_came(before)
 
     def _nothing_came(self, before: int) -> bool:
         task = self.task
@@ -257,6 +258,25 @@ class SpoutOut:
         self._task.woken = True
         self._task.wake()
 
+    def pause_until_settled(self) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.pause_until_settled`."""
+        self._task.pausing = True
+
+    async def dead_letter(
+        self,
+        value: object,
+        failure: Failure,
+        *,
+        message_id: object = None,
+        attempts: int = 1,
+        origin: object = None,
+        history: tuple[Failure, ...] = (),
+    ) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.dead_letter`."""
+        component = self._task.plan.component
+        letter = DeadLetter(component, value, message_id, attempts, failure, origin, history)
+        await self._task.tracker.bury(letter)
+
     def emit(
         self,
         value: object,
@@ -265,12 +285,13 @@ class SpoutOut:
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
         origin: object = None,
+        attempt: int = 1,
     ) -> tuple[int, ...]:
         """See :meth:`stormlet.core.components.SpoutCollector.emit`."""
         if self._task.stopping:
             raise TopologyStopping(f"{self._task.name} emits while the topology is draining")
         owner = self._task
-        reached = self._emit(value, message_id, stream, task, owner.lineage(origin))
+        reached = self._emit(value, message_id, stream, task, owner.lineage(origin, attempt))
         if owner.tracker.outcomes:
             owner.attend_soon()
         return reached
@@ -288,9 +309,18 @@ class SpoutOut:
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
         origin: object = None,
+        attempt: int = 1,
     ) -> Future[tuple[int, ...]]:
         """See :meth:`stormlet.core.components.SpoutCollector.emit_threadsafe`."""
-        emit = partial(self.emit, value, message_id=message_id, stream=stream, task=task, origin=origin)
+        emit = partial(
+            self.emit,
+            value,
+            message_id=message_id,
+            stream=stream,
+            task=task,
+            origin=origin,
+            attempt=attempt,
+        )
         return call_threadsafe(self._task.loop, emit)
 
 

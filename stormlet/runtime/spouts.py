@@ -115,6 +115,8 @@ class SpoutTask(Task):
         self.outlets: dict[str, Outlet] = {}
         self.active = False
         self.stopping = False
+        self.pausing = False
+        """Whether it emits nothing more until everything is settled."""
         self.woken = False
         """Whether the user has asked for ``next_tuple`` since it was last asked for (law S4)."""
         self.tracker = Tracker(self, number, ids, ackers, dead_letters, context.config)
@@ -145,14 +147,19 @@ class SpoutTask(Task):
 
     @property
     def still(self) -> bool:
-        """Whether it has ended, or is paused only by ``max_spout_pending`` (law B8)."""
-        return self.ended or self.tracker.room <= 0
+        """Whether it has ended, or is paused only by ``max_spout_pending``, or until everything is settled (law
+        B8)."""
+        return self.ended or self._paused
+
+    @property
+    def _paused(self) -> bool:
+        return self.pausing or self.tracker.room <= 0
 
     @property
     def may_ask(self) -> bool:
         """Whether there is room for another message, here and in every queue that it may reach (law S3)."""
         outbox = self.outbox
-        return self.tracker.room > 0 and outbox.has_room and outbox.full_consumer is None
+        return not self._paused and outbox.has_room and outbox.full_consumer is None
 
     def attend_soon(self) -> None:
         """Outcomes were appended, or something became due: see to it, even while the source is awaited."""
@@ -172,6 +179,11 @@ class SpoutTask(Task):
         self._switched = True
         self._interrupt_or_wake()
 
+    def resume(self) -> None:
+        """Everything is settled that it has paused for."""
+        self.pausing = False
+        self.wake()
+
     def stop_source(self) -> None:
         """Drain: the source ends now (law C3)."""
         self.stopping = True
@@ -182,13 +194,13 @@ class SpoutTask(Task):
         """Counts since the start."""
         return self.tracker.statistics()
 
-    def lineage(self, origin: object = None) -> Lineage:
-        """What a message emitted now hands down: its origin, and context variables that are not the
+    def lineage(self, origin: object = None, attempt: int = 1) -> Lineage:
+        """What a message emitted now hands down: its attempt, its origin, and context variables that are not the
         topology's (law B10)."""
         context = copy_context()
         if context == self._topology_context:
-            return PLAIN if origin is None else Lineage(1, origin)
-        return Lineage(1, origin, context)
+            return PLAIN if origin is None and attempt == 1 else Lineage(attempt, origin)
+        return Lineage(attempt, origin, context)
 
     async def room_for_host(self) -> None:
         """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
@@ -232,7 +244,7 @@ class SpoutTask(Task):
         elif self.stopping and not self.feed.ended:
             self.doing = "close"
             await self._user(self.feed.end())
-        elif self.feed.ended or self.feed.passive or not self.active or self.tracker.room <= 0:
+        elif self.feed.ended or self.feed.passive or not self.active or self._paused:
             await self._rest()
         elif (full := self.outbox.full_consumer) is not None:
             full.call_when_room(self.attend_soon)

@@ -357,6 +357,13 @@ class Tracker:
         self._engine.activity.begin()
         burying.add_done_callback(self._buried)
 
+    async def bury(self, letter: DeadLetter) -> None:
+        """Give a message of a ``Spout`` class to the dead letters."""
+        self.counts.dead_letters += 1
+        pause = self._dead_letters.bury(self._owner.plan, letter)
+        if pause is not None:
+            await pause
+
     async def _bury(self, pause: Awaitable[None], message: Message, failure: Failure) -> None:
         try:
             await pause

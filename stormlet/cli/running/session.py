@@ -131,6 +131,7 @@ class Session:
                 seed=how.seed,
                 active=how.replay is None,
                 dead_letters=None if self._letters is None else self._letters.write,
+                sources=None,
                 **how.settings.values,
             ) as running:
                 self._began = time.monotonic()

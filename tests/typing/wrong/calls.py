@@ -74,6 +74,7 @@ topology.spout("f", [1], tick=1.0)  # error: mypy, pyright
 topology.spout("g", [1], max_spout_pending=0.5)  # error: mypy, pyright
 topology.run(7)  # error: mypy, pyright
 topology.run(dead_letters=7)  # error: mypy, pyright
+topology.run(sources=[1])  # error: mypy, pyright
 
 
 async def host(running: Running) -> None:

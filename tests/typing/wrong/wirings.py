@@ -132,6 +132,10 @@ topology.spout("ad", 7)  # error: mypy, pyright
 topology.spout("ae", repeated)  # error: mypy, pyright
 other: Stream[Total] = topology.spout("af", generated)  # error: mypy, pyright
 fed: Stream[Total] = topology.spout("ag", outputs=Word)  # error: mypy, pyright
+topology.set_source(words, [7])  # error: mypy, pyright
+topology.set_source(words, Words())  # error: mypy, pyright
+topology.set_source(alarms, generated)  # error: mypy, pyright
+topology.set_source("words", generated)  # error: mypy, pyright
 
 # Keys that the values do not have.
 words.fields(lambda word: word.count)  # error: mypy, pyright
