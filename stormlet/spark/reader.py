@@ -14,6 +14,7 @@ from stormlet.core.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.errors import EndOfStream
 from stormlet.spark.beside import beside
 from stormlet.spark.frames import has_fixed_order
+from stormlet.spark.ordering import OrderedRead
 from stormlet.spark.pulling import Puller, Retries
 from stormlet.spark.reading import Done, Read
 
@@ -63,7 +64,7 @@ class FrameReader(ReliableSpout[object]):
             waker(out),
             name=f"{context.topology}: {context.component}",
             done=done,
-            may_resume=lambda: has_fixed_order(self.frame),
+            may_resume=lambda: isinstance(self._read, OrderedRead) or has_fixed_order(self.frame),
             retries=RETRIES,
         )
         self._puller.start()
