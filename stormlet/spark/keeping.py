@@ -26,7 +26,7 @@ class QueryKeeper:
         self._query: Query
         self._keeping: asyncio.Task[None] | None = None
         self._offered: MicroBatch | None = None
-        self._last: MicroBatch | None = None
+        self._last: MicroBatch | None = None  # of this run
         self._changed = asyncio.Event()
         self._closing = asyncio.Event()
 
@@ -90,6 +90,7 @@ class QueryKeeper:
         while (error := await self._failure()) is not None and not self._closing.is_set():
             await self._pause(error)
             if not self._closing.is_set():
+                self._last = None
                 self._query = self._begin(self._offer)
 
     async def _pause(self, error: Exception) -> None:
@@ -99,13 +100,12 @@ class QueryKeeper:
         pause = self._restarts.pause(asyncio.get_running_loop().time())
         if pause is None:
             raise SparkFailed(f"{error}; no restart is left of {self._restarts.policy}") from error
-        logger.warning("%s: %s; the query is started again in %g s", self._name, error, pause)
+        logger.warning("%s; the query is started again in %g s", error, pause)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._closing.wait(), pause)
 
     async def _failure(self) -> Exception | None:
         """What the run has failed with, in the end."""
-        self._last = None
         try:
             await self._query.ended()
         except Exception as error:

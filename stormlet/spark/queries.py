@@ -68,6 +68,7 @@ class SparkQuery:
 
         self._loop = asyncio.get_running_loop()
         self._context = context
+        self._name = name
         self._offer = offer
         self._started = self._loop.create_future()
         self._ended = self._loop.create_future()
@@ -84,8 +85,11 @@ class SparkQuery:
 
     async def ended(self) -> None:
         """See :meth:`Query.ended`."""
-        await asyncio.shield(self._ended)
-        self._thread.join()  # it has nothing more to do
+        try:
+            await asyncio.shield(self._ended)
+        finally:
+            if self._ended.done():
+                self._thread.join()  # it has nothing more to do
 
     async def committed(self, batch: int) -> None:
         """See :meth:`Query.committed`."""
@@ -145,13 +149,13 @@ class SparkQuery:
 
     def _failed(self, error: Exception) -> Exception:
         # Without Spark's frames, which would keep its sockets.
-        failure = SparkFailed(f"the query has failed: {summary(error)}")
+        failure = SparkFailed(f"{self._name}: the query has failed: {summary(error)}")
         failure.__cause__ = error.with_traceback(None)
         return self._gone(failure) or failure
 
     def _gone(self, cause: Exception | None) -> Exception | None:
         if not self._stopping.is_set() and session_is_gone(self._context):
-            gone = SessionGone("the Spark session was stopped, or its JVM has died, while the query ran")
+            gone = SessionGone(f"{self._name}: the Spark session was stopped, or its JVM has died")
             gone.__cause__ = cause
             return gone
         return None

@@ -36,6 +36,7 @@ class StreamReader(ReliableSpout[object]):
         self._out: SpoutCollector[object]
         self._sync_letters: Callable[[], None] | None = None
         self._most_pending: int | None = None
+        self._name = ""
         self._has_letters = False
         self._error: Exception | None = None
 
@@ -45,6 +46,7 @@ class StreamReader(ReliableSpout[object]):
             check_letters(context)
         self._sync_letters = context.sync_dead_letters
         self._most_pending = context.config.max_spout_pending
+        self._name = f"{context.topology}: {context.component}"
         self._out = out
         self._batches = self._batches_of(context, out)
         await self._batches.open()
@@ -67,7 +69,7 @@ class StreamReader(ReliableSpout[object]):
         if failure.kind is not FailureKind.SHUTDOWN and self.buries:
             self._has_letters = True
         elif self._error is None:
-            self._error = row_failed(message_id, failure)
+            self._error = row_failed(self._name, message_id, failure)
 
     async def close(self) -> None:
         """Finish the batch if it is settled, else let it come again; and stop the query."""
@@ -116,9 +118,9 @@ def check_letters(context: TaskContext) -> None:
         )
 
 
-def row_failed(message_id: object, failure: Failure) -> Exception:
+def row_failed(name: str, message_id: object, failure: Failure) -> Exception:
     """What a batch fails with because of one of its rows."""
-    error = SparkFailed(f"{_where(message_id)} {failure}")
+    error = SparkFailed(f"{name}: {_where(message_id)} {failure}")
     error.__cause__ = failure.exception or TupleFailed(failure)
     return error
 
