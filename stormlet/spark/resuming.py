@@ -14,7 +14,8 @@ from stormlet.spark.beside import beside
 from stormlet.spark.checkpoint import Checkpoint, CheckpointFile, Fingerprint
 from stormlet.spark.done_rows import DoneRows
 from stormlet.spark.fingerprint import fingerprint_of
-from stormlet.spark.reader import FrameReader, Origin
+from stormlet.spark.origins import Origin
+from stormlet.spark.reader import FrameReader
 from stormlet.spark.reading import Read
 
 if TYPE_CHECKING:
