@@ -74,7 +74,8 @@ class _KeptFeed(HostFeed):
             to = cast("To[object]", value)
             value, stream, receiver = to.value, to.stream, to.task
         task = self.task
-        task.tracker.emit_message(Message(value, self._emitted, stream, receiver, task.lineage()))
+        message = Message(value, stream, receiver, task.lineage(), message_id=self._emitted)
+        task.tracker.emit_message(message)
         self._emitted += 1
 
 
@@ -333,4 +334,5 @@ class ReliableSpoutOut(SpoutOut):
     ) -> tuple[int, ...]:
         if message_id is None:
             return super()._emit(value, None, stream, task, lineage)
-        return self._task.tracker.emit_message(SpoutMessage(value, message_id, stream, task, lineage))
+        message = SpoutMessage(value, stream, task, lineage, message_id=message_id)
+        return self._task.tracker.emit_message(message)

@@ -12,6 +12,7 @@ from stormlet.core.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.errors import EndOfStream
 from stormlet.spark.beside import beside
 from stormlet.spark.frames import has_fixed_order
+from stormlet.spark.ordering import OrderedRead
 from stormlet.spark.origins import Origin
 from stormlet.spark.pulling import Puller, Retries
 from stormlet.spark.reading import Done, Read
@@ -59,7 +60,7 @@ class FrameReader(ReliableSpout[object]):
             wake,
             name=f"{context.topology}: {context.component}",
             done=done,
-            may_resume=lambda: has_fixed_order(self.frame),
+            may_resume=lambda: isinstance(self._read, OrderedRead) or has_fixed_order(self.frame),
             retries=RETRIES,
         )
         self._puller.start()
