@@ -16,8 +16,9 @@ from stormlet.spark.done_rows import DoneRows
 from stormlet.spark.fingerprint import fingerprint_in_order, fingerprint_of
 from stormlet.spark.keys import Key
 from stormlet.spark.ordering import WHOLE, OrderedRead
+from stormlet.spark.origins import Origin
 from stormlet.spark.packing import ALL
-from stormlet.spark.reader import FrameReader, Origin
+from stormlet.spark.reader import FrameReader
 from stormlet.spark.reading import Done, Read
 
 if TYPE_CHECKING:

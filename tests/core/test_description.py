@@ -394,3 +394,27 @@ def test_the_refusal_of_state_says_what_to_do(advised: Any) -> None:
     said = "use another mode" if isinstance(advised, Advised) else "let that spout begin anew"
     with pytest.raises(InvalidTopology, match=said):
         describe(resuming("s"), replace(bolt("a", "s"), logic=advised)).validate()
+
+
+class Whole(BasicBolt[Any, None]):
+    """Works on epochs."""
+
+    needs_epochs = True
+
+
+class Epochal(Resuming):
+    """A factory of a spout that gives epochs."""
+
+    gives_epochs = True
+
+
+def test_epochs_need_one_spout_that_gives_them() -> None:
+    """What works on epochs is refused below any other spout, and beside a second one."""
+    whole, epochal = replace(bolt("whole", "s"), logic=Whole), replace(spout("s"), source=Epochal())
+    describe(epochal, whole).validate()
+    with pytest.raises(
+        InvalidTopology, match="bolt 'whole' writes exactly once, and spout 's' gives no epochs"
+    ):
+        describe(resuming("s"), whole).validate()
+    with pytest.raises(InvalidTopology, match="must have one spout; it has 's', 't': give each"):
+        describe(epochal, spout("t"), whole).validate()
