@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
@@ -189,7 +189,7 @@ def _settle(future: asyncio.Future[Any], result: object, error: Exception | None
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def _quietly() -> Generator[None]:
     """Keeps Py4J from logging a traceback of ours: the query's end says it all."""
     py4j, of_others = logging.getLogger("py4j.clientserver"), partial(_is_of_others)  # one for each query
     py4j.addFilter(of_others)
