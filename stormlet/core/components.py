@@ -319,6 +319,10 @@ class BoltBase(Generic[T, U]):
     keeps_state: ClassVar[bool] = False
     """Whether inputs live on in it after they were acked, as in a running count. That is lost with the process
     (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
+    state_advice: ClassVar[str] = (
+        "let that spout begin anew, without checkpoint=, or keep the state outside the process"
+    )
+    """What that refusal says to do."""
     needs_epochs: ClassVar[bool] = False
     """Whether it works on epochs: it needs a topology with one spout, which gives them."""
     least_pending: ClassVar[int] = 0

@@ -31,6 +31,7 @@ from stormlet.core.logic import (
     least_pending,
     says,
     source_kind,
+    state_advice,
 )
 from stormlet.core.schema import Schema, schema_of
 from stormlet.errors import InvalidTopology, KeyFunctionFailed
@@ -304,7 +305,7 @@ class Description:
             if says(self.bolts[id].logic, "keeps_state"):
                 raise InvalidTopology(
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
-                    f"miss; let that spout begin anew, without checkpoint=, or keep the state outside the process"
+                    f"miss; {state_advice(self.bolts[id].logic)}"
                 )
 
     def with_sources(self, sources: Mapping[str, object]) -> Description:

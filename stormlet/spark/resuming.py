@@ -95,11 +95,14 @@ class ResumingReader(FrameReader):
 
     async def close(self) -> None:
         """Stop to pull, and save what is done."""
-        await super().close()
-        self._closing.set()
-        if self._saving is not None:
-            await self._saving
-            await self._save()
+        try:
+            await super().close()
+            self._closing.set()
+            if self._saving is not None:
+                await self._saving
+                await self._save()
+        finally:
+            self._file.release()
 
     def _load(self) -> Done:
         ordered = self._ordered

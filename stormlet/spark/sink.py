@@ -80,6 +80,10 @@ class DataFrameSink:
         self.keeps_state = mode == "overwrite"
         """A run that goes on after another would replace what that has written, as it would miss a bolt's state:
         see :attr:`stormlet.core.components.BoltBase.keeps_state`."""
+        self.state_advice = (
+            'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
+        )
+        """See :attr:`stormlet.core.components.BoltBase.state_advice`."""
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""
