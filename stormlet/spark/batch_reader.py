@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
-from stormlet.errors import SparkFailed
-from stormlet.spark.beside import beside
+from stormlet.errors import EndOfStream, SparkFailed
+from stormlet.spark.chunks import Chunks
 from stormlet.spark.keeping import QueryKeeper
 from stormlet.spark.micro_batches import MicroBatch
 from stormlet.spark.origins import Origin
-from stormlet.spark.pulling import Puller
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-Pull: TypeAlias = Callable[["DataFrame"], Puller]
-"""Makes what reads a batch."""
+Pull: TypeAlias = Callable[["DataFrame"], Chunks]
+"""Begins to pull a batch."""
 
 
 class BatchReader:
@@ -31,7 +30,7 @@ class BatchReader:
         """Whether all its rows were read."""
         self._keeper = keeper
         self._pull = pull
-        self._puller: Puller
+        self._chunks: Chunks
         self._values: Iterator[object] = iter(())
         self._partition = 0
         self._row = 0
@@ -48,8 +47,7 @@ class BatchReader:
     async def next_batch(self) -> MicroBatch:
         """Wait for a batch, and begin to read it. See :meth:`stormlet.spark.keeping.QueryKeeper.next_batch`."""
         batch = await self._keeper.next_batch()
-        self._puller = self._pull(batch.frame)
-        self._puller.start()
+        self._chunks = self._pull(batch.frame)
         self.batch, self.whole, self._values = batch, False, iter(())
         return batch
 
@@ -71,8 +69,7 @@ class BatchReader:
 
     async def fail(self, error: Exception) -> None:
         """The batch in hand shall come again."""
-        if self._puller.running:
-            await beside(self._puller.close, "stormlet spark close")
+        await self._chunks.close()
         self._in_hand.fail(error)
         self.batch = None
 
@@ -93,12 +90,12 @@ class BatchReader:
         return Origin(self._partition, row, self._in_hand.number)
 
     def _next_chunk(self) -> bool:
-        ended = self._puller.ended  # before the look at what waits, as it may end in between
-        chunk = self._puller.take()
-        if chunk is not None:
-            self._values, self._partition, self._row = iter(chunk.values), chunk.partition, chunk.first_row
-            return True
-        if ended and self._puller.error is not None:
-            raise self._puller.error
-        self.whole = ended
-        return False
+        try:
+            chunk = self._chunks.take()
+        except EndOfStream:
+            self.whole = True
+            return False
+        if chunk is None:
+            return False
+        self._values, self._partition, self._row = iter(chunk.values), chunk.partition, chunk.first_row
+        return True

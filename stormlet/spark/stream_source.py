@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 from stormlet.core.components import SpoutCollector, TaskContext
 from stormlet.core.restarts import RestartPolicy
 from stormlet.spark.batch_reader import BatchReader
+from stormlet.spark.chunks import Chunks
 from stormlet.spark.conversion import Conversion
-from stormlet.spark.frames import has_fixed_order
 from stormlet.spark.keeping import QueryKeeper
-from stormlet.spark.pulling import Puller
 from stormlet.spark.query_plans import QueryPlan
-from stormlet.spark.reader import RETRIES, waker
 from stormlet.spark.reading import values_of_batches
 from stormlet.spark.stream_reader import OnFailure, StreamReader
 
@@ -43,17 +41,9 @@ class StreamSource:
         return StreamReader(self._batches, self._on_failure)
 
     def _batches(self, context: TaskContext, out: SpoutCollector[object]) -> BatchReader:
-        spark, wake = self._query.frame.sparkSession.sparkContext, waker(out)
-
-        def pull(batch: DataFrame) -> Puller:
-            return Puller(
-                values_of_batches(batch, self._rows),
-                spark,
-                wake,
-                name=self._query.name,
-                done={},
-                may_resume=lambda: has_fixed_order(batch),
-                retries=RETRIES,
-            )
+        def pull(batch: DataFrame) -> Chunks:
+            chunks = Chunks(batch, values_of_batches(batch, self._rows))
+            chunks.open({}, context, out)
+            return chunks
 
         return BatchReader(QueryKeeper(self._query.begin, self._restarts, self._query.name), pull)

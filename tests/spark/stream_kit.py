@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from stormlet import SpoutCollector, Stream, TaskContext, Topology
+from stormlet import EndOfStream, SpoutCollector, Stream, TaskContext, Topology
 from stormlet.core.restarts import RestartPolicy
 from stormlet.spark.batch_reader import BatchReader
 from stormlet.spark.keeping import QueryKeeper
@@ -60,8 +60,8 @@ class FakeSpark:
         self.runs.append(FakeQuery(self, offer, len(self.runs)))
         return self.runs[-1]
 
-    def pull(self, rows: Sequence[object]) -> FakePuller:
-        return FakePuller(rows, self.unreadable.pop(0) if self.unreadable else None)
+    def pull(self, rows: Sequence[object]) -> FakeChunks:
+        return FakeChunks(rows, self.unreadable.pop(0) if self.unreadable else None)
 
 
 class FakeQuery:
@@ -125,34 +125,23 @@ class FakeQuery:
             spark.committed = number
 
 
-class FakePuller:
+class FakeChunks:
     """Reads a batch, four rows at a time."""
 
-    running = False
-
     def __init__(self, rows: Sequence[object], error: Exception | None) -> None:
-        self.error = error
-        self._chunks = [
-            Chunk(
-                first // PARTITION,
-                0,
-                len(rows[first : first + PARTITION]),
-                list(rows[first : first + PARTITION]),
-            )
-            for first in range(0, len(rows), PARTITION)
-        ]
+        parts = [list(rows[first : first + PARTITION]) for first in range(0, len(rows), PARTITION)]
+        self._chunks = [Chunk(number, 0, len(part), part) for number, part in enumerate(parts)]
+        self._end: Exception = error or EndOfStream()
         if error is not None:
             del self._chunks[1:]
 
-    @property
-    def ended(self) -> bool:
-        return not self._chunks
+    def take(self) -> Chunk:
+        if not self._chunks:
+            raise self._end
+        return self._chunks.pop(0)
 
-    def start(self) -> None:
-        """Nothing to start."""
-
-    def take(self) -> Chunk | None:
-        return self._chunks.pop(0) if self._chunks else None
+    async def close(self) -> None:
+        """Nothing to close."""
 
 
 def batches_of(
