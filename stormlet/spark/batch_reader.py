@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
 
 Pull: TypeAlias = Callable[["DataFrame"], Chunks]
 """Begins to pull a batch."""
+
+
+LOOKS = 100
+LOOK = 0.01
+"""Seconds between them."""
 
 
 class BatchReader:
@@ -58,6 +64,18 @@ class BatchReader:
             values = list(islice(self._values, most))
         first, self._row = self._row, self._row + len(values)
         return [(self._origin(first + place), value) for place, value in enumerate(values)]
+
+    async def was_read(self) -> bool:
+        """Whether nothing more is to be read: to be asked at the end, as a row that comes nevertheless is lost. Waits a
+        moment for Spark to say so."""
+        for _ in range(LOOKS):
+            try:
+                if self.rows(1) or self.whole:
+                    break
+            except SparkFailed:
+                break
+            await asyncio.sleep(LOOK)
+        return self.whole
 
     async def done(self, *, noted: bool = False) -> None:
         """The batch in hand is settled; ``noted`` waits until Spark has noted that."""

@@ -69,7 +69,8 @@ def stream(
         df, f"{topology.name}: {into.component}", os.fspath(checkpoint), output_mode, trigger or Trigger()
     )
     query.check()
-    topology.set_source(into, cast("Any", StreamSource(query, rows, on_failure, restarts or RestartPolicy())))
+    source = StreamSource(query, rows, on_failure, restarts or RestartPolicy(), topology)
+    topology.set_source(into, cast("Any", source))
 
 
 def _check_spout(topology: Topology, into: Stream[Any]) -> None:

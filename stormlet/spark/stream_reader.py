@@ -74,7 +74,7 @@ class StreamReader(ReliableSpout[object]):
     async def close(self) -> None:
         """Finish the batch if it is settled, else let it come again; and stop the query."""
         try:
-            if self._batches.batch is not None and self._batches.whole and not self._out.pending:
+            if self._batches.batch is not None and not self._out.pending and await self._batches.was_read():
                 await self._conclude(noted=True)
         finally:
             await self._batches.close()

@@ -54,6 +54,8 @@ class FakeSpark:
         self.start_seconds = 0.0
         self.unreadable: list[Exception] = []
         """What reading the next batches fails with, after their first chunk."""
+        self.late = 0
+        """How often a batch is looked at in vain before it tells that it has ended."""
         self.runs: list[FakeQuery] = []
 
     def begin(self, offer: Offer) -> FakeQuery:
@@ -61,7 +63,7 @@ class FakeSpark:
         return self.runs[-1]
 
     def pull(self, rows: Sequence[object]) -> FakeChunks:
-        return FakeChunks(rows, self.unreadable.pop(0) if self.unreadable else None)
+        return FakeChunks(rows, self.unreadable.pop(0) if self.unreadable else None, self.late)
 
 
 class FakeQuery:
@@ -128,14 +130,18 @@ class FakeQuery:
 class FakeChunks:
     """Reads a batch, four rows at a time."""
 
-    def __init__(self, rows: Sequence[object], error: Exception | None) -> None:
+    def __init__(self, rows: Sequence[object], error: Exception | None, late: int) -> None:
+        self._late = late
         parts = [list(rows[first : first + PARTITION]) for first in range(0, len(rows), PARTITION)]
         self._chunks = [Chunk(number, 0, len(part), part) for number, part in enumerate(parts)]
         self._end: Exception = error or EndOfStream()
         if error is not None:
             del self._chunks[1:]
 
-    def take(self) -> Chunk:
+    def take(self) -> Chunk | None:
+        if not self._chunks and self._late:
+            self._late -= 1
+            return None
         if not self._chunks:
             raise self._end
         return self._chunks.pop(0)

@@ -325,6 +325,18 @@ async def test_a_batch_that_was_read_is_finished_when_the_topology_drains() -> N
     assert spark.journal == ["start", "batch 0", "done 0", "batch 1", "failed 1", "stop"]
 
 
+@pytest.mark.parametrize(("late", "end"), [(50, "done 0"), (10_000, "failed 0")])
+async def test_a_batch_whose_end_is_not_known_yet(late: int, end: str) -> None:
+    """If all rows were read when the topology drains, Spark is given a moment to say that there are no more."""
+    spark = FakeSpark(range(10))
+    spark.late = late
+    topology, rows = fed_by(spark)
+    topology.bolt("ignore", ignore, rows.shuffle())
+    async with topology.run(**LETTERS):
+        await asyncio.sleep(0.01)
+    assert spark.journal == ["start", "batch 0", end, "stop"]
+
+
 async def test_a_batch_that_was_read_in_part_comes_again(caplog: pytest.LogCaptureFixture) -> None:
     """A drain takes no more rows, so the batch is not done."""
     spark = FakeSpark(range(100))
