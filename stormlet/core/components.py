@@ -269,6 +269,8 @@ class Spout(Generic[U]):
     """Whether a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
     resumes: ClassVar[bool] = False
     """Whether another run goes on after what was acked in this one: bolts below must not keep state (law C6)."""
+    gives_epochs: ClassVar[bool] = False
+    """Whether it emits fixed ranges of its messages, each of which is done, or replayed, as a whole."""
 
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""
@@ -317,6 +319,12 @@ class BoltBase(Generic[T, U]):
     keeps_state: ClassVar[bool] = False
     """Whether inputs live on in it after they were acked, as in a running count. That is lost with the process
     (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
+    state_advice: ClassVar[str] = (
+        "let that spout begin anew, without checkpoint=, or keep the state outside the process"
+    )
+    """What that refusal says to do."""
+    needs_epochs: ClassVar[bool] = False
+    """Whether it works on epochs: it needs a topology with one spout, which gives them."""
     least_pending: ClassVar[int] = 0
     """How many messages a spout above it should be able to have pending for each of its tasks: what
     ``max_spout_pending`` is there, unless it is set or larger (law S3)."""

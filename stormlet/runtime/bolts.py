@@ -15,7 +15,7 @@ from stormlet.core.description import OnError
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import HELD, OPEN
-from stormlet.errors import KeyFunctionFailed, Reject
+from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject
 from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
 from stormlet.runtime.engine import Engine
@@ -121,7 +121,7 @@ class BoltTask(Task):
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
         self.doing = "execute"
-        if isinstance(error, KeyFunctionFailed) or self._on_error == "stop":
+        if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self._on_error == "stop":
             raise error
         unsettled = [tup for tup in tups if tup.state <= HELD]
         for tup in unsettled:

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from stormlet.errors import InvalidTopology, SparkFailed
+from stormlet.spark.claims import Claim
 from stormlet.spark.keys import Key
 
 
@@ -37,17 +38,31 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class CheckpointFile:
-    """The file of one source. Methods block."""
+    """The file of one source, which is its own from :meth:`load` to :meth:`release`. Methods block."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).absolute()  # whatever becomes of the current directory
         self._next = self._path.with_name(f"{self._path.name}.next")
+        self._claim = Claim(self._path)
 
     def load(self, fingerprint: Fingerprint) -> Checkpoint:
         """What is done; nothing if there is no file.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if the file is of another DataFrame, or no checkpoint.
+        Raises :class:`~stormlet.errors.InvalidTopology` if the file is of another DataFrame, or no checkpoint, or
+        if another source has it.
         """
+        self._claim.take()
+        try:
+            return self._found(fingerprint)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Another run may have the file."""
+        self._claim.release()
+
+    def _found(self, fingerprint: Fingerprint) -> Checkpoint:
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=Checkpoint)
         except FileNotFoundError:

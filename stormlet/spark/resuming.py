@@ -16,8 +16,9 @@ from stormlet.spark.done_rows import DoneRows
 from stormlet.spark.fingerprint import fingerprint_in_order, fingerprint_of
 from stormlet.spark.keys import Key
 from stormlet.spark.ordering import WHOLE, OrderedRead
+from stormlet.spark.origins import Origin
 from stormlet.spark.packing import ALL
-from stormlet.spark.reader import FrameReader, Origin
+from stormlet.spark.reader import FrameReader
 from stormlet.spark.reading import Done, Read
 
 if TYPE_CHECKING:
@@ -94,11 +95,14 @@ class ResumingReader(FrameReader):
 
     async def close(self) -> None:
         """Stop to pull, and save what is done."""
-        await super().close()
-        self._closing.set()
-        if self._saving is not None:
-            await self._saving
-            await self._save()
+        try:
+            await super().close()
+            self._closing.set()
+            if self._saving is not None:
+                await self._saving
+                await self._save()
+        finally:
+            self._file.release()
 
     def _load(self) -> Done:
         ordered = self._ordered

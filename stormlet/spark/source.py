@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
 from stormlet.core.components import ReliableSpout
@@ -125,7 +126,7 @@ class DataFrameSpout(Generic[T]):
             self._new_read = partial(values_of_rows, df, self._conversion)
         else:
             self._new_read = partial(batches_of if batches else values_of_batches, df, self._conversion)
-        self._checkpoint = None if checkpoint is None else CheckpointFile(checkpoint)
+        self._checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
         if checkpoint is not None:
             (check_repeatable if order_by else check_resumable)(df)
         self.outputs: object = as_ or (None if batches else self._conversion.names)
@@ -140,7 +141,7 @@ class DataFrameSpout(Generic[T]):
             ResumingReader(
                 self._frame,
                 self._new_read(),
-                self._checkpoint,
+                CheckpointFile(self._checkpoint),
                 self._conversion.names,
                 in_batches=self._batches,
             ),

@@ -184,6 +184,19 @@ async def test_dead_letters_need_a_place(frame: DataFrame, tmp_path: Path) -> No
 
 
 @pytest.mark.asyncio
+async def test_two_spouts_with_one_checkpoint_are_refused(frame: DataFrame, tmp_path: Path) -> None:
+    """They would overwrite each other's; when the start has failed, the file is free again."""
+    topology = Topology("two")
+    source = DataFrameSpout(frame, checkpoint=tmp_path / "c")
+    topology.spout("rows", source)
+    topology.spout("more", source)
+    with pytest.raises(StartFailed) as caught:
+        await run_to_end(topology, dead_letters=lambda letter: None)
+    assert "c is the checkpoint of another source of this process; give each" in str(caught.value.__cause__)
+    assert len(await run(frame, tmp_path / "c")) == len(lucky())
+
+
+@pytest.mark.asyncio
 async def test_ackers_are_needed(frame: DataFrame, tmp_path: Path) -> None:
     """Without ackers every row would count as done at once (law L9)."""
     topology = Topology("ackers", ackers=0)
