@@ -223,7 +223,7 @@ class Running:
         }
         return Statistics(
             {
-                name: of_component({task.plan.task: task.statistics() for task in each})
+                name: of_component({task.plan.task: task.statistics() for task in each}, self._tasks.progress)
                 for name, each in tasks.items()
             }
         )
