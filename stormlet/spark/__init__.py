@@ -5,6 +5,7 @@ Needs the extra ``spark`` and Java 17 or 21; importing it loads no pyspark.
 
 from __future__ import annotations
 
+from stormlet.core.restarts import RestartPolicy
 from stormlet.errors import SparkFailed, SparkUnavailable
 from stormlet.spark.origins import Origin
 from stormlet.spark.session import spark_session
@@ -16,6 +17,7 @@ __all__ = [
     "DataFrameSink",
     "DataFrameSpout",
     "Origin",
+    "RestartPolicy",
     "SparkFailed",
     "SparkUnavailable",
     "spark_session",

@@ -77,12 +77,9 @@ class BatchReader:
             await asyncio.sleep(LOOK)
         return self.whole
 
-    async def done(self, *, noted: bool = False) -> None:
-        """The batch in hand is settled; ``noted`` waits until Spark has noted that."""
-        batch = self._in_hand
-        batch.done()
-        if noted:
-            await self._keeper.committed(batch)
+    def done(self) -> None:
+        """Everything of the batch in hand is settled."""
+        self._in_hand.done()
         self.batch = None
 
     async def fail(self, error: Exception) -> None:

@@ -33,7 +33,6 @@ class EpochStreamReader(Spout[object]):
         self._emitter: EpochEmitter
         self._drain_timeout: float | None = None
         self._name = ""
-        self._closing = False
         self._error: Exception | None = None
 
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
@@ -76,7 +75,6 @@ class EpochStreamReader(Spout[object]):
 
     async def close(self) -> None:
         """Finish the batch if everything is settled, else let it come again; and stop the query."""
-        self._closing = True
         try:
             if self._error is None and self._batches.batch is not None and await self._batches.was_read():
                 self._emitter.complete()
@@ -114,4 +112,4 @@ class EpochStreamReader(Spout[object]):
         out.wake()
 
     async def _written(self, account: EpochAccount) -> None:
-        await self._batches.done(noted=self._closing)
+        self._batches.done()

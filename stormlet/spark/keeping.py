@@ -60,17 +60,14 @@ class QueryKeeper:
         self._offered = None
         return batch
 
-    async def committed(self, batch: MicroBatch) -> None:
-        """Wait until Spark has noted that the batch is done, or until that takes too long."""
-        if self._last is batch:  # otherwise it has gone on to the next one
-            await self._query.committed(batch.number)
-
     async def close(self) -> None:
         """Stop the query; what it offers is refused from now on. The batch under way must have its verdict."""
         self._closing.set()
         if self._offered is not None:
             self._refuse(self._offered)
         if self._keeping is not None:
+            if self._last is not None and self._last.is_done:  # the next run shall not do it again
+                await self._query.committed(self._last.number)
             await self._query.stop()
             with suppress(SparkFailed):  # it was told, or nobody asks any more
                 await self._keeping

@@ -31,6 +31,11 @@ class MicroBatch:
         """Why it is not done."""
         self._settled = threading.Event()
 
+    @property
+    def is_done(self) -> bool:
+        """Whether everything in it is settled."""
+        return self._settled.is_set() and self.error is None
+
     def done(self) -> None:
         """Everything in it is settled: Spark may note that."""
         self._settled.set()

@@ -75,7 +75,7 @@ class StreamReader(ReliableSpout[object]):
         """Finish the batch if it is settled, else let it come again; and stop the query."""
         try:
             if self._batches.batch is not None and not self._out.pending and await self._batches.was_read():
-                await self._conclude(noted=True)
+                await self._conclude()
         finally:
             await self._batches.close()
 
@@ -98,14 +98,14 @@ class StreamReader(ReliableSpout[object]):
         for origin, value in rows:
             out.emit(value, message_id=origin, origin=origin)
 
-    async def _conclude(self, *, noted: bool = False) -> None:
+    async def _conclude(self) -> None:
         if self._error is not None:
             await self._batches.fail(self._error)
         else:
             if self._has_letters and self._sync_letters is not None:  # Spark will not give these rows again
                 await beside(self._sync_letters, "stormlet dead letters")
                 self._has_letters = False
-            await self._batches.done(noted=noted)
+            self._batches.done()
         self._out.wake()
 
 

@@ -73,6 +73,8 @@ class FakeQuery:
         self._spark = spark
         self._offer = offer
         self._number = number
+        self.done: list[int] = []
+        """The batches that were done, whether it was noted or not."""
         self._begun = asyncio.Event()
         self._stopping = asyncio.Event()
         self._running = asyncio.create_task(self._run(), name="fake query")
@@ -121,6 +123,7 @@ class FakeQuery:
         if batch.error is not None:
             spark.journal.append(f"failed {number}")
             raise RuntimeError("the function of foreachBatch raised")
+        self.done.append(number)
         await asyncio.sleep(0.05)  # Spark writes a file
         if not self._stopping.is_set():  # as it is with Spark: the write is interrupted
             spark.journal.append(f"done {number}")

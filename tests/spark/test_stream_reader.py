@@ -337,6 +337,18 @@ async def test_a_batch_whose_end_is_not_known_yet(late: int, end: str) -> None:
     assert spark.journal == ["start", "batch 0", end, "stop"]
 
 
+async def test_spark_may_note_what_was_done_last() -> None:
+    """The query is not stopped while Spark is about to write that a batch is done."""
+    spark = FakeSpark([0], endless=True)
+    topology, rows = fed_by(spark)
+    topology.bolt("ignore", ignore, rows.shuffle())
+    async with topology.run(**LETTERS):
+        await asyncio.sleep(0.02)
+        assert spark.runs[0].done == [0]
+        assert spark.committed == -1
+    assert spark.journal == ["start", "batch 0", "done 0", "stop"]
+
+
 async def test_a_batch_that_was_read_in_part_comes_again(caplog: pytest.LogCaptureFixture) -> None:
     """A drain takes no more rows, so the batch is not done."""
     spark = FakeSpark(range(100))
