@@ -33,7 +33,7 @@ verdict is given before *init* is known (L3). When it is, a recorded fail wins a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.rotating import RotatingMap
@@ -192,6 +192,21 @@ class Ledger:
             bucket.clear()
             for tree in trees:
                 self._fail(tree, failure)
+
+    def fail_of(self, spout: int, passes: Callable[[object], bool], failure: Failure) -> None:
+        """Fail the open trees of one spout task whose message passes."""
+        for bucket in self._open_buckets():
+            for root in [
+                root for root, tree in bucket.items() if tree.spout == spout and passes(tree.message)
+            ]:
+                self._fail(bucket.pop(root), failure)
+
+    def lose(self, failure: Failure) -> None:
+        """The acker has died: fail every tree that it knew of, as soon as its *init* is here (law L4)."""
+        self.fail_all(failure)
+        for bucket in self._orphans.buckets:
+            for orphan in bucket.values():
+                orphan.failure = orphan.failure or failure
 
     def take_verdicts(self) -> tuple[list[OpenTree], list[tuple[OpenTree, Failure]]]:
         """The trees acked and the trees failed since the last call."""
