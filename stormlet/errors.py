@@ -12,6 +12,7 @@
     ├── TupleFailed                          the outcome of an awaited tree: it failed
     │   └── TupleTimedOut                    … because its message timeout passed
     ├── StrayCancellation                    user code awaited something that was cancelled
+    ├── NotExactlyOnce                       what an exactly-once sink writes cannot be kept exact
     ├── NotTracked                           awaiting a tree in a topology without ackers
     ├── TopologyCrashed                      an exception that no tuple answers for
     │   └── StartFailed                      … in ``prepare`` or ``open`` at the first start
@@ -88,6 +89,11 @@ class StillHeld(StormletError):
 
 class TaskKilled(StormletError):
     """What a task dies of when somebody has called :meth:`~stormlet.Running.kill`."""
+
+
+class NotExactlyOnce(StormletError):
+    """Something reached an exactly-once sink that belongs to no epoch of the source, or an epoch does not come
+    to an end. No tuple answers for it, so it crashes the topology (law C5)."""
 
 
 class NotTracked(StormletError):

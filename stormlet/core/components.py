@@ -271,11 +271,13 @@ class Spout(Generic[U]):
     """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
     single_task: ClassVar[bool] = False
     """Whether a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
-    restartable: ClassVar[bool] = True
+    restartable: bool = True
     """Whether another instance can take over where one has died: it hears the outcomes of the messages that were
     pending then. If not, an exception crashes the topology."""
     resumes: ClassVar[bool] = False
     """Whether another run goes on after what was acked in this one: bolts below must not keep state (law C6)."""
+    gives_epochs: ClassVar[bool] = False
+    """Whether it emits fixed ranges of its messages, each of which is done, or replayed, as a whole."""
 
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""
@@ -319,13 +321,26 @@ class ReliableSpout(Spout[U]):
 
 
 class BoltBase(Generic[T, U]):
-    """What all kinds of bolts share."""
+    """What all kinds of bolts share.
+
+    An instance that raises where no tuple answers for it, as in ``tick``, is dead, as is one that raises in
+    ``execute`` with ``on_error="restart"``: its inputs fail with TASK_LOST, it is cleaned up, and another one is made
+    and prepared.
+    """
 
     needs_acks: ClassVar[bool] = False
     """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
     keeps_state: ClassVar[bool] = False
     """Whether inputs live on in it after they were acked, as in a running count. That is lost with the process
     (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
+    state_advice: ClassVar[str] = (
+        "let that spout begin anew, without checkpoint=, or keep the state outside the process"
+    )
+    """What that refusal says to do."""
+    needs_epochs: ClassVar[bool] = False
+    """Whether it works on epochs: it needs a topology with one spout, which gives them."""
+    restartable: bool = True
+    """Whether another instance can take over where one has died; if not, that crashes the topology."""
     least_pending: ClassVar[int] = 0
     """How many messages a spout above it should be able to have pending for each of its tasks: what
     ``max_spout_pending`` is there, unless it is set or larger (law S3)."""

@@ -33,7 +33,9 @@ verdict is given before *init* is known (L3). When it is, a recorded fail wins a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.rotating import RotatingMap
@@ -41,17 +43,16 @@ from stormlet.core.rotating import RotatingMap
 TIMED_OUT = Failure(FailureKind.TIMEOUT)
 
 
-class OpenTree:
-    """One tracked message: its checksum and who waits for the verdict."""
+class OpenTree(msgspec.Struct, kw_only=True, eq=False):
+    """One tracked message: its checksum, who waits for the verdict, and the verdict in the end."""
 
-    __slots__ = ("checksum", "message", "spout")
-
-    def __init__(self, checksum: int, spout: int, message: object) -> None:
-        self.checksum = checksum
-        self.spout = spout
-        """The index of the spout task that gets the verdict."""
-        self.message = message
-        """What that task wants to see again with the verdict."""
+    checksum: int = 0
+    spout: int = 0
+    """The index of the spout task that gets the verdict."""
+    message_id: object = None
+    """How that task knows the message."""
+    failure: Failure | None = None
+    """Why it failed, once it has."""
 
 
 class Orphan:
@@ -80,8 +81,8 @@ class Ledger:
         self._expired: list[int] = []
         self.acked: list[OpenTree] = []
         """Trees acked since the owner last took them."""
-        self.failed: list[tuple[OpenTree, Failure]] = []
-        """Trees failed since the owner last took them."""
+        self.failed: list[OpenTree] = []
+        """Trees failed since the owner last took them; each says why."""
         self.settled = 0
         """How many verdicts were ever given."""
 
@@ -193,13 +194,14 @@ class Ledger:
             for tree in trees:
                 self._fail(tree, failure)
 
-    def fail_of(self, spout: int, passes: Callable[[object], bool], failure: Failure) -> None:
-        """Fail the open trees of one spout task whose message passes."""
+    def fail_of(self, spout: int, failure: Failure) -> None:
+        """Fail the open trees of one spout task that it knows by their message ids alone."""
         for bucket in self._open_buckets():
-            for root in [
-                root for root, tree in bucket.items() if tree.spout == spout and passes(tree.message)
-            ]:
-                self._fail(bucket.pop(root), failure)
+            trees = [(root, tree) for root, tree in bucket.items() if tree.spout == spout]
+            for root, tree in trees:
+                if type(tree) is OpenTree:
+                    del bucket[root]
+                    self._fail(tree, failure)
 
     def lose(self, failure: Failure) -> None:
         """The acker has died: fail every tree that it knew of, as soon as its *init* is here (law L4)."""
@@ -208,7 +210,7 @@ class Ledger:
             for orphan in bucket.values():
                 orphan.failure = orphan.failure or failure
 
-    def take_verdicts(self) -> tuple[list[OpenTree], list[tuple[OpenTree, Failure]]]:
+    def take_verdicts(self) -> tuple[list[OpenTree], list[OpenTree]]:
         """The trees acked and the trees failed since the last call."""
         verdicts = self.acked, self.failed
         self.acked, self.failed = [], []
@@ -220,7 +222,8 @@ class Ledger:
 
     def _fail(self, tree: OpenTree, failure: Failure) -> None:
         self.settled += 1
-        self.failed.append((tree, failure))
+        tree.failure = failure
+        self.failed.append(tree)
 
     def _open_buckets(self) -> Iterable[dict[int, OpenTree]]:
         yield self._expiring

@@ -296,6 +296,11 @@ def least_pending(logic: object) -> int:
     return said if isinstance(said, int) else 0
 
 
+def state_advice(logic: object) -> str:
+    """What the logic of a bolt, its class or its factory, says of ``BoltBase.state_advice``."""
+    return str(getattr(component_class(logic) or logic, "state_advice", BoltBase.state_advice))
+
+
 def _returned(function: object) -> object:
     """The return annotation; None without one, and for one that only type checkers understand."""
     if not callable(function):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple, Protocol
 
-from stormlet.core.ledger import Ledger
+from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
@@ -26,8 +27,6 @@ class DeadSpout(NamedTuple):
 
     spout: int
     """The index of its task."""
-    knows: Callable[[object], bool]
-    """Whether a message was the instance's own, and not one that the engine keeps."""
     failure: Failure
 
 
@@ -35,8 +34,8 @@ class Spout(Protocol):
     """The spout task that waits for verdicts, as an acker sees it."""
 
     @property
-    def outcomes(self) -> deque[tuple[object, Failure | None]]:
-        """Messages whose trees are settled, each with its failure or None, in the order of their verdicts."""
+    def outcomes(self) -> deque[OpenTree]:
+        """Trees that are settled, in the order of their verdicts."""
         ...
 
     def attend_soon(self) -> None:
@@ -158,7 +157,7 @@ class AckerTask(Task):
             if message is None:
                 self._rotate()
             elif isinstance(message, DeadSpout):
-                self.ledger.fail_of(message.spout, message.knows, message.failure)
+                self.ledger.fail_of(message.spout, message.failure)
             else:
                 done += self._apply_one(message)
         return done
@@ -198,12 +197,13 @@ class AckerTask(Task):
         self._failed += len(failed)
         self.load -= len(acked) + len(failed)
         spouts = self.spouts
+        if len(spouts) == 1:
+            spouts[0].outcomes.extend(chain(acked, failed))
+            spouts[0].attend_soon()
+            return
         woken: dict[int, None] = {}
-        for tree in acked:
-            spouts[tree.spout].outcomes.append((tree.message, None))
-            woken[tree.spout] = None
-        for tree, failure in failed:
-            spouts[tree.spout].outcomes.append((tree.message, failure))
+        for tree in chain(acked, failed):
+            spouts[tree.spout].outcomes.append(tree)
             woken[tree.spout] = None
         for spout in woken:
             spouts[spout].attend_soon()

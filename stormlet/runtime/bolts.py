@@ -16,7 +16,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import HELD, LOST, OPEN
-from stormlet.errors import KeyFunctionFailed, Reject
+from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject
 from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
 from stormlet.runtime.engine import Engine
@@ -126,7 +126,7 @@ class BoltTask(Task):
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
         self.doing = "execute"
-        if isinstance(error, KeyFunctionFailed) or self._on_error == "stop":
+        if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self._on_error == "stop":
             raise error
         unsettled = [tup for tup in tups if tup.state <= HELD]
         for tup in unsettled:
@@ -279,7 +279,7 @@ class BoltTask(Task):
 
     @property
     def may_restart(self) -> bool:
-        return self._on_error != "stop"
+        return self._on_error != "stop" and self.worker.restartable
 
     async def lose(self, error: Exception) -> None:
         """Fail exactly what was handed to the instance that died: what is queued waits for the next one."""

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
 from stormlet.runtime.assembly import Tasks
-from stormlet.runtime.messages import Message
 
 
 class Directory:
@@ -36,8 +35,7 @@ class Directory:
         for root in roots:
             tree = self._open_tree(root)
             if tree is not None:
-                message = tree.message
-                return message.message_id if isinstance(message, Message) else message
+                return tree.message_id
         return None
 
     def _open_tree(self, root: int) -> OpenTree | None:

@@ -108,8 +108,9 @@ class _KeptFeed(HostFeed):
             to = cast("To[object]", sent)
             sent, stream, receiver = to.value, to.stream, to.task
         task = self.task
+        message = Message(sent, stream, receiver, task.lineage(), message_id=self._emitted)
         try:
-            task.tracker.emit_message(Message(sent, self._emitted, stream, receiver, task.lineage()))
+            task.tracker.emit_message(message)
         except Exception:
             self._unsent.append(value)
             raise
@@ -406,4 +407,5 @@ class ReliableSpoutOut(SpoutOut):
     ) -> tuple[int, ...]:
         if message_id is None:
             return super()._emit(value, None, stream, task, lineage)
-        return self._task.tracker.emit_message(SpoutMessage(value, message_id, stream, task, lineage))
+        message = SpoutMessage(value, stream, task, lineage, message_id=message_id)
+        return self._task.tracker.emit_message(message)

@@ -1,30 +1,28 @@
-"""Messages that the engine keeps until they are settled: values of generators, and what the host emitted."""
+"""Messages that the engine keeps until they are settled: values of generators, and what the host emitted.
+
+Each is its own open tree: one attempt runs at a time, and the next one begins when the last has its verdict.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.tuples import Lineage
 from stormlet.runtime.trees import Tree
 
 
-class Message:
+class Message(OpenTree, eq=False):
     """One value and what became of it so far."""
 
-    __slots__ = ("history", "lineage", "message_id", "stream", "task", "value")
-
-    def __init__(
-        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
-    ) -> None:
-        self.value = value
-        self.message_id = message_id
-        self.stream = stream
-        self.task = task
-        self.lineage = lineage
-        """What the tuples of the running attempt inherit."""
-        self.history: tuple[Failure, ...] = ()
-        """Why each attempt failed so far."""
+    value: object
+    stream: str
+    task: int | None
+    lineage: Lineage
+    """What the tuples of the running attempt inherit."""
+    history: tuple[Failure, ...] = ()
+    """Why each attempt failed so far."""
 
     @property
     def attempts(self) -> int:
@@ -38,39 +36,21 @@ class Message:
             self.lineage = self.lineage.of_next_attempt()
 
 
-class SpoutMessage(Message):
+class SpoutMessage(Message, eq=False):
     """A message of a ``ReliableSpout``, which hears its final outcome."""
 
-    __slots__ = ()
+
+class Buried(OpenTree, eq=False):
+    """What is left of a :class:`SpoutMessage` that is with the dead letters now, and whose spout was not told
+    yet."""
 
 
-class Buried:
-    """A :class:`SpoutMessage` that is with the dead letters now, and whose spout was not told yet."""
-
-    __slots__ = ("message_id",)
-
-    def __init__(self, message_id: object) -> None:
-        self.message_id = message_id
-
-
-class HostMessage(Message):
+class HostMessage(Message, kw_only=True, eq=False):
     """A message that belongs to the ``Tree`` the host got for it (law C4)."""
 
-    __slots__ = ("collected", "max_attempts", "root", "tree")
-
-    def __init__(
-        self,
-        value: object,
-        stream: str,
-        lineage: Lineage,
-        tree: Tree[Any],
-        max_attempts: int,
-        collected: dict[int, list[object]] | None,
-    ) -> None:
-        super().__init__(value, None, stream, None, lineage)
-        self.tree = tree
-        self.max_attempts = max_attempts
-        self.collected = collected
-        """Where the values of the stream that the host asked for are collected, by root."""
-        self.root = 0
-        """The root under which the values of the running attempt are collected."""
+    tree: Tree[Any]
+    max_attempts: int
+    collected: dict[int, list[object]] | None
+    """Where the values of the stream that the host asked for are collected, by root."""
+    root: int = 0
+    """The root under which the values of the running attempt are collected."""

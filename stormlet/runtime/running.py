@@ -160,7 +160,11 @@ class Running:
         self._raise_crash()
         tree = Tree[Any](tracked=bool(self._tasks.ackers))
         lineage = task.lineage(origin)
-        task.emit_for_host(HostMessage(value, stream.name, lineage, tree, attempts, collected))
+        task.emit_for_host(
+            HostMessage(
+                value, stream.name, None, lineage, tree=tree, max_attempts=attempts, collected=collected
+            )
+        )
         return tree
 
     async def finished(self) -> None:

@@ -17,6 +17,7 @@ from typing import Protocol, TypeVar
 
 from stormlet.core.components import TaskContext
 from stormlet.core.ids import IdSource
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
@@ -151,7 +152,7 @@ class SpoutTask(Task):
     # What the rest of the topology asks and says.
 
     @property
-    def outcomes(self) -> deque[tuple[object, Failure | None]]:
+    def outcomes(self) -> deque[OpenTree]:
         """Where ackers put verdicts."""
         return self.tracker.outcomes
 

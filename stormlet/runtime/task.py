@@ -11,10 +11,13 @@ from typing import Any
 from stormlet.core.configuration import Configuration
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.restarts import RestartPolicy, Restarts
-from stormlet.errors import StartFailed, TaskKilled
+from stormlet.errors import NotExactlyOnce, StartFailed, TaskKilled
 from stormlet.runtime.cancellation import checked, is_stray
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.watched import Watched
+
+FINAL = (NotExactlyOnce,)
+"""What another instance would die of, too."""
 
 
 class Task:
@@ -136,7 +139,8 @@ class Task:
                 return
 
     def _pause_after(self, error: Exception) -> float:
-        pause = self.restarts.pause(self.loop.time()) if self.may_restart else None
+        may_restart = self.may_restart and not isinstance(error, FINAL)
+        pause = self.restarts.pause(self.loop.time()) if may_restart else None
         if pause is None:
             raise error
         if error is not self._told and not isinstance(error, TaskKilled):

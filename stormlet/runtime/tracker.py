@@ -38,7 +38,6 @@ from stormlet.runtime.outlets import Outlet
 
 OVERFLOW = Failure(FailureKind.OVERFLOW)
 UNLIMITED = 1 << 60
-NOTHING = object()
 OUTCOMES_PER_CHUNK = 256
 OLDEST_SAMPLE = 60.0
 """Seconds after which another message is measured, while somebody asks for statistics."""
@@ -98,8 +97,8 @@ class Tracker:
         dead_letters: DeadLetters,
         config: Configuration,
     ) -> None:
-        self.outcomes: deque[tuple[object, Failure | None]] = deque()
-        """Messages whose outcome is known and that were not told yet, each with its failure or None."""
+        self.outcomes: deque[OpenTree] = deque()
+        """Messages whose outcome is known and was not told yet."""
         self.pending = 0
         """Messages without a final outcome, those that wait for a replay included (law S3)."""
         self.emitted = 0
@@ -122,7 +121,7 @@ class Tracker:
         self._replay_timer: asyncio.TimerHandle | None = None
         self._burying: dict[asyncio.Task[None], DeadLetter] = {}
         self._quiet: asyncio.Future[None] | None = None
-        self._sampled: object = NOTHING
+        self._sampled: OpenTree | None = None
         self._sampled_at = 0.0
 
     @property
@@ -169,7 +168,7 @@ class Tracker:
         if message_id is None:
             outlet.deliver(value, 0, lineage)
         else:
-            self._track(outlet, value, lineage, message_id)
+            self._track(outlet, value, lineage, OpenTree(message_id=message_id))
             self.pending += 1
         if not self._outbox.armed:
             self._outbox.arm()
@@ -189,35 +188,37 @@ class Tracker:
             self._outbox.arm()
         return outlet.reached
 
-    def _track(self, outlet: Outlet, value: object, lineage: Lineage, message: object) -> None:
+    def _track(self, outlet: Outlet, value: object, lineage: Lineage, tree: OpenTree) -> None:
         """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law
         L17)."""
         if not self._ackers:
             outlet.deliver(value, 0, lineage)
-            self.outcomes.append((message, None))  # law L9
+            self.outcomes.append(tree)  # law L9
             return
         root = self._next_id()
         acker = self._ackers[shard_of(root, len(self._ackers))]
         if acker.full:
             self.counts.overflowed += 1
             outlet.reached = ()
-            self.outcomes.append((message, OVERFLOW))  # law L13
+            tree.failure = OVERFLOW
+            self.outcomes.append(tree)  # law L13
             return
-        if type(message) is HostMessage and message.collected is not None:
-            self._collect(message, message.collected, root)
+        if type(tree) is HostMessage and tree.collected is not None:
+            self._collect(tree, tree.collected, root)
         try:
-            checksum = outlet.deliver(value, root, lineage)
+            tree.checksum = outlet.deliver(value, root, lineage)
         except BaseException:
-            if type(message) is HostMessage and message.collected is not None:
-                message.collected.pop(root, None)
+            if type(tree) is HostMessage and tree.collected is not None:
+                tree.collected.pop(root, None)
             raise
         if outlet.reached:
-            self._outbox.inits[root] = OpenTree(checksum, self._number, message)
+            tree.spout = self._number
+            self._outbox.inits[root] = tree
             acker.load += 1
-            if self._sampled is NOTHING:
-                self._sampled, self._sampled_at = message, self._engine.clock()
+            if self._sampled is None:
+                self._sampled, self._sampled_at = tree, self._engine.clock()
         else:
-            self.outcomes.append((message, None))  # law L11
+            self.outcomes.append(tree)  # law L11
 
     def _collect(self, message: HostMessage, collected: dict[int, list[object]], root: int) -> None:
         collected.pop(message.root, None)
@@ -237,52 +238,53 @@ class Tracker:
         ``fail`` must be awaited before the next call. What user code emits meanwhile is left for the next
         call, so that it cannot go on for ever."""
         for _ in range(min(len(self.outcomes), most)):
-            message, failure = self.outcomes.popleft()
-            if message is self._sampled:
-                self._sample_ends(failure)
-            pause = self._settle(message, failure, settle)
+            tree = self.outcomes.popleft()
+            if tree is self._sampled:
+                self._sample_ends(tree.failure)
+            pause = self._settle(tree, settle)
             if pause is not None:
                 return pause
         while self._due and self._outbox.has_room:
             self.counts.replayed += 1
-            self._send(self._due.popleft())
+            self._replay(self._due.popleft())
         return None
 
     def _forget_old_sample(self) -> None:
         # A message that is never settled would be the last one that is measured.
-        if self._sampled is not NOTHING and self._engine.clock() - self._sampled_at > OLDEST_SAMPLE:
-            self._sampled = NOTHING
+        if self._sampled is not None and self._engine.clock() - self._sampled_at > OLDEST_SAMPLE:
+            self._sampled = None
 
     def _sample_ends(self, failure: Failure | None) -> None:
-        self._sampled = NOTHING
+        self._sampled = None
         if failure is None:
             self.counts.complete_seconds += self._engine.clock() - self._sampled_at
             self.counts.complete_samples += 1
 
-    def _settle(self, message: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
-        if failure is None:
-            self.counts.acked += 1
-        elif type(message) is Buried:
-            return self._tell(message.message_id, failure, settle)
+    def _settle(self, tree: OpenTree, settle: Settle) -> Awaitable[None] | None:
+        if tree.failure is not None:
+            return self._settle_failed(tree, tree.failure, settle)
+        self.counts.acked += 1
+        if type(tree) is Message:
+            self._release()
+        elif type(tree) is HostMessage:
+            self._settle_for_host(tree, None)
         else:
-            self.counts.failed += 1
-        if type(message) is Message:
-            self._settle_kept(message, failure)
-        elif type(message) is HostMessage:
-            self._settle_for_host(message, failure)
-        elif type(message) is not SpoutMessage:
-            self._note(failure, message)
-            return self._tell(message, failure, settle)
-        elif failure is None:
-            return self._tell(message.message_id, None, settle)
-        else:
-            self._settle_kept(message, failure)
+            return self._tell(tree.message_id, None, settle)
         return None
 
-    def _note(self, failure: Failure | None, message_id: object) -> None:
-        if failure is not None:
+    def _settle_failed(self, tree: OpenTree, failure: Failure, settle: Settle) -> Awaitable[None] | None:
+        if type(tree) is Buried:
+            return self._tell(tree.message_id, failure, settle)
+        self.counts.failed += 1
+        if type(tree) is HostMessage:
+            self._settle_for_host(tree, failure)
+        elif isinstance(tree, Message):
+            self._settle_kept(tree, failure)
+        else:
             self.counts.left_over += failure.kind is FailureKind.SHUTDOWN
-            self._log(failure, message_id)
+            self._log(failure, tree.message_id)
+            return self._tell(tree.message_id, failure, settle)
+        return None
 
     def _tell(self, message_id: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
         """Tell a ``Spout`` class an outcome."""
@@ -295,11 +297,8 @@ class Tracker:
                 raise
         return None
 
-    def _settle_kept(self, message: Message, failure: Failure | None) -> None:
-        """The outcome of an attempt at a message that the engine keeps (law S6)."""
-        if failure is None:
-            self._release()
-            return
+    def _settle_kept(self, message: Message, failure: Failure) -> None:
+        """An attempt at a message that the engine keeps has failed (law S6)."""
         message.failed(failure, counts=self._policy.counts(failure))
         self._log(failure, message.message_id, message.value)
         if failure.kind is FailureKind.SHUTDOWN or self._policy.gives_up(failure, message.attempts):
@@ -382,7 +381,7 @@ class Tracker:
     def _given_up(self, message: Message, failure: Failure) -> None:
         """The dead letters have it."""
         if type(message) is SpoutMessage:
-            self.outcomes.append((Buried(message.message_id), failure))
+            self.outcomes.append(Buried(message_id=message.message_id, failure=failure))
             self._owner.attend_soon()
         else:
             self._release()
@@ -397,6 +396,10 @@ class Tracker:
         self._owner.attend_soon()
 
     # Replays.
+
+    def _replay(self, message: Message) -> None:
+        message.failure = None
+        self._send(message)
 
     def _replay_later(self, message: Message) -> None:
         pause = self._policy.pause(len(message.history), self._random)
@@ -422,14 +425,16 @@ class Tracker:
     def lose(self, failure: Failure) -> None:
         """The instance of a ``Spout`` class has died: fail what it knows by message id (law L14)."""
         for acker in self._ackers:
-            acker.fail_of_soon(DeadSpout(self._number, _is_known_by_id, failure))
+            acker.fail_of_soon(DeadSpout(self._number, failure))
 
     def abandon(self, failure: Failure) -> None:
         """Fail what waits for a replay (law C3)."""
         waiting = [*self._due, *(message for _, _, message in sorted(self._replays, key=itemgetter(0, 1)))]
         self._due.clear()
         self._replays.clear()
-        self.outcomes.extend((message, failure) for message in waiting)
+        for message in waiting:
+            message.failure = failure
+        self.outcomes.extend(waiting)
         self._owner.attend_soon()
 
     async def when_quiet(self) -> None:
@@ -440,17 +445,18 @@ class Tracker:
 
     def settle_left_over(self) -> None:
         """The task has ended: settle what can be settled without it, and count the rest."""
-        for message, failure in self.outcomes:
+        for tree in self.outcomes:
             self.pending -= 1
-            if type(message) is Buried:  # its spout was not told any more
+            if type(tree) is Buried:  # its spout was not told any more
                 continue
+            failure = tree.failure
             self.counts.acked += failure is None
             self.counts.failed += failure is not None
             self.counts.left_over += failure is not None
-            if type(message) is HostMessage:
+            if type(tree) is HostMessage:
                 if failure is not None:
-                    message.failed(failure, counts=True)
-                message.tree.settle(failure, message.history)
+                    tree.failed(failure, counts=True)
+                tree.tree.settle(failure, tree.history)
         self.outcomes.clear()
 
     def close(self) -> None:
@@ -459,7 +465,3 @@ class Tracker:
             self._replay_timer.cancel()
         for burying in self._burying:
             burying.cancel()
-
-
-def _is_known_by_id(message: object) -> bool:
-    return not isinstance(message, Message)

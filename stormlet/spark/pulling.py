@@ -182,8 +182,8 @@ class Puller:
             ) from cause
         if self._progress.delivered and not self._may_resume():
             raise SparkFailed(
-                f"{self._name}: a result was lost, and the DataFrame's rows have no fixed order to go on from; write "
-                f"it to files first, and read those: {summary(error)}"
+                f"{self._name}: a result was lost, and the DataFrame's rows have no fixed order to go on from; give "
+                f"order_by= a unique key, or write it to files first, and read those: {summary(error)}"
             ) from cause
         pause = self._retries.pause(self._losses)
         logger.warning(

@@ -8,12 +8,12 @@ from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from stormlet.core.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.errors import EndOfStream
 from stormlet.spark.beside import beside
 from stormlet.spark.frames import has_fixed_order
+from stormlet.spark.ordering import OrderedRead
+from stormlet.spark.origins import Origin
 from stormlet.spark.pulling import Puller, Retries
 from stormlet.spark.reading import Done, Read
 
@@ -25,19 +25,11 @@ MOST_ROWS = 16
 """How many rows one call of ``next_tuple`` emits."""
 
 
-class Origin(msgspec.Struct, frozen=True, gc=False):
-    """Where a tuple comes from: ``tup.origin`` of all that comes of a row."""
-
-    partition: int
-    """The partition of the DataFrame, from 0."""
-    row: int
-    """The row within its partition, from 0; of a batch, its first row."""
-
-
 class FrameReader(ReliableSpout[object]):
     """The spout that a :class:`DataFrameSpout` makes."""
 
     single_task = True
+    restartable = False  # another one would read from the beginning
 
     def __init__(self, frame: DataFrame, read: Read) -> None:
         self.frame = frame
@@ -69,7 +61,7 @@ class FrameReader(ReliableSpout[object]):
             wake,
             name=f"{context.topology}: {context.component}",
             done=done,
-            may_resume=lambda: has_fixed_order(self.frame),
+            may_resume=lambda: isinstance(self._read, OrderedRead) or has_fixed_order(self.frame),
             retries=RETRIES,
         )
         self._puller.start()

@@ -75,7 +75,7 @@ def _packed(
         packed = _pruned(frame, conversion).mapInArrow(packer(done), PACKED)
         for row in packed.toLocalIterator(prefetchPartitions=True):
             partition, first_row, rows, batch = cast("tuple[int, int, int, bytes]", row)
-            with _named(partition, first_row, rows):
+            with naming_rows(partition, first_row, rows):
                 values = values_of(unpacked(batch))
             yield Chunk(partition, first_row, rows, values)
 
@@ -89,7 +89,7 @@ def _chunks(
         return
     first_row = sum(1 for _ in islice(rows, done))
     while chunk := list(islice(rows, ROWS_PER_CHUNK)):
-        with _named(partition, first_row, len(chunk)):
+        with naming_rows(partition, first_row, len(chunk)):
             values = conversion.of_rows(chunk)
         yield Chunk(partition, first_row, len(chunk), values)
         first_row += len(chunk)
@@ -104,7 +104,7 @@ def _pruned(frame: DataFrame, conversion: Conversion, *more: Column) -> DataFram
 
 
 @contextmanager
-def _named(partition: int, first_row: int, rows: int) -> Generator[None]:
+def naming_rows(partition: int, first_row: int, rows: int) -> Generator[None]:
     """Says of an error which rows it comes from."""
     try:
         yield

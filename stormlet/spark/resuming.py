@@ -13,9 +13,13 @@ from stormlet.errors import EndOfStream, InvalidTopology
 from stormlet.spark.beside import beside
 from stormlet.spark.checkpoint import Checkpoint, CheckpointFile, Fingerprint
 from stormlet.spark.done_rows import DoneRows
-from stormlet.spark.fingerprint import fingerprint_of
-from stormlet.spark.reader import FrameReader, Origin
-from stormlet.spark.reading import Read
+from stormlet.spark.fingerprint import fingerprint_in_order, fingerprint_of
+from stormlet.spark.keys import Key
+from stormlet.spark.ordering import WHOLE, OrderedRead
+from stormlet.spark.origins import Origin
+from stormlet.spark.packing import ALL
+from stormlet.spark.reader import FrameReader
+from stormlet.spark.reading import Done, Read
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -35,6 +39,7 @@ class ResumingReader(FrameReader):
         self, frame: DataFrame, read: Read, file: CheckpointFile, columns: Sequence[str], *, in_batches: bool
     ) -> None:
         super().__init__(frame, read)
+        self._ordered = read if isinstance(read, OrderedRead) else None
         self._file = file
         self._columns = columns
         self._in_batches = in_batches
@@ -90,15 +95,24 @@ class ResumingReader(FrameReader):
 
     async def close(self) -> None:
         """Stop to pull, and save what is done."""
-        await super().close()
-        self._closing.set()
-        if self._saving is not None:
-            await self._saving
-            await self._save()
+        try:
+            await super().close()
+            self._closing.set()
+            if self._saving is not None:
+                await self._saving
+                await self._save()
+        finally:
+            self._file.release()
 
-    def _load(self) -> dict[int, int]:
-        self._fingerprint = fingerprint_of(self.frame, self._columns)
-        return self._file.load(self._fingerprint)
+    def _load(self) -> Done:
+        ordered = self._ordered
+        if ordered is None:
+            self._fingerprint = fingerprint_of(self.frame, self._columns)
+            return self._file.load(self._fingerprint).done
+        self._fingerprint = fingerprint_in_order(self.frame, self._columns, ordered.order_by)
+        found = self._file.load(self._fingerprint)
+        ordered.trail.begin(found.done.get(WHOLE, 0), found.key)
+        return found.done
 
     def _check_saved(self) -> None:
         """Raises what the last checkpoint has failed with."""
@@ -116,10 +130,19 @@ class ResumingReader(FrameReader):
         assert fingerprint is not None, "it was loaded first"
         has_letters, self._has_letters = self._has_letters, False
         done = self._done.prefixes(fingerprint.partitions if self._read_to_end else self.partition)
+        checkpoint = Checkpoint(fingerprint, done, self._key_of(done))
 
         def save() -> None:
             if has_letters:  # they must be there before the checkpoint says so
                 self._sync_letters()
-            self._file.save(Checkpoint(fingerprint, done))
+            self._file.save(checkpoint)
 
         await beside(save, "stormlet spark checkpoint")
+
+    def _key_of(self, done: Done) -> Key:
+        """The key of the last row that is done; none where there is no order by a key, or nothing left to read."""
+        rows = done.get(WHOLE, 0)
+        if self._ordered is None or rows == ALL:
+            return ()
+        self._ordered.trail.forget(rows)
+        return self._ordered.trail.last_of(rows)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import PathLike, fspath
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stormlet.core.components import BatchBolt, Collector, TaskContext
 from stormlet.core.tuples import Tuple
-from stormlet.errors import InvalidConfiguration
+from stormlet.errors import InvalidConfiguration, InvalidEmit
 from stormlet.spark.destinations import Destination, Mode
 from stormlet.spark.writers import SparkWriter, Writer
 
@@ -42,6 +42,9 @@ class DataFrameSink:
     Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together; what only
     Spark can tell is raised when the topology starts.
     """
+
+    needs_acks: ClassVar[bool] = True
+    """See :attr:`stormlet.core.components.BoltBase.needs_acks`."""
 
     def __init__(
         self,
@@ -80,6 +83,10 @@ class DataFrameSink:
         self.keeps_state = mode == "overwrite"
         """A run that goes on after another would replace what that has written, as it would miss a bolt's state:
         see :attr:`stormlet.core.components.BoltBase.keeps_state`."""
+        self.state_advice = (
+            'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
+        )
+        """See :attr:`stormlet.core.components.BoltBase.state_advice`."""
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""
@@ -112,10 +119,19 @@ class BatchWriter(BatchBolt[Any, None]):
             raise
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
-        """Write the batch; what does not fit is rejected."""
+        """Write the batch; what does not fit is rejected. Raises :class:`~stormlet.errors.InvalidEmit` if that
+        belongs to no message, and so would be nobody's dead letter."""
         misfits = await self._write([tup.value for tup in tups])
-        for place, why in misfits.items():
-            out.fail(tups[place], why, permanent=True)
+        for place, tup in enumerate(tups):
+            if place in misfits:
+                out.fail(tup, misfits[place], permanent=True)
+            else:
+                out.ack(tup)
+        unowned = [why for place, why in misfits.items() if not tups[place].roots]
+        if unowned:
+            raise InvalidEmit(
+                f"rows that belong to no message do not fit their columns, the first of {len(unowned):,}: {unowned[0]}"
+            )
 
     async def cleanup(self) -> None:
         """Wait until a write that was interrupted has ended, and end the thread."""

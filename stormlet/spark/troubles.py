@@ -12,7 +12,8 @@ OF_THE_JVM = "An error occurred while calling "
 
 WAYS_OUT: Mapping[str, str] = {
     "spark.driver.maxResultSize": (
-        "a partition is larger than spark.driver.maxResultSize; use more partitions, such as df.repartition(n)"
+        "a partition is larger than spark.driver.maxResultSize; use more partitions, such as df.repartition(n), or "
+        "with order_by= a larger spark.sql.shuffle.partitions"
     ),
     "No module named 'pyarrow'": (
         "the Python of Spark's workers has no pyarrow; let PYSPARK_PYTHON name one that has it before the session "

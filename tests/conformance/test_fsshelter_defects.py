@@ -218,7 +218,7 @@ async def test_D8_a_drain_lasts_as_long_as_it_must() -> None:
 def messages(ledger: Ledger) -> list[Callable[[], None]]:
     """A spout's emit to two bolts, one of which emits one tuple: all that the acker is told."""
     return [
-        lambda: ledger.init({1: OpenTree(0b011, 0, "m")}),
+        lambda: ledger.init({1: OpenTree(checksum=0b011, spout=0, message_id="m")}),
         lambda: ledger.ack({1: 0b001}),
         lambda: ledger.ack({1: 0b010 ^ 0b100}),
         lambda: ledger.ack({1: 0b100}),

@@ -175,7 +175,9 @@ def test_other_errors_end_it_at_once(text: str, said: str) -> None:
 def test_rows_without_a_fixed_order_are_not_read_again() -> None:
     """Where Spark may give rows in another order, going on could lose some, so it fails and says the way out."""
     frame = Frame((1, RuntimeError(LOST)))
-    with pytest.raises(SparkFailed, match="rows have no fixed order to go on from; write it to files first"):
+    with pytest.raises(
+        SparkFailed, match="rows have no fixed order to go on from; give order_by= a unique key"
+    ):
         Pulling(frame, fixed_order=False).values()
 
 

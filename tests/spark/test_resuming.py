@@ -57,7 +57,7 @@ async def run(frame: DataFrame, checkpoint: Path, most: int | None = None, **opt
     enough = asyncio.Event()
 
     async def note(row: Any) -> None:
-        numbers = row.column(0).to_pylist() if options else [row[0]]
+        numbers = row.column(0).to_pylist() if "batches" in options else [row[0]]
         if numbers[0] % 100 == 13:
             raise Reject("unlucky")
         await asyncio.sleep(0.0001)
@@ -184,6 +184,19 @@ async def test_dead_letters_need_a_place(frame: DataFrame, tmp_path: Path) -> No
 
 
 @pytest.mark.asyncio
+async def test_two_spouts_with_one_checkpoint_are_refused(frame: DataFrame, tmp_path: Path) -> None:
+    """They would overwrite each other's; when the start has failed, the file is free again."""
+    topology = Topology("two")
+    source = DataFrameSpout(frame, checkpoint=tmp_path / "c")
+    topology.spout("rows", source)
+    topology.spout("more", source)
+    with pytest.raises(StartFailed) as caught:
+        await run_to_end(topology, dead_letters=lambda letter: None)
+    assert "c is the checkpoint of another source of this process; give each" in str(caught.value.__cause__)
+    assert len(await run(frame, tmp_path / "c")) == len(lucky())
+
+
+@pytest.mark.asyncio
 async def test_ackers_are_needed(frame: DataFrame, tmp_path: Path) -> None:
     """Without ackers every row would count as done at once (law L9)."""
     topology = Topology("ackers", ackers=0)
@@ -219,7 +232,8 @@ def frames_that_move(frame: DataFrame) -> Iterator[tuple[DataFrame, str]]:
 def test_rows_that_move_are_refused(frame: DataFrame, tmp_path: Path) -> None:
     """A DataFrame whose rows may be elsewhere in another run is refused, with the operator that moves them."""
     for moving, operator in frames_that_move(frame):
-        with pytest.raises(InvalidTopology, match=f"needs rows that keep their places, .* has {operator}"):
+        said = f"needs rows that keep their places, .* has {operator}; give order_by="
+        with pytest.raises(InvalidTopology, match=said):
             DataFrameSpout(moving, checkpoint=tmp_path / "c")
     with pytest.raises(InvalidTopology, match=r"needs the same rows in every run"):
         DataFrameSpout(frame.where("rand() < 0.5"), checkpoint=tmp_path / "c")
