@@ -233,8 +233,8 @@ async def test_when_a_task_dies() -> None:
 @pytest.mark.simulated_time
 async def test_when_a_source_raises() -> None:
     """A task dies once more than `max_restarts` in `restart_window`, or a generator has raised. The topology crashes:
-    the body of the block is cancelled, and the block raises `TopologyCrashed` with your exception as its cause. Messages
-    without an outcome are counted as left over.
+    the body of the block is cancelled, and the block raises `TopologyCrashed` with your exception as its cause.
+    Messages without an outcome are counted as left over.
     """
 
     def values() -> Iterator[int]:
