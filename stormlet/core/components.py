@@ -16,6 +16,7 @@ import msgspec
 from stormlet.core.configuration import Configuration
 from stormlet.core.outcomes import Failure
 from stormlet.core.schema import Schema
+from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
 
 T = TypeVar("T")
@@ -37,6 +38,10 @@ class SharedObjects:
         if kind not in self._objects:
             self._objects[kind] = kind()
         return cast("T", self._objects[kind])
+
+
+def _tell_nobody(progress: Progress) -> None:
+    """Where no engine runs, nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,9 @@ class TaskContext:
     """Has the device hold the dead letters written so far; it blocks. None if they are kept in memory alone."""
     shared: SharedObjects = field(default_factory=SharedObjects, repr=False, compare=False)
     """What the components of one run share with each other."""
+    report_progress: Callable[[Progress], None] = field(default=_tell_nobody, repr=False, compare=False)
+    """Says how far this task is with work of its own; ``statistics()`` and the views show what was said last. May be
+    called at any time, from any thread."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):

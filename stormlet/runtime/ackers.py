@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
@@ -61,7 +62,8 @@ class AckerTask(Task):
         self.ledger = ledger
         self.load = 0
         """Open trees and inits that are on their way (law L13)."""
-        self.limit = None if high_water is None else 2 * high_water
+        self.limit = sys.maxsize if high_water is None else 2 * high_water
+        """What the load may not exceed."""
         self.stirred: Callable[[], None] = _nobody
         """Called when a message arrives: from now on something may expire."""
         self._inbox: deque[Control | DeadSpout | None] = deque()
@@ -73,11 +75,6 @@ class AckerTask(Task):
         self._acked = 0
         self._failed = 0
         self._expired_late = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether another tree would be too many (law L13)."""
-        return self.limit is not None and self.load > self.limit
 
     @property
     def idle(self) -> bool:

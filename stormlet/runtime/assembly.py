@@ -26,6 +26,7 @@ from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, 
 from stormlet.core.plan import Link, Plan, TaskPlan
 from stormlet.core.schema import Schema
 from stormlet.core.shortened import shortened
+from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.runtime.ackers import AckerTask, Holders
@@ -60,6 +61,8 @@ class Tasks:
     ackers: Sequence[AckerTask]
     spouts: Mapping[str, Sequence[SpoutTask]]
     bolts: Mapping[str, Sequence[BoltTask]]
+    progress: Mapping[int, Progress]
+    """What tasks have reported last, by their ids."""
 
     @property
     def all_spouts(self) -> Sequence[SpoutTask]:
@@ -90,6 +93,7 @@ class Assembly:
         self._ackers = [self._acker(each, holders) for each in self._plan.ackers]
         self._inboxes = dict[int, BoltTask]()
         self._shared = SharedObjects()
+        self._progress = dict[int, Progress]()
 
     def tasks(self) -> Tasks:
         """Make all tasks and wire them."""
@@ -106,7 +110,7 @@ class Assembly:
             for task in bolts[id]:
                 task.make_worker = partial(self._worker, spec, task)
                 task.worker = task.make_worker()
-        tasks = Tasks(self._ackers, spouts, bolts)
+        tasks = Tasks(self._ackers, spouts, bolts, self._progress)
         for acker in self._ackers:
             acker.spouts = tasks.all_spouts
         return tasks
@@ -162,6 +166,7 @@ class Assembly:
             inputs,
             self._dead_letters.sync,
             self._shared,
+            partial(self._progress.__setitem__, plan.task),
         )
 
     def _schema(self, stream: StreamId) -> Schema:

@@ -10,6 +10,7 @@ from inspect import isawaitable
 from typing import Any, TypeAlias, cast
 
 from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, TaskContext, To, overrides
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.tuples import Lineage
 from stormlet.errors import EndOfStream, TopologyStopping
@@ -17,6 +18,7 @@ from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.contexts import within
 from stormlet.runtime.messages import Message, SpoutMessage
 from stormlet.runtime.spouts import Asking, Feed, Interrupted, SpoutTask
+from stormlet.runtime.tracker import Settle
 
 FIRST_NAP = 0.001
 """Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to
@@ -32,6 +34,8 @@ class HostFeed:
 
     passive = True
     dies = False
+
+    settle: Settle | None = None
 
     def __init__(self, task: SpoutTask) -> None:
         self.task = task
@@ -54,13 +58,6 @@ class HostFeed:
 
     def ask(self, most: int) -> Awaitable[None] | None:
         """Nothing comes by itself."""
-
-    def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
-        """Nobody to tell."""
-
-    def hears_outcomes(self) -> bool:
-        """Nobody does."""
-        return False
 
     def end(self) -> Awaitable[None] | None:
         """There shall be no more."""
@@ -225,7 +222,8 @@ class SpoutFeed(HostFeed):
         self._idle_max = idle_max
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
-        self._hears = overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail")
+        if overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail"):
+            self.settle = self._settle
 
     @property
     def restartable(self) -> bool:
@@ -298,16 +296,11 @@ class SpoutFeed(HostFeed):
         self._nap = min(self._nap * 2, self._idle_max)
         return True
 
-    def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
+    def _settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
         spout = self._spout
-        if not self._hears:
-            return None
         if failure is None:
             return self._call(spout.ack, message_id)
         return self._call(spout.fail, message_id, failure)
-
-    def hears_outcomes(self) -> bool:
-        return self._hears
 
     def close(self) -> Awaitable[None] | None:
         return self._spout.close()
@@ -364,15 +357,17 @@ class SpoutOut:
         if self._task.stopping:
             raise TopologyStopping(f"{self._task.name} emits while the topology is draining")
         owner = self._task
-        reached = self._emit(value, message_id, stream, task, owner.lineage(origin, attempt))
+        lineage = owner.lineage(origin, attempt)
+        tree = None if message_id is None else self._tree(value, message_id, stream, task, lineage)
+        reached = owner.tracker.emit(value, stream, task, lineage, tree)
         if owner.tracker.outcomes:
             owner.attend_soon()
         return reached
 
-    def _emit(
+    def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
-    ) -> tuple[int, ...]:
-        return self._task.tracker.emit(value, message_id, stream, task, lineage)
+    ) -> OpenTree:
+        return OpenTree(message_id=message_id)
 
     def emit_threadsafe(
         self,
@@ -402,10 +397,7 @@ class ReliableSpoutOut(SpoutOut):
 
     __slots__ = ()
 
-    def _emit(
+    def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
-    ) -> tuple[int, ...]:
-        if message_id is None:
-            return super()._emit(value, None, stream, task, lineage)
-        message = SpoutMessage(value, stream, task, lineage, message_id=message_id)
-        return self._task.tracker.emit_message(message)
+    ) -> OpenTree:
+        return SpoutMessage(value, stream, task, lineage, message_id=message_id)

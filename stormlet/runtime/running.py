@@ -234,7 +234,7 @@ class Running:
         tasks = self._tasks_by_component()
         return Statistics(
             {
-                name: of_component({task.plan.task: task.statistics() for task in each})
+                name: of_component({task.plan.task: task.statistics() for task in each}, self._tasks.progress)
                 for name, each in tasks.items()
             }
         )

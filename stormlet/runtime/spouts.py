@@ -32,7 +32,7 @@ from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
-from stormlet.runtime.tracker import Tracker
+from stormlet.runtime.tracker import Settle, Tracker
 
 R = TypeVar("R")
 
@@ -90,12 +90,9 @@ class Feed(Protocol):
         """Emit at most so many tuples, or fewer; an awaitable must be awaited before the next call."""
         ...
 
-    def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
-        """Tell the outcome of a message of a ``Spout`` class."""
-        ...
-
-    def hears_outcomes(self) -> bool:
-        """Whether user code wants to know of outcomes."""
+    @property
+    def settle(self) -> Settle | None:
+        """Tells the outcome of a message of a ``Spout`` class, if that wants to know."""
         ...
 
     def end(self) -> Awaitable[None] | None:
@@ -233,7 +230,11 @@ class SpoutTask(Task):
 
     def emit_for_host(self, message: HostMessage) -> None:
         """``running.emit``."""
-        self.tracker.emit_message(message)
+        try:
+            self.tracker.emit_message(message)
+        except BaseException:
+            message.collect_no_more()
+            raise
         if self.tracker.outcomes:
             self.attend_soon()
 
@@ -347,7 +348,7 @@ class SpoutTask(Task):
     def _attend_beside(self) -> None:
         if self._asking is Asking.NOTHING:
             self.wake()
-        elif self._asking is Asking.NEXT_TUPLE and self.tracker.outcomes and self.feed.hears_outcomes():
+        elif self._asking is Asking.NEXT_TUPLE and self.tracker.outcomes and self.feed.settle:
             self._interrupt()
         else:
             try:
