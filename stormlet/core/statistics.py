@@ -54,6 +54,8 @@ class TaskStatistics:
     """Acker: trees that timed out a slice or more after their rotation, because it was spread (law L12)."""
     errors: int = 0
     """Exceptions of user code that failed no tuple, because it was settled already."""
+    restarts: int = 0
+    """How often the task has died and was restarted."""
     execute_seconds: float = 0.0
     """Bolt: seconds in ``execute``, with what it awaited, and without its waits for room (law B6) unless
     ``concurrency`` > 1."""

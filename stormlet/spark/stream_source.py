@@ -14,6 +14,7 @@ from stormlet.spark.epoch_stream_reader import EpochStreamReader
 from stormlet.spark.keeping import QueryKeeper
 from stormlet.spark.query_plans import QueryPlan
 from stormlet.spark.reading import values_of_batches
+from stormlet.spark.rows_read import RowsStreamed
 from stormlet.spark.stream_reader import OnFailure, StreamReader
 from stormlet.topology import Topology
 
@@ -55,8 +56,10 @@ class StreamSource:
         return (EpochStreamReader if in_epochs else StreamReader)(self._batches, self._on_failure)
 
     def _batches(self, context: TaskContext, out: SpoutCollector[object]) -> BatchReader:
+        rows = RowsStreamed(context)
+
         def pull(batch: DataFrame) -> Chunks:
-            chunks = Chunks(batch, values_of_batches(batch, self._rows))
+            chunks = Chunks(batch, values_of_batches(batch, self._rows), rows)
             chunks.open({}, context, out)
             return chunks
 
