@@ -12,6 +12,7 @@ from typing import Protocol
 from stormlet.core.description import StreamId
 from stormlet.core.ids import IdSource
 from stormlet.core.plan import Plan, TaskPlan
+from stormlet.core.restarts import Restarts
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.slices import Slices
@@ -22,6 +23,7 @@ class Culprit(Protocol):
 
     plan: TaskPlan
     doing: str
+    restarts: Restarts
 
 
 @dataclass(slots=True)

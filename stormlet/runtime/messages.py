@@ -54,3 +54,15 @@ class HostMessage(Message, kw_only=True, eq=False):
     """Where the values of the stream that the host asked for are collected, by root."""
     root: int = 0
     """The root under which the values of the running attempt are collected."""
+
+    def collect_under(self, root: int) -> None:
+        """An attempt begins: collect its values, and no longer those of the one before."""
+        if self.collected is not None:
+            self.collect_no_more()
+            self.root = root
+            self.tree.values = self.collected[root] = []
+
+    def collect_no_more(self) -> None:
+        """The attempt is over."""
+        if self.collected is not None:
+            self.collected.pop(self.root, None)

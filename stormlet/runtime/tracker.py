@@ -22,10 +22,11 @@ from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.replay import ReplayPolicy
+from stormlet.core.restarts import Restarts
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
-from stormlet.runtime.ackers import AckerTask
+from stormlet.runtime.ackers import AckerTask, DeadSpout
 from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.collectors import undeclared
 from stormlet.runtime.dead_letters import DeadLetters
@@ -53,6 +54,7 @@ class Owner(Protocol):
     outbox: Outbox
     outlets: dict[str, Outlet]
     doing: str
+    restarts: Restarts
     stopping: bool
 
     def attend_soon(self) -> None:
@@ -158,33 +160,23 @@ class Tracker:
     # Emitting.
 
     def emit(
-        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
+        self, value: object, stream: str, task: int | None, lineage: Lineage, tree: OpenTree | None
     ) -> tuple[int, ...]:
-        """An emit of a ``Spout`` class."""
+        """Deliver a value, as the root of this tree unless it is tracked by nobody (law L10)."""
         outlet = self._outlet(stream, task)
         self.emitted += 1
-        if message_id is None:
+        if tree is None:
             outlet.deliver(value, 0, lineage)
         else:
-            self._track(outlet, value, lineage, OpenTree(message_id=message_id))
+            self._track(outlet, value, lineage, tree)
             self.pending += 1
         if not self._outbox.armed:
             self._outbox.arm()
         return outlet.reached
 
-    def emit_message(self, message: Message) -> tuple[int, ...]:
+    def emit_message(self, message: Message) -> None:
         """The first emit of a message that the engine keeps."""
-        self.emitted += 1
-        reached = self._send(message)
-        self.pending += 1
-        return reached
-
-    def _send(self, message: Message) -> tuple[int, ...]:
-        outlet = self._outlet(message.stream, message.task)
-        self._track(outlet, message.value, message.lineage, message)
-        if not self._outbox.armed:
-            self._outbox.arm()
-        return outlet.reached
+        self.emit(message.value, message.stream, message.task, message.lineage, message)
 
     def _track(self, outlet: Outlet, value: object, lineage: Lineage, tree: OpenTree) -> None:
         """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law
@@ -195,20 +187,12 @@ class Tracker:
             return
         root = self._next_id()
         acker = self._ackers[shard_of(root, len(self._ackers))]
-        if acker.full:
-            self.counts.overflowed += 1
-            outlet.reached = ()
-            tree.failure = OVERFLOW
-            self.outcomes.append(tree)  # law L13
+        if acker.load > acker.limit:
+            self._overflow(outlet, tree)
             return
-        if type(tree) is HostMessage and tree.collected is not None:
-            self._collect(tree, tree.collected, root)
-        try:
-            tree.checksum = outlet.deliver(value, root, lineage)
-        except BaseException:
-            if type(tree) is HostMessage and tree.collected is not None:
-                tree.collected.pop(root, None)
-            raise
+        if type(tree) is HostMessage:
+            tree.collect_under(root)
+        tree.checksum = outlet.deliver(value, root, lineage)
         if outlet.reached:
             tree.spout = self._number
             self._outbox.inits[root] = tree
@@ -218,10 +202,12 @@ class Tracker:
         else:
             self.outcomes.append(tree)  # law L11
 
-    def _collect(self, message: HostMessage, collected: dict[int, list[object]], root: int) -> None:
-        collected.pop(message.root, None)
-        message.root = root
-        message.tree.values = collected[root] = []
+    def _overflow(self, outlet: Outlet, tree: OpenTree) -> None:
+        """The acker has too many trees (law L13)."""
+        self.counts.overflowed += 1
+        outlet.reached = ()
+        tree.failure = OVERFLOW
+        self.outcomes.append(tree)
 
     def _outlet(self, stream: str, task: int | None) -> Outlet:
         outlet = self._owner.outlets.get(stream)
@@ -231,17 +217,17 @@ class Tracker:
 
     # Settling.
 
-    def attend(self, settle: Settle, most: int = OUTCOMES_PER_CHUNK) -> Awaitable[None] | None:
+    def attend(self, settle: Settle | None, most: int = OUTCOMES_PER_CHUNK) -> Awaitable[None] | None:
         """Settle at most so many outcomes that wait, and emit replays that are due. A user's async ``ack`` or
         ``fail`` must be awaited before the next call. What user code emits meanwhile is left for the next
         call, so that it cannot go on for ever."""
-        for _ in range(min(len(self.outcomes), most)):
-            tree = self.outcomes.popleft()
-            if tree is self._sampled:
-                self._sample_ends(tree.failure)
-            pause = self._settle(tree, settle)
-            if pause is not None:
-                return pause
+        try:
+            for _ in range(min(len(self.outcomes), most)):
+                pause = self._settle(self.outcomes.popleft(), settle)
+                if pause is not None:
+                    return pause
+        finally:
+            self._released()
         while self._due and self._outbox.has_room:
             self.counts.replayed += 1
             self._replay(self._due.popleft())
@@ -258,19 +244,23 @@ class Tracker:
             self.counts.complete_seconds += self._engine.clock() - self._sampled_at
             self.counts.complete_samples += 1
 
-    def _settle(self, tree: OpenTree, settle: Settle) -> Awaitable[None] | None:
+    def _settle(self, tree: OpenTree, settle: Settle | None) -> Awaitable[None] | None:
+        if tree is self._sampled:
+            self._sample_ends(tree.failure)
         if tree.failure is not None:
             return self._settle_failed(tree, tree.failure, settle)
         self.counts.acked += 1
         if type(tree) is Message:
-            self._release()
+            self.pending -= 1
         elif type(tree) is HostMessage:
             self._settle_for_host(tree, None)
         else:
             return self._tell(tree.message_id, None, settle)
         return None
 
-    def _settle_failed(self, tree: OpenTree, failure: Failure, settle: Settle) -> Awaitable[None] | None:
+    def _settle_failed(
+        self, tree: OpenTree, failure: Failure, settle: Settle | None
+    ) -> Awaitable[None] | None:
         if type(tree) is Buried:
             return self._tell(tree.message_id, failure, settle)
         self.counts.failed += 1
@@ -284,10 +274,14 @@ class Tracker:
             return self._tell(tree.message_id, failure, settle)
         return None
 
-    def _tell(self, message_id: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
-        """Tell a ``Spout`` class an outcome."""
+    def _tell(
+        self, message_id: object, failure: Failure | None, settle: Settle | None
+    ) -> Awaitable[None] | None:
+        """Tell a ``Spout`` class an outcome, if it wants to know."""
+        self.pending -= 1
+        if settle is None:
+            return None
         self._owner.doing = "ack" if failure is None else "fail"
-        self._release()
         try:
             return settle(message_id, failure)
         except TopologyStopping:
@@ -311,8 +305,7 @@ class Tracker:
 
     def _settle_for_host(self, message: HostMessage, failure: Failure | None) -> None:
         """The outcome of an attempt that the host waits for; each one counts (law C4)."""
-        if message.collected is not None:
-            message.collected.pop(message.root, None)
+        message.collect_no_more()
         if failure is not None:
             message.failed(failure, counts=True)
             left_over = failure.kind is FailureKind.SHUTDOWN
@@ -320,12 +313,11 @@ class Tracker:
             if not left_over and not self._policy.gives_up(failure, message.attempts, message.max_attempts):
                 self._replay_later(message)
                 return
-        self._release()
+        self.pending -= 1
         message.tree.settle(failure, message.history)
 
-    def _release(self) -> None:
-        """A message is settled for good."""
-        self.pending -= 1
+    def _released(self) -> None:
+        """Messages may have been settled for good: tell those who wait for that."""
         self._owner.released()
         if not self.pending and self._quiet is not None and not self._quiet.done():
             self._quiet.set_result(None)
@@ -346,7 +338,11 @@ class Tracker:
         )
         self._owner.doing = "dead_letters"
         dead_letters, plan = self._dead_letters, self._owner.plan
-        pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
+        try:
+            pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
+        except Exception as error:  # a restart would not bring the message back
+            self._engine.crashed(self._owner, error)
+            return
         if pause is None:
             self._given_up(message, failure)
             return
@@ -378,7 +374,8 @@ class Tracker:
             self.outcomes.append(Buried(message_id=message.message_id, failure=failure))
             self._owner.attend_soon()
         else:
-            self._release()
+            self.pending -= 1
+            self._released()
 
     def _buried(self, burying: asyncio.Task[None]) -> None:
         letter = self._burying.pop(burying)
@@ -393,7 +390,9 @@ class Tracker:
 
     def _replay(self, message: Message) -> None:
         message.failure = None
-        self._send(message)
+        self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
+        if not self._outbox.armed:
+            self._outbox.arm()
 
     def _replay_later(self, message: Message) -> None:
         pause = self._policy.pause(len(message.history), self._random)
@@ -415,6 +414,11 @@ class Tracker:
         self._replay_timer = None
         self._wait_for_replay()
         self._owner.attend_soon()
+
+    def lose(self, failure: Failure) -> None:
+        """The instance of a ``Spout`` class has died: fail what it knows by message id (law L14)."""
+        for acker in self._ackers:
+            acker.fail_of_soon(DeadSpout(self._number, failure))
 
     def abandon(self, failure: Failure) -> None:
         """Fail what waits for a replay (law C3)."""

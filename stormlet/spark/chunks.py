@@ -14,6 +14,7 @@ from stormlet.spark.frames import has_fixed_order
 from stormlet.spark.ordering import OrderedRead
 from stormlet.spark.pulling import Puller, Retries
 from stormlet.spark.reading import Chunk, Done, Read
+from stormlet.spark.rows_read import RowsRead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,6 +29,7 @@ class Chunks:
         self._frame = frame
         self._read = read
         self._puller: Puller | None = None
+        self._rows: RowsRead
 
     def open(self, done: Done, context: TaskContext, out: SpoutCollector[Any]) -> None:
         """Start to pull what is not done."""
@@ -40,6 +42,7 @@ class Chunks:
             may_resume=lambda: isinstance(self._read, OrderedRead) or has_fixed_order(self._frame),
             retries=RETRIES,
         )
+        self._rows = RowsRead(self._frame, done, context, in_order=isinstance(self._read, OrderedRead))
         self._puller.start()
 
     def take(self) -> Chunk | None:
@@ -49,15 +52,22 @@ class Chunks:
         assert puller is not None, "the spout is not open"
         ended = puller.ended  # before the look at what waits, as it may end in between
         chunk = puller.take()
-        if chunk is None and ended:
-            raise EndOfStream if puller.error is None else puller.error
+        if chunk is not None:
+            self._rows.add(chunk)
+        elif ended:
+            if puller.error is not None:
+                raise puller.error
+            self._rows.end()
+            raise EndOfStream
         return chunk
 
     async def close(self) -> None:
         """Cancel Spark's jobs and wait for the puller, beside the loop."""
         puller = self._puller
-        if puller is not None and puller.running:
-            await beside(puller.close, "stormlet spark close")
+        if puller is not None:
+            await self._rows.close()
+            if puller.running:
+                await beside(puller.close, "stormlet spark close")
 
 
 def _waker(out: SpoutCollector[Any]) -> Callable[[], None]:

@@ -39,6 +39,7 @@ class EpochReader(Spout[object]):
     resumes = True
     gives_epochs = True
     single_task = True
+    restartable = False  # it has tried what there is to try, and the next run goes on from the checkpoint
 
     def __init__(self, frame: DataFrame, read: Read, bookmark: Bookmark, rows: int) -> None:
         self._chunks = Chunks(frame, read)

@@ -22,6 +22,7 @@ class FrameReader(ReliableSpout[object]):
     """The spout that a :class:`DataFrameSpout` makes."""
 
     single_task = True
+    restartable = False  # another one would read from the beginning
 
     def __init__(self, frame: DataFrame, read: Read) -> None:
         self.frame = frame

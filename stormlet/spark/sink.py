@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import PathLike, fspath
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stormlet.core.components import BatchBolt, Collector, TaskContext
+from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
-from stormlet.errors import InvalidConfiguration
+from stormlet.errors import InvalidConfiguration, InvalidEmit
 from stormlet.spark.destinations import Destination, Mode
 from stormlet.spark.epoch_sink import EpochSink
 from stormlet.spark.epoch_writer import SparkEpochWriter
@@ -51,6 +52,9 @@ class DataFrameSink:
     Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together; what only
     Spark can tell is raised when the topology starts.
     """
+
+    needs_acks: ClassVar[bool] = True
+    """See :attr:`stormlet.core.components.BoltBase.needs_acks`."""
 
     def __init__(
         self,
@@ -122,9 +126,12 @@ class BatchWriter(BatchBolt[Any, None]):
         self.within = within
         self._writer = writer
         self._thread: ThreadPoolExecutor
+        self._report: Callable[[Progress], None]
+        self._written = 0
 
     async def prepare(self, context: TaskContext) -> None:
         """Find Spark, or start it, and see whether the columns can be written."""
+        self._report = context.report_progress
         name = f"{context.component}[{context.task_index}]"
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         try:
@@ -134,10 +141,21 @@ class BatchWriter(BatchBolt[Any, None]):
             raise
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
-        """Write the batch; what does not fit is rejected."""
+        """Write the batch; what does not fit is rejected. Raises :class:`~stormlet.errors.InvalidEmit` if that
+        belongs to no message, and so would be nobody's dead letter."""
         misfits = await self._write([tup.value for tup in tups])
-        for place, why in misfits.items():
-            out.fail(tups[place], why, permanent=True)
+        self._written += len(tups) - len(misfits)
+        self._report(Progress(self._written, None, "rows written"))
+        for place, tup in enumerate(tups):
+            if place in misfits:
+                out.fail(tup, misfits[place], permanent=True)
+            else:
+                out.ack(tup)
+        unowned = [why for place, why in misfits.items() if not tups[place].roots]
+        if unowned:
+            raise InvalidEmit(
+                f"rows that belong to no message do not fit their columns, the first of {len(unowned):,}: {unowned[0]}"
+            )
 
     async def cleanup(self) -> None:
         """Wait until a write that was interrupted has ended, and end the thread."""
