@@ -127,7 +127,7 @@ class Assembly:
             plan,
             self._engine,
             context,
-            self._outbox(),
+            self._outbox(plan),
             {},
             queue_capacity=context.config.queue_capacity,
             concurrency=spec.concurrency,
@@ -146,13 +146,14 @@ class Assembly:
 
     def _spout(self, spec: SpoutSpec, plan: TaskPlan, number: int) -> SpoutTask:
         ids = IdSource(self._engine.random(plan, "roots"))
-        context, outbox = self._context(plan), self._outbox()
+        context, outbox = self._context(plan), self._outbox(plan)
         task = SpoutTask(plan, self._engine, context, number, outbox, ids, self._ackers, self._dead_letters)
         task.feed = self._feed(spec, task)
         return task
 
-    def _outbox(self) -> Outbox:
-        return Outbox(self._engine.loop, self._ackers, self._engine.clock)
+    def _outbox(self, plan: TaskPlan) -> Outbox:
+        engine = self._engine
+        return Outbox(engine.loop, engine.parts.shards(plan, self._ackers), engine.clock)
 
     def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]
@@ -224,9 +225,9 @@ class Assembly:
         # Under simulated time threads would break the order of events: their code runs inline (law B9).
         threads = spec.concurrency if spec.executor == "thread" and not self._engine.simulated else 0
         worker = self._worker_of(spec, task, threads)
-        return (
-            ThreadWorker(worker, task, threads) if threads and not isinstance(worker, BatchWorker) else worker
-        )
+        if threads and not isinstance(worker, BatchWorker):
+            worker = ThreadWorker(worker, task, threads)
+        return self._engine.parts.worker(task.plan, worker)
 
     def _worker_of(self, spec: BoltSpec, task: BoltTask, threads: int) -> Worker:
         if spec.kind is LogicKind.FUNCTION:

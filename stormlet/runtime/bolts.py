@@ -20,7 +20,6 @@ from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject
 from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
 from stormlet.runtime.engine import Engine
-from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 from stormlet.runtime.slices import Pace
@@ -55,7 +54,7 @@ class BoltTask(Task):
         self.context = context
         self.outbox = outbox
         self.outlets = outlets
-        self.inbox = Inbox(queue_capacity, self.wake)
+        self.inbox = engine.parts.inbox(plan, queue_capacity, self.wake)
         self.account = Account()
         self.out = BoltCollector(plan, engine.loop, outbox, outlets, self.account)
         self.flushed_after = -1

@@ -15,6 +15,7 @@ from stormlet.core.plan import Plan, TaskPlan
 from stormlet.core.restarts import Restarts
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.parts import Parts
 from stormlet.runtime.slices import Slices
 
 
@@ -42,6 +43,7 @@ class Engine:
     failures: FailureLog
     clock: Callable[[], float]
     """Seconds, to measure how long something takes: the loop's own clock may count whole milliseconds only."""
+    parts: Parts
     simulated: bool = False
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""

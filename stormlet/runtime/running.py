@@ -39,6 +39,7 @@ from stormlet.runtime.engine import Culprit, Engine
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.host_streams import HostStreams
 from stormlet.runtime.messages import HostMessage
+from stormlet.runtime.parts import Parts
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
 from stormlet.runtime.task import Task
 from stormlet.runtime.tickers import rotate_ackers, tick_bolts
@@ -94,6 +95,7 @@ class Running:
             crashed=self._crashed,
             failures=self._failures,
             clock=clock,
+            parts=getattr(loop, "parts", None) or Parts(),
             simulated=simulated,
             longest_step=loop.slow_callback_duration if loop.get_debug() and not simulated else None,
         )
@@ -216,7 +218,8 @@ class Running:
 
     def kill(self, component: str, task_index: int = 0) -> None:
         """Have one task die of :class:`~stormlet.errors.TaskKilled`, as if its code had raised where no tuple
-        answers for it: to see what happens then. ``"__acker"`` names the ackers.
+        answers for it: to see what happens then. It does not count against ``max_restarts``. ``"__acker"`` names the
+        ackers.
 
         Raises :class:`~stormlet.errors.InvalidTopology` for a task that does not exist.
         """

@@ -139,8 +139,7 @@ class Task:
                 return
 
     def _pause_after(self, error: Exception) -> float:
-        may_restart = self.may_restart and not isinstance(error, FINAL)
-        pause = self.restarts.pause(self.loop.time()) if may_restart else None
+        pause = self._allowed_pause(error)
         if pause is None:
             raise error
         if error is not self._told and not isinstance(error, TaskKilled):
@@ -148,6 +147,13 @@ class Task:
         self._told = None
         self.engine.failures.restarts(self.plan, error, pause, self.restarts)
         return pause
+
+    def _allowed_pause(self, error: Exception) -> float | None:
+        if not self.may_restart or isinstance(error, FINAL):
+            return None
+        if isinstance(error, TaskKilled):
+            return self.restarts.pause_after_kill()
+        return self.restarts.pause(self.loop.time())
 
     def _report(self, error: BaseException) -> None:
         """A task must never end unnoticed; what ends the process, or this task on purpose, goes on its

@@ -97,7 +97,7 @@ class Tracker:
         dead_letters: DeadLetters,
         config: Configuration,
     ) -> None:
-        self.outcomes: deque[OpenTree] = deque()
+        self.outcomes = owner.engine.parts.outcomes(owner.plan)
         """Messages whose outcome is known and was not told yet."""
         self.pending = 0
         """Messages without a final outcome, those that wait for a replay included (law S3)."""
