@@ -48,6 +48,7 @@ class Numbers(Spout[int]):
     resumes = True
     gives_epochs = True
     single_task = True
+    restartable = False
 
     def __init__(self, store: Store, total: int, size: int) -> None:
         self.store = store
