@@ -19,6 +19,8 @@ from stormlet.core.restarts import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
 from tests.helpers import ignore, run_to_end
+from tests.spark.kills import differences, run_with_kills
+from tests.spark.stream_kills import make_files, stream_kills
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -211,6 +213,52 @@ async def test_a_sink_is_flushed_with_each_batch(files: Files) -> None:
     await files.run(topology)
     assert files.spark.read.parquet(str(files.path / "out")).count() == 30
     assert len(list((files.path / "out").glob("*.parquet"))) == 3
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("on_failure", ["dead_letter", "fail_batch"])
+async def test_exactly_once(files: Files, on_failure: str) -> None:
+    """Each batch is written as a whole, under its number, although rows fail and the stream is left in between."""
+    failures = {7, 13, 25}
+
+    async def unsteady(order: Order) -> Order:
+        await asyncio.sleep(0.01)
+        if order.id in failures:
+            failures.discard(order.id)
+            raise ValueError("not now") if on_failure == "dead_letter" else Reject("not now")
+        return order
+
+    def topology(**how: Any) -> Topology:
+        made = Topology("exactly-once")
+        orders = made.spout("orders", outputs=Order)
+        rows = made.bolt("unsteady", unsteady, orders.shuffle(), outputs=Order)
+        made.bolt(
+            "write", DataFrameSink(files.path / "out", exactly_once=True), rows.shuffle(), parallelism=2
+        )
+        stream(files.frame(), made, into=orders, checkpoint=files.checkpoint, on_failure=on_failure, **how)
+        return made
+
+    async with topology().run(dead_letters=files.letters):
+        await until(lambda: files.committed)
+    await files.run(topology(trigger=AVAILABLE))
+    written = files.spark.read.parquet(str(files.path / "out")).select("id", "epoch", "source").collect()
+    assert sorted((row["id"], row["epoch"]) for row in written) == [
+        (number, number // 10) for number in range(30)
+    ]
+    (source,) = {row["source"] for row in written}
+    assert source.removeprefix("query-") in (files.checkpoint / "metadata").read_text()
+    assert failures == set()
+    assert_nothing_is_left(files.spark)
+
+
+@pytest.mark.timeout(240)
+def test_sigkill_neither_loses_nor_doubles(spark: SparkSession, tmp_path: Path) -> None:
+    """Killed in the middle and started again, the sinks have what Spark SQL says, row for row."""
+    kills = stream_kills(seed=3)
+    make_files(spark, tmp_path, 400)
+    run_with_kills(tmp_path, kills, most=2)
+    assert list(differences(spark, tmp_path)) == []
+    assert kills.total == 2
 
 
 # Failures.
