@@ -31,7 +31,7 @@ from stormlet.core.failures import RepeatedFailure
 from stormlet.core.groupings import CustomGrouping
 from stormlet.core.health import Health, RunState
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.statistics import ComponentStatistics, Statistics, TaskStatistics
+from stormlet.core.statistics import ComponentStatistics, Progress, Statistics, TaskStatistics
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
     AlreadySettled,
@@ -48,6 +48,7 @@ from stormlet.errors import (
     StormletError,
     StrayCancellation,
     TargetError,
+    TaskKilled,
     TopologyCrashed,
     TopologyStopping,
     TupleFailed,
@@ -80,6 +81,7 @@ __all__ = [
     "KeyFunctionFailed",
     "NotExactlyOnce",
     "NotTracked",
+    "Progress",
     "Reject",
     "ReliableSpout",
     "RepeatedFailure",
@@ -96,6 +98,7 @@ __all__ = [
     "Subscription",
     "TargetError",
     "TaskContext",
+    "TaskKilled",
     "TaskStatistics",
     "To",
     "Topology",

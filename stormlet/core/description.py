@@ -41,7 +41,8 @@ U = TypeVar("U")
 T_co = TypeVar("T_co", covariant=True)
 
 Executor = Literal["loop", "thread"]
-OnError = Literal["fail", "stop"]
+OnError = Literal["fail", "restart", "stop"]
+"""What an exception in ``execute`` does: the input fails, the task is restarted as well, or the topology stops."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,6 +198,22 @@ class Ledger:
             for tree in trees:
                 self._fail(tree, failure)
 
+    def fail_of(self, spout: int, failure: Failure) -> None:
+        """Fail the open trees of one spout task that it knows by their message ids alone."""
+        for bucket in self._open_buckets():
+            trees = [(root, tree) for root, tree in bucket.items() if tree.spout == spout]
+            for root, tree in trees:
+                if type(tree) is OpenTree:
+                    del bucket[root]
+                    self._fail(tree, failure)
+
+    def lose(self, failure: Failure) -> None:
+        """The acker has died: fail every tree that it knew of, as soon as its *init* is here (law L4)."""
+        self.fail_all(failure)
+        for bucket in self._orphans.buckets:
+            for orphan in bucket.values():
+                orphan.failure = orphan.failure or failure
+
     def take_verdicts(self) -> tuple[list[OpenTree], list[OpenTree]]:
         """The trees acked and the trees failed since the last call."""
         verdicts = self.acked, self.failed

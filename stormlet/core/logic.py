@@ -219,6 +219,16 @@ def is_for_one_task(source: object, kind: SourceKind) -> bool:
     return yields_to_all(source, kind) or says(source, "single_task")
 
 
+def takes_resume(source: Callable[..., object]) -> bool:
+    """Whether a generator function can go on after the message whose id is given as ``resume=``."""
+    try:
+        parameters = inspect.signature(source).parameters
+    except ValueError:
+        return False
+    resume = parameters.get("resume")
+    return resume is not None and resume.kind is not inspect.Parameter.POSITIONAL_ONLY
+
+
 def _checked_generator(component: str, function: Callable[..., object]) -> SourceKind:
     if _can_be_called(function) or _can_be_called(function, None):
         return SourceKind.GENERATOR

@@ -22,7 +22,9 @@ OPEN: Final = 0
 HELD: Final = 1
 ACKED: Final = 2
 FAILED: Final = 3
-VERBS: Final = ("has open", "has open", "acked", "failed")
+LOST: Final = 4
+"""Failed because its task died: what the dead instance still does with it changes nothing."""
+VERBS: Final = ("has open", "has open", "acked", "failed", "has lost")
 """What a state says in a message, by state."""
 
 

@@ -6,10 +6,10 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from stormlet.core.ledger import Ledger, OpenTree
-from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.runtime.engine import Engine
@@ -21,6 +21,14 @@ EXPIRED_PER_CHUNK = 256
 
 Holders = Callable[[Iterable[int]], Mapping[int, tuple[str, ...]]]
 """Finds, by root, the components that still hold tuples of its tree (law L14)."""
+
+
+class DeadSpout(NamedTuple):
+    """An instance of a ``Spout`` class that died: its successor gets a fail for each message it had pending."""
+
+    spout: int
+    """The index of its task."""
+    failure: Failure
 
 
 class Spout(Protocol):
@@ -48,7 +56,7 @@ class AckerTask(Task):
         timeouts: bool,
         holders: Holders,
     ) -> None:
-        super().__init__(plan, engine)
+        super().__init__(plan, engine, engine.plan.description.configuration)
         self.spouts: Sequence[Spout] = ()
         """Every spout task, by the index that open trees name."""
         self.ledger = ledger
@@ -58,7 +66,7 @@ class AckerTask(Task):
         """What the load may not exceed."""
         self.stirred: Callable[[], None] = _nobody
         """Called when a message arrives: from now on something may expire."""
-        self._inbox: deque[Control | None] = deque()
+        self._inbox: deque[Control | DeadSpout | None] = deque()
         self._pace = Pace()
         self._timeouts = timeouts
         self._holders = holders
@@ -92,6 +100,11 @@ class AckerTask(Task):
         self._inbox.append(None)
         self.wake()
 
+    def fail_of_soon(self, dead: DeadSpout) -> None:
+        """Fail what a spout that died had pending, after the control messages that arrived before."""
+        self._inbox.append(dead)
+        self.wake()
+
     async def run(self) -> None:
         while True:
             if self.idle:
@@ -117,7 +130,13 @@ class AckerTask(Task):
             failed=self._failed,
             pending=len(self.ledger),
             expired_late=self._expired_late,
+            restarts=self.restarts.count,
         )
+
+    async def lose(self, error: Exception) -> None:
+        """What it knew is lost: fail every tree at once, so that none waits for its timeout."""
+        self.ledger.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+        self._give_verdicts()
 
     def _work(self) -> int:
         """A chunk of a large expiry and a chunk of messages, so that neither makes the other wait."""
@@ -134,6 +153,8 @@ class AckerTask(Task):
             message = inbox.popleft()
             if message is None:
                 self._rotate()
+            elif isinstance(message, DeadSpout):
+                self.ledger.fail_of(message.spout, message.failure)
             else:
                 done += self._apply_one(message)
         return done

@@ -15,7 +15,7 @@ class Directory:
     """Looks through the tasks, once there are any."""
 
     def __init__(self) -> None:
-        self.tasks = Tasks((), {}, {})
+        self.tasks = Tasks((), {}, {}, {})
 
     def holders(self, roots: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
         """By root, the components that still hold tuples of its tree: one scan of everything that is held

@@ -12,8 +12,10 @@ from typing import Protocol
 from stormlet.core.description import StreamId
 from stormlet.core.ids import IdSource
 from stormlet.core.plan import Plan, TaskPlan
+from stormlet.core.restarts import Restarts
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.parts import Parts
 from stormlet.runtime.slices import Slices
 
 
@@ -22,6 +24,7 @@ class Culprit(Protocol):
 
     plan: TaskPlan
     doing: str
+    restarts: Restarts
 
 
 @dataclass(slots=True)
@@ -40,6 +43,7 @@ class Engine:
     failures: FailureLog
     clock: Callable[[], float]
     """Seconds, to measure how long something takes: the loop's own clock may count whole milliseconds only."""
+    parts: Parts
     simulated: bool = False
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""

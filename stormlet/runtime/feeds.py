@@ -3,13 +3,13 @@ alone."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from inspect import isawaitable
 from itertools import repeat
 from operator import is_
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, TaskContext, To, overrides
 from stormlet.core.ledger import OpenTree
@@ -19,7 +19,7 @@ from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.contexts import within
 from stormlet.runtime.messages import Message, SpoutMessage
-from stormlet.runtime.spouts import Asking, Interrupted, SpoutTask
+from stormlet.runtime.spouts import Asking, Feed, Interrupted, SpoutTask
 from stormlet.runtime.tracker import Settle
 
 FIRST_NAP = 0.001
@@ -27,16 +27,30 @@ FIRST_NAP = 0.001
 ``idle_max``."""
 
 
+Resume: TypeAlias = Callable[[object], object]
+"""Calls a generator function again, with the id of the last message that its generator has emitted."""
+
+
 class HostFeed:
     """No source: the host emits (law S5). Also the base of the other feeds."""
 
     passive = True
+    dies = False
 
     settle: Settle | None = None
 
     def __init__(self, task: SpoutTask) -> None:
         self.task = task
         self.ended = False
+
+    @property
+    def restartable(self) -> bool:
+        """It goes on where it was."""
+        return True
+
+    def renewed(self) -> Feed:
+        """The same."""
+        return self
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
         """Nothing to open."""
@@ -61,32 +75,67 @@ class _KeptFeed(HostFeed):
 
     passive = False
 
-    def __init__(self, task: SpoutTask) -> None:
+    def __init__(self, task: SpoutTask, values: object, resume: Resume | None, emitted: int = 0) -> None:
         super().__init__(task)
-        self._emitted = 0
+        self._resume = resume
+        self._emitted = emitted
         self._closed = False
+        self._source = values
+        self._unsent: list[object] = []
+
+    @property
+    def restartable(self) -> bool:
+        """An iterable goes on where it was; a generator that raised is over, unless its function can resume."""
+        return not self._is_over() or self._resume is not None
+
+    def renewed(self) -> Feed:
+        """Itself; or, of a generator that is over, one that goes on after the last message."""
+        if self._resume is None or not self._is_over():
+            return self
+        return self._resumed(self._resume(self._emitted - 1 if self._emitted else None), self._resume)
+
+    def _is_over(self) -> bool:
+        return not self.ended and _frame_of(self._source) is None
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        raise NotImplementedError
 
     def emit(self, value: object) -> None:
         """Emit a value under the next message id: its number."""
-        stream, receiver = DEFAULT_STREAM, None
-        if type(value) is To:
-            to = cast("To[object]", value)
-            value, stream, receiver = to.value, to.stream, to.task
+        sent, stream, receiver = value, DEFAULT_STREAM, None
+        if type(sent) is To:
+            to = cast("To[object]", sent)
+            sent, stream, receiver = to.value, to.stream, to.task
         task = self.task
-        message = Message(value, stream, receiver, task.lineage(), message_id=self._emitted)
-        task.tracker.emit_message(message)
+        message = Message(sent, stream, receiver, task.lineage(), message_id=self._emitted)
+        try:
+            task.tracker.emit_message(message)
+        except Exception:
+            self._unsent.append(value)
+            raise
         self._emitted += 1
+
+    def emit_unsent(self) -> None:
+        """Emit what could not be emitted before the task was restarted."""
+        while self._unsent:
+            self.emit(self._unsent.pop())
 
 
 class IteratorFeed(_KeptFeed):
     """A generator or another iterator."""
 
-    def __init__(self, task: SpoutTask, values: Iterator[object]) -> None:
-        super().__init__(task)
+    def __init__(
+        self, task: SpoutTask, values: Iterator[object], resume: Resume | None = None, emitted: int = 0
+    ) -> None:
+        super().__init__(task, values, resume, emitted)
         self._values = values
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        return IteratorFeed(self.task, iter(cast("Iterable[object]", values)), resume, self._emitted)
 
     def ask(self, most: int) -> Awaitable[None] | None:
         outbox = self.task.outbox
+        self.emit_unsent()
         for _ in range(most):
             try:
                 value = next(self._values)
@@ -114,15 +163,23 @@ class IteratorFeed(_KeptFeed):
 class AsyncIteratorFeed(_KeptFeed):
     """An async generator or another async iterator."""
 
-    def __init__(self, task: SpoutTask, values: AsyncIterator[object]) -> None:
-        super().__init__(task)
+    def __init__(
+        self, task: SpoutTask, values: AsyncIterator[object], resume: Resume | None = None, emitted: int = 0
+    ) -> None:
+        super().__init__(task, values, resume, emitted)
         self._values = values
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        return AsyncIteratorFeed(
+            self.task, aiter(cast("AsyncIterable[object]", values)), resume, self._emitted
+        )
 
     def ask(self, most: int) -> Awaitable[None] | None:
         return self._pull(most)
 
     async def _pull(self, most: int) -> None:
         task = self.task
+        self.emit_unsent()
         for _ in range(most):
             try:
                 value = await task.from_source(Asking.GENERATOR, anext(self._values, END))
@@ -148,20 +205,36 @@ class AsyncIteratorFeed(_KeptFeed):
 END = object()
 
 
+def _frame_of(source: object) -> object:
+    """The frame of a generator, which is None when it is over; of anything else, the thing itself."""
+    return getattr(source, "gi_frame", getattr(source, "ag_frame", source))
+
+
 class SpoutFeed(HostFeed):
     """An instance of a ``Spout`` class."""
 
     passive = False
+    dies = True
 
-    def __init__(self, task: SpoutTask, spout: Spout[Any], idle_max: float) -> None:
+    def __init__(self, task: SpoutTask, make: Callable[[], Spout[Any]], idle_max: float) -> None:
         super().__init__(task)
-        self._spout = spout
+        self._make = make
+        self._spout = spout = make()
         self._out = ReliableSpoutOut(task) if isinstance(spout, ReliableSpout) else SpoutOut(task)
         self._idle_max = idle_max
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
         if overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail"):
             self.settle = self._settle
+
+    @property
+    def restartable(self) -> bool:
+        """Whether another instance can take over."""
+        return self._spout.restartable
+
+    def renewed(self) -> Feed:
+        """Another instance."""
+        return SpoutFeed(self.task, self._make, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
         return self._spout.open(context, self._out)

@@ -11,12 +11,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
+from dataclasses import replace
 from enum import Enum
 from typing import Protocol, TypeVar
 
 from stormlet.core.components import TaskContext
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import PLAIN, Lineage
@@ -62,6 +64,20 @@ class Feed(Protocol):
         """Whether nothing comes by itself: the host feeds the spout."""
         ...
 
+    @property
+    def restartable(self) -> bool:
+        """Whether its task may go on after an exception, with the feed that :meth:`renewed` gives."""
+        ...
+
+    @property
+    def dies(self) -> bool:
+        """Whether it is an instance of user code that dies with its task, and must be closed."""
+        ...
+
+    def renewed(self) -> Feed:
+        """What the restarted task goes on with: itself, or another one, which must be opened."""
+        ...
+
     def open(self, context: TaskContext) -> Awaitable[None] | None:
         """Before anything else."""
         ...
@@ -105,7 +121,7 @@ class SpoutTask(Task):
         ackers: Sequence[AckerTask],
         dead_letters: DeadLetters,
     ) -> None:
-        super().__init__(plan, engine)
+        super().__init__(plan, engine, context.config)
         self.context = context
         self.outbox = outbox
         self.outlets: dict[str, Outlet] = {}
@@ -124,6 +140,7 @@ class SpoutTask(Task):
         self._asking = Asking.NOTHING
         self._interrupted = False
         self._switched = False
+        self._opened = False
         self._own_task: asyncio.Task[None] | None = None
         self._nap: asyncio.TimerHandle | None = None
         self._host_turn = asyncio.Lock()
@@ -188,7 +205,7 @@ class SpoutTask(Task):
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
-        return self.tracker.statistics()
+        return replace(self.tracker.statistics(), restarts=self.restarts.count)
 
     def lineage(self, origin: object = None, attempt: int = 1) -> Lineage:
         """What a message emitted now hands down: its attempt, its origin, and context variables that are not the
@@ -227,6 +244,7 @@ class SpoutTask(Task):
         self._own_task = asyncio.current_task()
         self.doing = "open"
         await self._user(self.feed.open(self.context))
+        self._opened = True
         self.ready.set_result(None)
 
     async def run(self) -> None:
@@ -297,9 +315,7 @@ class SpoutTask(Task):
         if not self.tracker.has_work:
             self._attend_when_room()
             await self.sleep()
-        if self._nap is not None:
-            self._nap.cancel()
-            self._nap = None
+        self._stop_nap()
 
     def nap(self, seconds: float) -> None:
         """The source has nothing now: ask it again after so long, or when woken (law S4)."""
@@ -338,7 +354,7 @@ class SpoutTask(Task):
             try:
                 self.tracker.attend(self.feed.settle)
             except Exception as error:
-                self.engine.crashed(self, error)
+                self.die(error)
             self._attend_when_room()
             if self.tracker.outcomes:
                 self.attend_soon()
@@ -382,11 +398,46 @@ class SpoutTask(Task):
             finally:
                 self.outbox.enter()
 
+    @property
+    def may_restart(self) -> bool:
+        return self.feed.restartable
+
+    async def lose(self, error: Exception) -> None:
+        """Have what the instance knows by message id fail, and close it; what the engine keeps goes on."""
+        self._stop_nap()
+        self.outbox.leave()
+        if not self.feed.dies:
+            return
+        self.tracker.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+        await self._close()
+
+    async def renew(self) -> None:
+        self.doing = "the constructor"
+        feed = self.feed.renewed()
+        if feed is self.feed:
+            return
+        self.feed = feed
+        self.pausing = False
+        self.doing = "open"
+        await self._user(feed.open(self.context))
+        self._opened = True
+        self._switched = self.active
+
     async def stop(self) -> None:
-        if self._nap is not None:
-            self._nap.cancel()
+        self._stop_nap()
         self.tracker.close()
         self.outbox.leave()
+        await self._close()
+
+    def _stop_nap(self) -> None:
+        if self._nap is not None:
+            self._nap.cancel()
+            self._nap = None
+
+    async def _close(self) -> None:
+        if not self._opened:
+            return
+        self._opened = False
         self.doing = "close"
         try:
             await self._user(self.feed.close())

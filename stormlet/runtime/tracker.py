@@ -22,10 +22,11 @@ from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.replay import ReplayPolicy
+from stormlet.core.restarts import Restarts
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
-from stormlet.runtime.ackers import AckerTask
+from stormlet.runtime.ackers import AckerTask, DeadSpout
 from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.collectors import undeclared
 from stormlet.runtime.dead_letters import DeadLetters
@@ -53,6 +54,7 @@ class Owner(Protocol):
     outbox: Outbox
     outlets: dict[str, Outlet]
     doing: str
+    restarts: Restarts
     stopping: bool
 
     def attend_soon(self) -> None:
@@ -95,7 +97,7 @@ class Tracker:
         dead_letters: DeadLetters,
         config: Configuration,
     ) -> None:
-        self.outcomes: deque[OpenTree] = deque()
+        self.outcomes = owner.engine.parts.outcomes(owner.plan)
         """Messages whose outcome is known and was not told yet."""
         self.pending = 0
         """Messages without a final outcome, those that wait for a replay included (law S3)."""
@@ -349,7 +351,11 @@ class Tracker:
         )
         self._owner.doing = "dead_letters"
         dead_letters, plan = self._dead_letters, self._owner.plan
-        pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
+        try:
+            pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
+        except Exception as error:  # a restart would not bring the message back
+            self._engine.crashed(self._owner, error)
+            return
         if pause is None:
             self._given_up(message, failure)
             return
@@ -421,6 +427,11 @@ class Tracker:
         self._replay_timer = None
         self._wait_for_replay()
         self._owner.attend_soon()
+
+    def lose(self, failure: Failure) -> None:
+        """The instance of a ``Spout`` class has died: fail what it knows by message id (law L14)."""
+        for acker in self._ackers:
+            acker.fail_of_soon(DeadSpout(self._number, failure))
 
     def abandon(self, failure: Failure) -> None:
         """Fail what waits for a replay (law C3)."""

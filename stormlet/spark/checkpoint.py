@@ -25,6 +25,8 @@ class Fingerprint(msgspec.Struct, frozen=True):
     """The digest of each partition's files: their paths, ranges, sizes and times."""
     order_by: tuple[str, ...] = ()
     """The columns of the key that gives the rows their order; then all of them count as one partition."""
+    epoch_rows: int | None = None
+    """How many rows an epoch has, for a source that gives epochs."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -35,6 +37,10 @@ class Checkpoint(msgspec.Struct, frozen=True):
     """Partition -> how many of its first rows are done, or :data:`~stormlet.spark.packing.ALL`."""
     key: Key = ()
     """With ``order_by``, that of the last row done."""
+    epochs: int = 0
+    """With ``epoch_rows``, how many epochs are done."""
+    sinks: tuple[str, ...] = ()
+    """Where exactly-once sinks have written these epochs to."""
 
 
 class CheckpointFile:

@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stormlet.errors import InvalidTopology
 from stormlet.spark.checkpoint import Fingerprint
+from stormlet.spark.plans import NARROW, execution_of, expressions_in, kind_of, nodes_of, operators, scans_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SCAN = "FileSourceScanExec"
-NARROW = frozenset({SCAN, "RangeExec", "ProjectExec", "FilterExec", "UnionExec", "GenerateExec"})
-"""The operators after which a row is where it was in every run."""
 CHOOSING = {
     **dict.fromkeys(("GlobalLimit", "LocalLimit", "Offset", "Tail"), "limit or offset"),
     "Sample": "sample",
@@ -33,8 +31,8 @@ ALL_FIELDS = 2**31 - 1
 def check_resumable(frame: DataFrame) -> None:
     """Raises :class:`~stormlet.errors.InvalidTopology` for a DataFrame whose rows may be others, or elsewhere,
     when it is read again."""
-    execution = _execution(frame)
-    others = [kind for kind in map(_kind, _nodes(execution.sparkPlan())) if kind not in NARROW]
+    execution = execution_of(frame)
+    others = [kind for kind in map(kind_of, operators(frame)) if kind not in NARROW]
     if others:
         what = others[0].removesuffix("Exec")
         raise InvalidTopology(
@@ -47,10 +45,10 @@ def check_resumable(frame: DataFrame) -> None:
 def check_repeatable(frame: DataFrame) -> None:
     """Raises :class:`~stormlet.errors.InvalidTopology` for a DataFrame that may have other rows when it is read
     again, in whatever order."""
-    execution = _execution(frame)
+    execution = execution_of(frame)
     _check_deterministic(execution)
-    nodes = _nodes(execution.optimizedPlan())
-    kinds = chain.from_iterable((_kind(node), *map(_kind, _within(node))) for node in nodes)
+    nodes = nodes_of(execution.optimizedPlan())
+    kinds = chain.from_iterable((kind_of(node), *map(kind_of, expressions_in(node))) for node in nodes)
     chosen = next((CHOOSING[kind] for kind in kinds if kind in CHOOSING), None)
     if chosen is not None:
         raise InvalidTopology(
@@ -69,27 +67,23 @@ def _check_deterministic(execution: Any) -> None:
 
 def fingerprint_of(frame: DataFrame, columns: Sequence[str]) -> Fingerprint:
     """The fingerprint of a DataFrame that :func:`check_resumable` has passed."""
-    files = [line for place, scan in enumerate(_scans(frame)) for line in _files_by_partition(place, scan)]
-    partitions = _execution(frame).toRdd().getNumPartitions()
+    files = [line for place, scan in enumerate(scans_of(frame)) for line in _files_by_partition(place, scan)]
+    partitions = execution_of(frame).toRdd().getNumPartitions()
     return Fingerprint(tuple(columns), frame.schema.json(), _plan(frame), partitions, _digest(files))
 
 
 def fingerprint_in_order(frame: DataFrame, columns: Sequence[str], order_by: Sequence[str]) -> Fingerprint:
     """The fingerprint of a DataFrame that :func:`check_repeatable` has passed, read in the order of a key: how
     Spark cuts it does not matter."""
-    files = sorted({line for scan in _scans(frame) for line in _all_files(frame, scan)})
+    files = sorted({line for scan in scans_of(frame) for line in _all_files(frame, scan)})
     return Fingerprint(
         tuple(columns), frame.schema.json(), _plan(frame), 1, _digest(files), order_by=tuple(order_by)
     )
 
 
 def _plan(frame: DataFrame) -> str:
-    plan = _execution(frame).optimizedPlan().canonicalized()
+    plan = execution_of(frame).optimizedPlan().canonicalized()
     return _digest([plan.treeString(True, False, ALL_FIELDS, False, False)])
-
-
-def _scans(frame: DataFrame) -> list[Any]:
-    return [node for node in _nodes(_execution(frame).sparkPlan()) if _kind(node) == SCAN]
 
 
 def _all_files(frame: DataFrame, scan: Any) -> Iterator[str]:
@@ -107,28 +101,6 @@ def _files_by_partition(place: int, scan: Any) -> Iterator[str]:
     for number in range(partitions.size()):
         for file in partitions.apply(number).files():
             yield f"{place} {number} {file.toString()} {file.fileSize()} {file.modificationTime()}"
-
-
-def _execution(frame: DataFrame) -> Any:
-    return cast("Any", frame)._jdf.queryExecution()
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    yield plan
-    children = plan.children()
-    for number in range(children.size()):
-        yield from _nodes(children.apply(number))
-
-
-def _within(node: Any) -> Iterator[Any]:
-    """The expressions of a plan's node, and those they are made of."""
-    expressions = node.expressions()
-    for number in range(expressions.size()):
-        yield from _nodes(expressions.apply(number))
-
-
-def _kind(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
 
 
 def _digest(lines: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stormlet.core.components import BatchBolt, Collector, TaskContext
+from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidConfiguration, InvalidEmit
 from stormlet.spark.destinations import Destination, Mode
@@ -107,9 +108,12 @@ class BatchWriter(BatchBolt[Any, None]):
         self.within = within
         self._writer = writer
         self._thread: ThreadPoolExecutor
+        self._report: Callable[[Progress], None]
+        self._written = 0
 
     async def prepare(self, context: TaskContext) -> None:
         """Find Spark, or start it, and see whether the columns can be written."""
+        self._report = context.report_progress
         name = f"{context.component}[{context.task_index}]"
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         try:
@@ -122,6 +126,8 @@ class BatchWriter(BatchBolt[Any, None]):
         """Write the batch; what does not fit is rejected. Raises :class:`~stormlet.errors.InvalidEmit` if that
         belongs to no message, and so would be nobody's dead letter."""
         misfits = await self._write([tup.value for tup in tups])
+        self._written += len(tups) - len(misfits)
+        self._report(Progress(self._written, None, "rows written"))
         for place, tup in enumerate(tups):
             if place in misfits:
                 out.fail(tup, misfits[place], permanent=True)

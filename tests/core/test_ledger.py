@@ -615,6 +615,43 @@ def test_fail_all_leaves_nothing_open() -> None:
     assert expire(ledger) == []
 
 
+LOST = Failure(FailureKind.TASK_LOST)
+
+
+def test_an_acker_that_died_fails_what_it_knew_of() -> None:
+    """Open trees fail at once; of roots that it only had acks or fails of, as soon as their init is here (law L4)."""
+    ledger = Ledger()
+    track(ledger, A, 100)
+    ok(ledger, B, 5)
+    ledger.fail(C, FAILED)
+    ledger.lose(LOST)
+    assert verdicts(ledger) == [("m11", LOST)]
+    track(ledger, B, 5)
+    track(ledger, C, 6)
+    assert verdicts(ledger) == [("m12", LOST), ("m13", FAILED)]
+    track(ledger, A, 7)
+    ok(ledger, A, 7)
+    assert verdicts(ledger) == [("m11", None)]
+
+
+def test_trees_of_one_spout_can_be_failed() -> None:
+    """Only its own, only those that the engine does not keep, wherever they are on their way to expiry."""
+
+    class Kept(OpenTree, eq=False):
+        """A message that the engine keeps."""
+
+    ledger = Ledger()
+    for root in (11, 12):
+        track(ledger, root, 100)
+        ledger.rotate()
+    ledger.init({13: OpenTree(checksum=1, spout=8), 14: Kept(checksum=1, spout=7)})
+    ledger.rotate()
+    assert (len(ledger), ledger.expiring) == (4, 1)
+    ledger.fail_of(7, LOST)
+    assert verdicts(ledger) == [("m11", LOST), ("m12", LOST)]
+    assert (len(ledger), ledger.settled) == (2, 2)
+
+
 def test_verdicts_are_taken_once() -> None:
     """The owner that takes them has them; the next look finds what came since."""
     ledger = Ledger()

@@ -115,7 +115,7 @@ def test_it_reads_ahead_no_further_than_its_queue() -> None:
     try:
         while frame.begun < MOST_CHUNKS + 1:
             assert pulling.puller.running
-        pulling.puller._thread.join(0.05)  # type: ignore[union-attr]
+        pulling.puller._thread.join(0.05)
         assert frame.begun == MOST_CHUNKS + 1
     finally:
         pulling.puller.close()

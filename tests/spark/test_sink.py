@@ -17,6 +17,7 @@ from stormlet import (
     DeadLetter,
     InvalidConfiguration,
     InvalidTopology,
+    Progress,
     StartFailed,
     Topology,
     TopologyCrashed,
@@ -269,6 +270,16 @@ def test_arguments_that_do_not_fit(arguments: dict[str, Any], message: str) -> N
     """They are refused where they are written."""
     with pytest.raises(InvalidConfiguration, match=message):
         DataFrameSink(**arguments)
+
+
+@simulated
+async def test_rows_written_are_counted() -> None:
+    """By the sink itself, as some of those that it acks or fails are not written."""
+    topology = Topology("counted")
+    values = topology.spout("values", [1, 2, -3, 4])
+    topology.bolt("write", Sink(Notebook(), rows=2), values.shuffle(), parallelism=2)
+    running = await run_to_end(topology)
+    assert running.statistics().components["write"].progress == Progress(3, None, "rows written")
 
 
 @pytest.mark.parametrize(("mode", "refused"), [("append", False), ("overwrite", True)])
