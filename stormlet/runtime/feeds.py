@@ -221,6 +221,7 @@ class SpoutFeed(HostFeed):
         self._make = make
         self._spout = spout = make()
         self._out = ReliableSpoutOut(task) if isinstance(spout, ReliableSpout) else SpoutOut(task)
+        task.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._idle_max = idle_max
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
@@ -326,9 +327,9 @@ class SpoutOut:
         self._task.woken = True
         self._task.wake()
 
-    def pause_until_settled(self) -> None:
+    def pause_until_settled(self, *, own: bool = False) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.pause_until_settled`."""
-        self._task.pausing = True
+        self._task.pause(own=own)
 
     async def dead_letter(
         self,

@@ -104,6 +104,8 @@ class Tracker:
         self.emitted = 0
         """How many emits there were, to tell an idle ``next_tuple``."""
         self.counts = Counts()
+        self.buries = True
+        """Whether messages that are given up go to the dead letters."""
         self._owner = owner
         self._engine = owner.engine
         self._loop = owner.engine.loop
@@ -338,6 +340,9 @@ class Tracker:
     def _give_up(self, message: Message, failure: Failure) -> None:
         left_over = failure.kind is FailureKind.SHUTDOWN
         self.counts.left_over += left_over
+        if not self.buries and not left_over:
+            self._given_up(message, failure)
+            return
         self.counts.dead_letters += not left_over
         letter = DeadLetter(
             self._owner.plan.component,

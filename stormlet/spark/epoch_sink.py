@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from stormlet.core.components import BatchBolt, Collector, TaskContext
 from stormlet.core.schema import Schema
+from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
 from stormlet.errors import NotExactlyOnce, StormletError
 from stormlet.spark.epochs import Attempt, Epochs, SourceKey
@@ -67,6 +68,8 @@ class EpochSink(BatchBolt[Any, None]):
         self._thread: ThreadPoolExecutor
         self._epochs: Epochs
         self._component = ""
+        self._report: Callable[[Progress], None]
+        self._written = 0
 
     @property
     def destination(self) -> str:
@@ -76,6 +79,7 @@ class EpochSink(BatchBolt[Any, None]):
     async def prepare(self, context: TaskContext) -> None:
         """Find Spark, or start it, and see whether the columns can be written."""
         self._component = context.component
+        self._report = context.report_progress
         self._epochs = context.shared.one(Epochs)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"{context.component}[{context.task_index}]")
         try:
@@ -108,6 +112,8 @@ class EpochSink(BatchBolt[Any, None]):
         except asyncio.CancelledError:
             self._writer.interrupt()
             raise
+        self._written += sum(table.num_rows for table in tables)
+        self._report(Progress(self._written, None, "rows written"))
 
     async def cleanup(self) -> None:
         """End the thread, when what it does has ended."""

@@ -18,6 +18,7 @@ import pytest
 
 from stormlet import InvalidTopology, Reject, StartFailed, Topology
 from stormlet.spark import DataFrameSpout, resuming
+from stormlet.spark.checkpoint import CheckpointFile
 from stormlet.spark.fingerprint import check_resumable, fingerprint_of
 from tests.helpers import run_to_end
 
@@ -118,14 +119,14 @@ async def test_a_checkpoint_of_any_moment_loses_nothing(
     kept: list[Path] = []
     done: list[int] = []
     done_then: list[set[int]] = []
-    save = resuming.CheckpointFile.save
+    save = CheckpointFile.save
 
     def keep(file: Any, checkpoint: Any) -> None:
         done_then.append(set(done))
         save(file, checkpoint)
         kept.append(shutil.copy(tmp_path / "c", tmp_path / f"c{len(kept)}"))
 
-    monkeypatch.setattr(resuming.CheckpointFile, "save", keep)
+    monkeypatch.setattr(CheckpointFile, "save", keep)
     topology = Topology("moments", max_spout_pending=20)
     rows = topology.spout("rows", DataFrameSpout(frame, checkpoint=tmp_path / "c"))
 
@@ -135,7 +136,7 @@ async def test_a_checkpoint_of_any_moment_loses_nothing(
 
     topology.bolt("note", note, rows.shuffle())
     await run_to_end(topology, dead_letters=lambda letter: None)
-    monkeypatch.setattr(resuming.CheckpointFile, "save", save)
+    monkeypatch.setattr(CheckpointFile, "save", save)
     assert len(kept) > 2
     for moment in {0, len(kept) // 2, len(kept) - 1}:
         again = set(await run(frame, Path(kept[moment])))
