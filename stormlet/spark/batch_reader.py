@@ -8,7 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from stormlet.errors import EndOfStream, SparkFailed
+from stormlet.spark.beside import beside
 from stormlet.spark.chunks import Chunks
+from stormlet.spark.claims import Claim
 from stormlet.spark.keeping import QueryKeeper
 from stormlet.spark.micro_batches import MicroBatch
 from stormlet.spark.origins import Origin
@@ -21,6 +23,9 @@ Pull: TypeAlias = Callable[["DataFrame"], Chunks]
 """Begins to pull a batch."""
 
 
+TakeClaim: TypeAlias = Callable[[], Claim | None]
+"""Keeps other runs from the checkpoint."""
+
 LOOKS = 100
 LOOK = 0.01
 """Seconds between them."""
@@ -29,13 +34,15 @@ LOOK = 0.01
 class BatchReader:
     """The batch in hand, if there is one, and how far it was read."""
 
-    def __init__(self, keeper: QueryKeeper, pull: Pull) -> None:
+    def __init__(self, keeper: QueryKeeper, pull: Pull, take_claim: TakeClaim) -> None:
         self.batch: MicroBatch | None = None
         """The one that is read, or waits for its verdict."""
         self.whole = False
         """Whether all its rows were read."""
         self._keeper = keeper
         self._pull = pull
+        self._take_claim = take_claim
+        self._claim: Claim | None = None
         self._chunks: Chunks
         self._values: Iterator[object] = iter(())
         self._partition = 0
@@ -47,8 +54,14 @@ class BatchReader:
         return self._keeper.id
 
     async def open(self) -> None:
-        """Start the query; raises what that has failed with."""
-        await self._keeper.open()
+        """Start the query; raises what that has failed with, and :class:`~stormlet.errors.InvalidTopology` if another
+        run has its checkpoint."""
+        self._claim = await beside(self._take_claim, "stormlet spark checkpoint")
+        try:
+            await self._keeper.open()
+        except BaseException:
+            self._release()
+            raise
 
     async def next_batch(self) -> MicroBatch:
         """Wait for a batch, and begin to read it. See :meth:`stormlet.spark.keeping.QueryKeeper.next_batch`."""
@@ -95,6 +108,11 @@ class BatchReader:
                 SparkFailed(f"the topology has stopped in the middle of batch {self.batch.number}")
             )
         await self._keeper.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            self._claim.release()
 
     @property
     def _in_hand(self) -> MicroBatch:

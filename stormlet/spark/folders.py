@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ class Folder:
     def __str__(self) -> str:
         """The path with its file system, the same wherever the process runs."""
         return str(self._path.toString())
+
+    @property
+    def local_path(self) -> Path | None:
+        """The path on this machine, if it is there."""
+        uri = self._path.toUri()
+        return Path(str(uri.getPath())) if uri.getScheme() == "file" else None
 
     def names(self) -> Sequence[str]:
         """What is in it."""

@@ -158,7 +158,9 @@ def batches_of(
 ) -> Callable[[TaskContext, SpoutCollector[object]], BatchReader]:
     """How a spout reads what the fake offers."""
     pull: Any = spark.pull
-    return lambda context, out: BatchReader(QueryKeeper(spark.begin, policy or RestartPolicy(), "fake"), pull)
+    return lambda context, out: BatchReader(
+        QueryKeeper(spark.begin, policy or RestartPolicy(), "fake"), pull, lambda: None
+    )
 
 
 def fed_by(

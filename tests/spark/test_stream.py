@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from stormlet import BasicBolt, Collector, InvalidTopology, Reject, Topology, TopologyCrashed, Tuple
+from stormlet import (
+    BasicBolt,
+    Collector,
+    InvalidTopology,
+    Reject,
+    StartFailed,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+)
 from stormlet.core.restarts import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
@@ -391,6 +400,18 @@ async def test_leaving_while_spark_computes(files: Files) -> None:
 
 
 # What is refused.
+
+
+@pytest.mark.asyncio
+async def test_a_checkpoint_belongs_to_one_run_at_a_time(files: Files) -> None:
+    """A second run would do the same batches; it is refused until the first one has ended."""
+    topology = files.topology(ignore)
+    async with topology.run(dead_letters=files.letters):
+        with pytest.raises(StartFailed) as caught:
+            await files.run(topology)
+        assert "is the checkpoint of another source of this process" in str(caught.value.__cause__)
+    await files.run(files.topology(ignore, trigger=AVAILABLE))
+    assert files.committed == [0, 1, 2]
 
 
 def refused(topology: Topology, files: Files, match: str, **how: Any) -> None:
