@@ -21,14 +21,13 @@ if TYPE_CHECKING:
 
 Pull: TypeAlias = Callable[["DataFrame"], Chunks]
 """Begins to pull a batch."""
-
-
 TakeClaim: TypeAlias = Callable[[], Claim | None]
 """Keeps other runs from the checkpoint."""
 
 LOOKS = 100
+"""How often it is looked, at the end, whether a batch has more rows than were read."""
 LOOK = 0.01
-"""Seconds between them."""
+"""Seconds from one look to the next."""
 
 
 class BatchReader:
@@ -70,20 +69,23 @@ class BatchReader:
         self.batch, self.whole, self._values = batch, False, iter(())
         return batch
 
-    def rows(self, most: int) -> list[tuple[Origin, object]]:
-        """The next rows, at most so many, if they are there. Raises :class:`~stormlet.errors.SparkFailed`."""
+    def rows(self, most: int) -> tuple[list[object], list[Origin]]:
+        """The values of the next rows, at most so many, if they are there; and where each comes from. Raises
+        :class:`~stormlet.errors.SparkFailed`."""
         values = list(islice(self._values, most))
         if not values and self._next_chunk():
             values = list(islice(self._values, most))
         first, self._row = self._row, self._row + len(values)
-        return [(self._origin(first + place), value) for place, value in enumerate(values)]
+        number = self._in_hand.number
+        return values, [Origin(self._partition, row, number) for row in range(first, self._row)]
 
     async def was_read(self) -> bool:
         """Whether nothing more is to be read: to be asked at the end, as a row that comes nevertheless is lost. Waits a
         moment for Spark to say so."""
         for _ in range(LOOKS):
             try:
-                if self.rows(1) or self.whole:
+                values, _ = self.rows(1)
+                if values or self.whole:
                     break
             except SparkFailed:
                 break
@@ -118,9 +120,6 @@ class BatchReader:
     def _in_hand(self) -> MicroBatch:
         assert self.batch is not None, "no batch is in hand"
         return self.batch
-
-    def _origin(self, row: int) -> Origin:
-        return Origin(self._partition, row, self._in_hand.number)
 
     def _next_chunk(self) -> bool:
         try:
