@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -33,6 +35,9 @@ from tests.spark.stream_kills import make_files, stream_kills
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+ROOT = Path(__file__).parents[2]
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -397,6 +402,20 @@ async def test_leaving_while_spark_computes(files: Files) -> None:
     assert files.committed == []
     await until(lambda: not files.spark.sparkContext.statusTracker().getActiveJobsIds())
     assert_nothing_is_left(files.spark)
+
+
+@pytest.mark.timeout(240)
+def test_a_session_that_is_stopped_crashes_the_topology(spark: SparkSession) -> None:
+    """Between two batches, and in the middle of one, it is said what has happened, and nothing hangs."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.spark.stopped_sessions"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    gone = "SessionGone: stopped: rows: the Spark session was stopped, or its JVM has died"
+    assert ended.stdout.splitlines() == [f"between batches {gone}", f"within a batch {gone}"], ended.stderr
 
 
 # What is refused.
