@@ -193,6 +193,18 @@ async def test_a_batch_in_part_is_not_written_when_the_topology_drains(store: St
     assert spark.journal == ["start", "batch 0", "failed 0", "stop"]
 
 
+async def test_a_commit_whose_end_nobody_hears(store: Store) -> None:
+    """A spout that is interrupted just when its batch is done ends that commit before it waits for another batch."""
+    spark = FakeSpark(range(10), range(10, 15))
+    async with written(spark, store, double).run(**LETTERS) as running:
+        spark.on_done = running.deactivate
+        await asyncio.sleep(1.0)
+        spark.on_done = lambda: None
+        running.activate()
+        await running.finished()
+    assert store.rows() == [2 * row for row in range(15)]
+
+
 async def test_a_start_that_the_sink_refuses_stops_the_query(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
