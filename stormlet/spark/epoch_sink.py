@@ -96,7 +96,7 @@ class EpochSink(BatchBolt[Any, None]):
         of_attempt = [tup for tup in tups if self._counts(tup, out)]
         batch = await self._call(partial(self._writer.convert, [tup.value for tup in of_attempt]))
         if attempt != self._epochs.attempt:
-            raise Stale
+            raise Stale("the attempt at its epoch does not count any more")
         for place, why in batch.misfits.items():
             out.fail(of_attempt[place], why, permanent=True)
         self._epochs.keep(self._component, batch.table)
