@@ -105,3 +105,12 @@ async def test_rows_of_no_epoch_are_refused(bench: Bench, wrong: Tuple[int]) -> 
     with pytest.raises(NotExactlyOnce, match="comes from no row of the source"):
         await bench.execute(tup(1), wrong)
     assert bench.epochs.spoilt
+
+
+async def test_rows_before_the_first_epoch_are_refused() -> None:
+    """Such as dead letters, whose epochs were done in another run."""
+    bench = Bench()
+    await bench.sink.prepare(bench.context)
+    with pytest.raises(NotExactlyOnce, match="dead letters that are replayed"):
+        await bench.execute(tup(1))
+    await bench.sink.cleanup()
