@@ -222,6 +222,22 @@ class SpoutCollector(Protocol[U_contra]):
         """
         ...
 
+    def emit_many(
+        self,
+        values: Sequence[U_contra],
+        *,
+        message_ids: Sequence[object],
+        origins: Sequence[object] | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """Emit these values in order, each with its message id and its origin: for sources that get many at once,
+        as it costs less than as many calls of :meth:`emit`.
+
+        Raises what :meth:`emit` does, after the values before the refused one were emitted; and
+        :class:`ValueError`, before any is, if there are not as many of each, or a message id is None.
+        """
+        ...
+
     def wake(self) -> None:
         """Ask for ``next_tuple`` now instead of after the idle pause (law S4)."""
         ...

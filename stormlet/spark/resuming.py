@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -53,11 +53,12 @@ class ResumingReader(FrameReader):
         self._done = DoneRows(found.done)
         self.pull(found.done, context, out)
 
-    def emit(self, value: object, origin: Origin, out: SpoutCollector[object]) -> None:
-        """Emit one value, and note that it is open."""
-        rows = cast("RecordBatch", value).num_rows if self._in_batches else 1
-        self._done.emitted(origin.partition, origin.row, rows)
-        super().emit(value, origin, out)
+    def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
+        """Emit these values, and note that they are open."""
+        for value, origin in zip(values, origins, strict=True):
+            rows = cast("RecordBatch", value).num_rows if self._in_batches else 1
+            self._done.emitted(origin.partition, origin.row, rows)
+        super().emit(values, origins, out)
 
     def next_tuple(self, out: SpoutCollector[object]) -> None:
         """Emit the next rows."""
