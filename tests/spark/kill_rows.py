@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,9 +22,9 @@ from tests.spark.killed import SAVE_EVERY
 
 ROOT = Path(__file__).parents[2]
 ROWS = 3000
-LONGEST_LIFE = 1.5
+LONGEST_LIFE = 4.0
 """Seconds from its first row within which it is killed."""
-PATIENCE = 1.0
+PATIENCE = 2.0
 """Seconds that a checkpoint may take to be written, on a machine that has other things to do."""
 
 
@@ -116,11 +117,11 @@ def main() -> None:
     options = parser.parse_args()
     random, kills, series = Random(options.seed), 0, 0
     spark = spark_session("local[2]")
-    for number in range(options.kills):  # more than enough of them
-        spark.range(0, ROWS, 1, 3).write.parquet(str(options.folder / f"series{number}" / "rows"))
+    spark.range(0, ROWS, 1, 3).write.parquet(str(options.folder / "rows"))
     spark.stop()
     while kills < options.kills:
         folder, in_order = options.folder / f"series{series}", series % 2 == 1
+        shutil.copytree(options.folder / "rows", folder / "rows")
         rows = run_with_kills(folder, random, options.kills - kills, in_order=in_order)
         kills, series = kills + len(rows.killed), series + 1
         faults = list(rows.faults())

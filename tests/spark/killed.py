@@ -24,7 +24,7 @@ async def main(folder: Path, *, in_order: bool) -> None:
     async def note(row: tuple[int]) -> None:
         if row[0] % 100 == 13:
             raise Reject("unlucky")
-        await asyncio.sleep(0.0005)
+        await asyncio.sleep(0.001)
         print(row[0], time.time(), file=seen)
 
     resuming.SAVE_EVERY = SAVE_EVERY

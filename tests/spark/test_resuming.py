@@ -155,9 +155,9 @@ def test_the_harness_sees_what_is_lost_and_what_comes_again() -> None:
     assert list(Rows(done, [], letters).faults()) == []
     assert list(Rows(done[1:], [], letters).faults()) == ["1 rows lost, such as 0"]
     assert list(Rows(done, [], set()).faults()) == ["dead letters: []"]
-    assert list(Rows([*done, (2000, 20.0)], [12.5], letters).faults()) == []
-    assert list(Rows([*done, (0, 20.0)], [12.5], letters).faults()) == [
-        "row 0 came again 2.50 s after it was done"
+    assert list(Rows([*done, (2000, 20.0)], [13.0], letters).faults()) == []
+    assert list(Rows([*done, (0, 20.0)], [13.0], letters).faults()) == [
+        "row 0 came again 3.00 s after it was done"
     ]
 
 
