@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import Future
 from functools import partial
-from inspect import isawaitable
+from inspect import isasyncgen, isawaitable
 from typing import Any, TypeAlias, cast
 
 from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, TaskContext, To, overrides
@@ -34,6 +34,7 @@ class HostFeed:
 
     passive = True
     dies = False
+    survives_kills = True
 
     settle: Settle | None = None
 
@@ -166,6 +167,7 @@ class AsyncIteratorFeed(_KeptFeed):
     ) -> None:
         super().__init__(task, values, resume, emitted)
         self._values = values
+        self.survives_kills = resume is not None or not isasyncgen(values)
 
     def _resumed(self, values: object, resume: Resume) -> Feed:
         return AsyncIteratorFeed(
