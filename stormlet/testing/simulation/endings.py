@@ -14,7 +14,8 @@ def check_pending(witness: Witness, spout: SpoutTask) -> None:
     tracker = spout.tracker
     untold = sum(type(tree) is not Buried for tree in tracker.outcomes)
     buried = len(tracker.outcomes) - untold
-    known = witness.open_of(spout.plan) + untold + buried + tracker.replays_waiting + tracker.burying
+    sent = witness.open_of[spout.plan] + len(spout.outbox.inits)
+    known = sent + untold + buried + tracker.replays_waiting + tracker.burying
     if tracker.pending != known:
         witness.violation(
             "{} counts {} pending messages, and there are {}", spout.name, tracker.pending, known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
 from typing import TypeAlias
@@ -50,7 +50,8 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How likely each kind of fault is at each opportunity; a kind that has 0 does not happen."""
+    """How likely each kind of fault is at each opportunity; a kind that has 0 does not happen. After ``most`` faults a
+    run is left in peace, so that it can come to its end."""
 
     kill: float = 0.01
     error: float = 0.02
@@ -60,6 +61,7 @@ class Faults:
     drop: float = 0.01
     jump: float = 0.005
     crowd: float = 0.5
+    most: int = 20
 
     def rate(self, kind: FaultKind) -> float:
         """Of one kind."""
@@ -67,7 +69,7 @@ class Faults:
         return rate
 
 
-NO_FAULTS = Faults(*(0.0 for _ in fields(Faults)))
+NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 FaultsLike: TypeAlias = Faults | Sequence[Fault] | str
 """Rates, or exactly these; as a text, ``kill=0.1 drop=0`` or ``kill:split[0]@3 drop:count[1]@7``."""
@@ -92,7 +94,7 @@ def read_faults(text: str) -> Faults | Sequence[Fault]:
         raise InvalidConfiguration(
             f"faults {text!r}: write rates such as 'kill=0.1 drop=0', exact ones such as 'kill:split[0]@3', or 'none'"
         )
-    return Faults(**{_kind(match[1]).value: _rate(match[2]) for match in rates if match})
+    return replace(Faults(), **{_kind(match[1]).value: _rate(match[2]) for match in rates if match})
 
 
 def _kind(text: str) -> FaultKind:
@@ -121,6 +123,7 @@ class Injector:
         """Those that have happened, in order."""
         self._seed = seed
         self._rates = {kind: faults.rate(kind) for kind in FaultKind} if isinstance(faults, Faults) else None
+        self._most = faults.most if isinstance(faults, Faults) else None
         self._exact = frozenset[Fault]() if isinstance(faults, Faults) else frozenset(faults)
         self._random = Random(f"{seed}/faults").random
         self._opportunities = Counter[tuple[FaultKind, str]]()
@@ -130,7 +133,7 @@ class Injector:
         key = (kind, place)
         self._opportunities[key] += 1
         if self._rates is not None:
-            if self._random() >= self._rates[kind]:
+            if self._random() >= self._rates[kind] or len(self.injected) == self._most:
                 return None
             fault = Fault(kind, place, self._opportunities[key])
         else:

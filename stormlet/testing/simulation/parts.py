@@ -7,13 +7,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, NoReturn
 
 from stormlet.core.components import TaskContext
 from stormlet.core.ledger import OpenTree
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
-from stormlet.errors import StormletError
+from stormlet.errors import StormletError, TaskKilled
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 from stormlet.runtime.inbox import Inbox
@@ -62,9 +62,20 @@ class DisturbedParts(Parts):
         self.tasks = tasks
         every = [*tasks.all_spouts, *tasks.all_bolts]
         self.immortal = frozenset(task.plan.component for task in every if not task.survives_kills)
-        bolts = tasks.all_bolts[0].engine.plan.description.bolts if tasks.all_bolts else {}
-        self.infallible = frozenset(id for id, spec in bolts.items() if spec.on_error == "stop")
+        self.infallible = frozenset(
+            task.plan.component for task in tasks.all_bolts if task.on_error == "stop"
+        )
+        self.witness.calls = {
+            **{task.plan.task: 1 for task in tasks.all_spouts},
+            **{task.plan.task: task.concurrency for task in tasks.all_bolts},
+        }
         self.witness.unbounded = frozenset(task.plan.task for task in tasks.all_spouts if task.feed.dies)
+
+    def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
+        """A bolt task is about to execute an input: a good moment to look at the books of the spouts."""
+        self.witness.executes(plan, tup)
+        for spout in self.tasks.all_spouts:
+            check_pending(self.witness, spout)
 
     def finishing(self, plan: TaskPlan) -> None:
         """``finish`` of a task is called: its upstreams must have finished (law C2)."""
@@ -93,7 +104,6 @@ class DisturbedParts(Parts):
         """Have a task die."""
         assert self.running is not None
         self.journal.note("FAULT: {} is killed", plan.name)
-        self.witness.killed(plan.component)
         self.running.kill(plan.component, plan.index)
 
     def inbox(self, plan: TaskPlan, capacity: int, wake_consumer: Callable[[], None]) -> Inbox:
@@ -184,8 +194,6 @@ class DisturbedShard:
         parts, place = self._parts, self._plan.name
         for root, tree in control.inits.items():
             parts.witness.emitted(self._plan, root, tree)
-        if control.inits:
-            check_pending(parts.witness, parts.tasks.spouts[self._plan.component][self._plan.index])
         for each in self._lossy(control):
             if (random := parts.strikes(FaultKind.DELAY, place)) is not None:
                 self._delay(each, random.uniform(0.0, LONGEST_DELAY))
@@ -250,12 +258,14 @@ class DisturbedWorker(Worker):
         pause = self._inner.work(self._until_fault(tuples))
         if pause is not None or self._met is None:
             return pause
-        met, self._met = self._met, None
-        return self._suffer(*met, self.desk.out)
+        (tup, kind, random), self._met = self._met, None
+        if kind is FaultKind.KILL and random.random() < 0.5:
+            self._die()  # with what is unsent
+        return self._suffer(tup, kind, random, self.desk.out)
 
     def _until_fault(self, tuples: Iterable[AnyTuple]) -> Iterator[AnyTuple]:
         for tup in tuples:
-            self._parts.witness.executes(self._plan, tup)
+            self._parts.executing(self._plan, tup)
             fault = self._fault()
             if fault is not None:
                 self._met = (tup, *fault)
@@ -274,7 +284,7 @@ class DisturbedWorker(Worker):
         return None
 
     async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
-        self._parts.witness.executes(self._plan, tup)
+        self._parts.executing(self._plan, tup)
         fault = self._fault()
         if fault is None:
             await self._inner.execute(tup, out)
@@ -294,9 +304,12 @@ class DisturbedWorker(Worker):
         else:
             if random.random() < 0.5:
                 await self._inner.execute(tup, out)
-            self._parts.kill(self._plan)
-            await self.awaited(asyncio.sleep(0.0), None)
+            self._die()
         await self.outbox.room()
+
+    def _die(self) -> NoReturn:
+        self._parts.journal.note("FAULT: {} dies", self._plan.name)
+        raise TaskKilled("the simulation has killed it")
 
     def method(self, name: str) -> Method | None:
         method = self._inner.method(name)

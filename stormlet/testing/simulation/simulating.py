@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from stormlet.testing.simulation.loop import SeededLoop
 from stormlet.testing.simulation.parts import DisturbedParts
 from stormlet.topology import Topology
 
-LONGEST = 100_000.0
+LONGEST = 20_000.0
 """Simulated seconds after which a run that has not finished is a failure."""
 SHOWN_LINES = 60
 
@@ -52,7 +52,7 @@ class SimulationReport:
     seeds: int = 0
     faults: Counter[FaultKind] = field(default_factory=Counter[FaultKind])
     counts: Counter[str] = field(default_factory=Counter[str])
-    """``messages``, ``acked``, ``replayed``, ``dead_letters``, ``restarts``."""
+    """``acked``, ``replayed``, ``dead_letters`` and ``restarts``."""
 
     def add(self, result: SeedResult) -> None:
         """One more seed."""
@@ -139,12 +139,17 @@ class Simulator:
         topology = self._topology if isinstance(self._topology, Topology) else self._topology()
         self.name = topology.name
         parts = DisturbedParts(Injector(seed, faults))
+        counts: dict[str, int] = {}
         with asyncio.Runner(loop_factory=lambda: SeededLoop(seed, parts)) as runner:
             loop = runner.get_loop()
             assert isinstance(loop, SeededLoop)
             parts.use(loop.time, loop.jump)
-            counts = runner.run(self._run(topology, seed, parts))
-        return SeedResult(seed, parts.injector.injected, parts.witness.violations, counts, parts.journal)
+            try:
+                counts = runner.run(self._run(topology, seed, parts))
+            except Deadlock as error:
+                parts.witness.violation("it hangs: {}", str(error))
+        witness = parts.witness
+        return SeedResult(seed, parts.injector.injected, witness.violations, counts, parts.journal)
 
     def shrunk(self, failed: SeedResult) -> SeedResult:
         """The same seed with the fewest faults found that still make it fail."""
@@ -168,7 +173,6 @@ class Simulator:
 
     async def _run(self, topology: Topology, seed: int, parts: DisturbedParts) -> dict[str, int]:
         loop, witness = asyncio.get_running_loop(), parts.witness
-        counts: dict[str, int] = {}
         crowded = _crowded(parts)
         try:
             run = topology.run(seed=seed, sources=self._sources, drain_timeout=None, **crowded)
@@ -176,30 +180,51 @@ class Simulator:
                 witness.timeout = parts.tasks.all_spouts[0].context.config.message_timeout
                 parts.running = running
                 await self._until_end(running, parts)
-            counts = _counts(running)
-            if len(asyncio.all_tasks()) > 1:
-                witness.violation("tasks are left: {}", ", ".join(map(describe_task, pending_tasks(loop))))
-        except Deadlock as error:
-            witness.violation("it hangs: {}", str(error))
+        except _Broken:
+            return {}
         except InvalidTopology:
             raise
         except StormletError as error:
             witness.violation("{}", str(error))
-        return counts
+            return {}
+        if len(asyncio.all_tasks()) > 1:
+            witness.violation("tasks are left: {}", ", ".join(map(describe_task, pending_tasks(loop))))
+        return _counts(running, parts.tasks.spouts)
 
     async def _until_end(self, running: Running, parts: DisturbedParts) -> None:
+        """Wait for the end, or for the first violation, which ends the run by :class:`_Broken`."""
+        broken = asyncio.Event()
+        parts.witness.on_violation = broken.set
         fed = [task.name for task in parts.tasks.all_spouts if task.feed.passive]
-        if self._seconds is not None:
-            await asyncio.sleep(self._seconds)
-        elif fed:
+        if fed and self._seconds is None:
             raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=, or say seconds=")
-        else:
-            try:
-                async with asyncio.timeout(LONGEST):
-                    await running.finished()
+        waiting = [asyncio.ensure_future(broken.wait())]
+        if self._seconds is None:
+            waiting.append(asyncio.ensure_future(_finished(running)))
+        try:
+            done, _ = await asyncio.wait(
+                waiting, timeout=self._seconds or LONGEST, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for each in waiting:
+                each.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        if self._seconds is None and not broken.is_set():
+            if done:
                 check_settled(parts.witness, parts.tasks)
-            except TimeoutError:
+            else:
                 parts.witness.violation("it has not finished after {} s", LONGEST)
+        if broken.is_set():
+            raise _Broken
+
+
+class _Broken(Exception):
+    """The law was broken."""
+
+
+async def _finished(running: Running) -> bool:
+    await running.finished()
+    return True
 
 
 def _crowded(parts: DisturbedParts) -> dict[str, Any]:
@@ -211,27 +236,26 @@ def _crowded(parts: DisturbedParts) -> dict[str, Any]:
     return sizes
 
 
-def _counts(running: Running) -> dict[str, int]:
-    counted = ("acked", "replayed", "dead_letters", "restarts")
-    every = running.statistics().components.values()
-    spouts = [each for each in every if not each.executed]
-    return {name: sum(getattr(each, name) for each in spouts) for name in counted}
+def _counts(running: Running, spouts: Collection[str]) -> dict[str, int]:
+    components = running.statistics().components
+    of_spouts = [components[id] for id in spouts]
+    return {
+        "acked": sum(each.acked for each in of_spouts),
+        "replayed": sum(each.replayed for each in of_spouts),
+        "dead_letters": sum(each.dead_letters for each in of_spouts),
+        "restarts": sum(each.restarts for each in components.values()),
+    }
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
+def _silence() -> Generator[None]:
     """The engine tells of every injected failure, which is not what anybody wants to read."""
-    logger = logging.getLogger("stormlet")
-    was = logger.disabled
-    loggers = [
-        logging.getLogger(name) for name in logging.root.manager.loggerDict if name.startswith("stormlet")
-    ]
-    levels = [(each, each.disabled) for each in loggers]
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("stormlet")]
+    loggers = [(logger, logger.disabled) for logger in map(logging.getLogger, names)]
     try:
-        for each in loggers:
-            each.disabled = True
+        for logger, _ in loggers:
+            logger.disabled = True
         yield
     finally:
-        logger.disabled = was
-        for each, disabled in levels:
-            each.disabled = disabled
+        for logger, disabled in loggers:
+            logger.disabled = disabled

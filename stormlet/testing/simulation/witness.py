@@ -9,8 +9,8 @@ keeps end as acked or as dead letters (S6); in the end nothing is left (S5).
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,10 +61,17 @@ class Witness:
     def __init__(self, time: Callable[[], float], journal: Journal) -> None:
         self.violations: list[str] = []
         self.journal = journal
+        self.on_violation: Callable[[], object] = _nothing
+        """Called when the law was broken: what comes after says little."""
         self.accounts = defaultdict[TaskPlan, Account](Account)
         self.open: dict[OpenTree, Attempt] = {}
+        """Trees without an outcome."""
+        self.open_of = Counter[TaskPlan]()
+        """How many of them each spout task has."""
         self.timeout: float | None = None
         """Seconds; the run's ``message_timeout``."""
+        self.calls: Mapping[int, int] = {}
+        """By task: how many calls it may run at a time."""
         self.unbounded: frozenset[int] = frozenset()
         """Tasks whose calls may emit any number of tuples without waiting: spout classes and the host."""
         self._time = time
@@ -73,12 +80,13 @@ class Witness:
         self._acked = set[int]()
         self._told = set[OpenTree]()
         self._queues: dict[int, Queue] = {}
-        self._acker_killed = False
+        self._last_call = -1.0
 
     def violation(self, text: str, *values: object) -> None:
         """The law was broken."""
         self.journal.note(f"VIOLATION: {text}", *values)
         self.violations.append(text.format(*values))
+        self.on_violation()
 
     # Tuples.
 
@@ -104,15 +112,16 @@ class Witness:
         unit = queue.units[producer] = queue.units.get(producer, 0) + 1
         if unit > queue.largest.get(producer, 0):
             queue.largest[producer] = unit
-        if queued > 2 * queue.capacity + sum(queue.largest.values()) and self.unbounded.isdisjoint(
-            queue.largest
-        ):
+        if queued > 2 * queue.capacity + sum(
+            largest * self.calls[task] for task, largest in queue.largest.items()
+        ) and self.unbounded.isdisjoint(queue.largest):
             self.violation(
                 "the queue of {} has {} tuples, with a capacity of {}", plan.name, queued, queue.capacity
             )
 
     def begins(self, plan: TaskPlan) -> None:
         """A task begins another call of user code."""
+        self._last_call = self._time()
         for queue in self._queues.values():
             queue.units.pop(plan.task, None)
 
@@ -130,21 +139,14 @@ class Witness:
         if tree in self.open:
             self.violation("{} begins anew before it had an outcome", self.journal.tree(root))
         self.open[tree] = Attempt(root, plan, self._time())
+        self.open_of[plan] += 1
         self._told.discard(tree)
         self.begins(plan)
         self.journal.note("{} begins {}", plan.name, self.journal.tree(root))
 
-    def open_of(self, plan: TaskPlan) -> int:
-        """How many trees of a spout task have no outcome yet."""
-        return sum(attempt.plan is plan for attempt in self.open.values())
-
     def disturbed(self, roots: Any) -> None:
         """Messages about these trees were lost, doubled or delayed: their trees may time out."""
         self._disturbed.update(roots)
-
-    def killed(self, component: str) -> None:
-        """A task was killed."""
-        self._acker_killed |= component == "__acker"
 
     def told(self, plan: TaskPlan, tree: OpenTree) -> None:
         """A spout task gets an outcome."""
@@ -165,15 +167,20 @@ class Witness:
 
     def _told_at_once(self, plan: TaskPlan, tree: OpenTree) -> None:
         kind = None if tree.failure is None else tree.failure.kind
-        self.journal.note("{}: a message is settled at once: {}", plan.name, tree.failure or "acked")
+        self.journal.note(
+            "{}: a message is settled at once: {}",
+            plan.name,
+            "acked" if tree.failure is None else str(tree.failure),
+        )
         if tree in self._told and kind not in (FailureKind.OVERFLOW, FailureKind.SHUTDOWN):
             self.violation("{} was told a second outcome of one emission", plan.name)
         if isinstance(tree, Message) and not tree.history and tree.lineage.attempt == 1:
             self.accounts[plan].messages += 1
 
     def _judge(self, plan: TaskPlan, attempt: Attempt, failure: Failure | None) -> None:
+        self.open_of[attempt.plan] -= 1
         name = self.journal.tree(attempt.root)
-        self.journal.note("{} of {}: {}", name, plan.name, "acked" if failure is None else failure)
+        self.journal.note("{} of {}: {}", name, plan.name, "acked" if failure is None else str(failure))
         if plan is not attempt.plan:
             self.violation("{} of {} was told to {}", name, attempt.plan.name, plan.name)
         tuples = self._tuples.pop(attempt.root, [])
@@ -185,18 +192,21 @@ class Witness:
             return
         states = {tup.state for tup in tuples}
         if failure.kind is FailureKind.TIMEOUT:
-            self._judge_timeout(name, attempt, states)
+            self._judge_timeout(name, attempt, failure)
         elif failure.kind is FailureKind.FAILED and FAILED not in states:
-            self.violation("{} failed although no tuple of it did: {}", name, failure)
-        elif failure.kind is FailureKind.TASK_LOST and LOST not in states and not self._is_excused(failure):
-            self.violation("{} is lost although no tuple of it was: {}", name, failure)
+            self.violation("{} failed although no tuple of it did: {}", name, str(failure))
+        elif failure.kind is FailureKind.TASK_LOST and failure.component is not None and LOST not in states:
+            self.violation("{} is lost although no tuple of it was: {}", name, str(failure))
 
-    def _is_excused(self, failure: Failure) -> bool:
-        return failure.component is None
-
-    def _judge_timeout(self, name: object, attempt: Attempt, states: set[int]) -> None:
-        if states == {ACKED} and attempt.root not in self._disturbed:
-            self.violation("{} timed out although every tuple was acked", name)
+    def _judge_timeout(self, name: object, attempt: Attempt, failure: Failure) -> None:
+        # What is settled at the very moment at which it times out may be too late.
+        may_be_late = self._last_call == self._time()
+        if not failure.holders and attempt.root not in self._disturbed and not may_be_late:
+            self.violation("{} timed out although nobody had a tuple of it", name)
         waited = self._time() - attempt.at
         if self.timeout is not None and waited < self.timeout - TINY:
             self.violation("{} timed out after {} s", name, round(waited, 6))
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
