@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from stormlet.errors import InvalidConfiguration
 
@@ -94,7 +94,8 @@ def read_faults(text: str) -> Faults | Sequence[Fault]:
         raise InvalidConfiguration(
             f"faults {text!r}: write rates such as 'kill=0.1 drop=0', exact ones such as 'kill:split[0]@3', or 'none'"
         )
-    return replace(Faults(), **{_kind(match[1]).value: _rate(match[2]) for match in rates if match})
+    given: dict[str, Any] = {_kind(match[1]).value: _rate(match[2]) for match in rates if match}
+    return replace(Faults(), **given)
 
 
 def _kind(text: str) -> FaultKind:

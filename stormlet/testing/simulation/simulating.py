@@ -198,9 +198,9 @@ class Simulator:
         fed = [task.name for task in parts.tasks.all_spouts if task.feed.passive]
         if fed and self._seconds is None:
             raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=, or say seconds=")
-        waiting = [asyncio.ensure_future(broken.wait())]
+        waiting = [asyncio.ensure_future(_broken(broken))]
         if self._seconds is None:
-            waiting.append(asyncio.ensure_future(_finished(running)))
+            waiting.append(asyncio.ensure_future(running.finished()))
         try:
             done, _ = await asyncio.wait(
                 waiting, timeout=self._seconds or LONGEST, return_when=asyncio.FIRST_COMPLETED
@@ -222,9 +222,8 @@ class _Broken(Exception):
     """The law was broken."""
 
 
-async def _finished(running: Running) -> bool:
-    await running.finished()
-    return True
+async def _broken(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 def _crowded(parts: DisturbedParts) -> dict[str, Any]:
