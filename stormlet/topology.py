@@ -223,6 +223,13 @@ class Topology:
         id = self._spout_of(spout)
         self._spouts[id] = self._spouts[id].with_source(source)
 
+    def source_of(self, spout: Stream[Any]) -> object:
+        """The source of a spout; None for one that ``running.emit`` alone feeds.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is no stream of a spout of this topology.
+        """
+        return self._spouts[self._spout_of(spout)].source
+
     # Bolts: first every form of logic; then the functions again, fed by streams of different types: for these
     # mypy would take what the types have in common as T, not their union.
 

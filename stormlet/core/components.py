@@ -222,6 +222,22 @@ class SpoutCollector(Protocol[U_contra]):
         """
         ...
 
+    def emit_many(
+        self,
+        values: Sequence[U_contra],
+        *,
+        message_ids: Sequence[object],
+        origins: Sequence[object] | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """Emit these values in order, each with its message id and its origin: for sources that get many at once,
+        as it costs less than as many calls of :meth:`emit`.
+
+        Raises what :meth:`emit` does, after the values before the refused one were emitted; and
+        :class:`ValueError`, before any is, if there are not as many of each, or a message id is None.
+        """
+        ...
+
     def wake(self) -> None:
         """Ask for ``next_tuple`` now instead of after the idle pause (law S4)."""
         ...
@@ -231,11 +247,12 @@ class SpoutCollector(Protocol[U_contra]):
         """How many tracked messages of this task have no outcome yet."""
         ...
 
-    def pause_until_settled(self) -> None:
+    def pause_until_settled(self, *, own: bool = False) -> None:
         """Ask for no more tuples until nothing of the topology is under way: no message is pending, every inbox
         is empty, and bolts that hold inputs have been flushed, as when ``max_spout_pending`` is reached (law B8).
 
-        The topology crashes if a bolt still holds inputs then, whose trees are over.
+        The topology crashes if a bolt still holds inputs then, whose trees are over. With ``own`` it is enough
+        that this task's own messages are settled, whatever else goes on.
         """
         ...
 
@@ -326,6 +343,9 @@ class ReliableSpout(Spout[U]):
     ``ack`` and ``fail`` tell the final outcome only: ``fail`` comes when the message has been handed to the
     dead letters, or, with SHUTDOWN, when the topology stops before it had an outcome.
     """
+
+    buries: bool = True
+    """Whether what is given up goes to the dead letters; if not, ``fail`` alone tells."""
 
 
 class BoltBase(Generic[T, U]):

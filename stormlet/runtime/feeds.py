@@ -3,10 +3,12 @@ alone."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from inspect import isasyncgen, isawaitable
+from itertools import repeat
+from operator import is_
 from typing import Any, TypeAlias, cast
 
 from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, TaskContext, To, overrides
@@ -221,6 +223,7 @@ class SpoutFeed(HostFeed):
         self._make = make
         self._spout = spout = make()
         self._out = ReliableSpoutOut(task) if isinstance(spout, ReliableSpout) else SpoutOut(task)
+        task.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._idle_max = idle_max
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
@@ -326,9 +329,9 @@ class SpoutOut:
         self._task.woken = True
         self._task.wake()
 
-    def pause_until_settled(self) -> None:
+    def pause_until_settled(self, *, own: bool = False) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.pause_until_settled`."""
-        self._task.pausing = True
+        self._task.pause(own=own)
 
     async def dead_letter(
         self,
@@ -356,9 +359,9 @@ class SpoutOut:
         attempt: int = 1,
     ) -> tuple[int, ...]:
         """See :meth:`stormlet.core.components.SpoutCollector.emit`."""
-        if self._task.stopping:
-            raise TopologyStopping(f"{self._task.name} emits while the topology is draining")
         owner = self._task
+        if owner.stopping:
+            raise _stopping(owner)
         lineage = owner.lineage(origin, attempt)
         tree = None if message_id is None else self._tree(value, message_id, stream, task, lineage)
         reached = owner.tracker.emit(value, stream, task, lineage, tree)
@@ -366,10 +369,39 @@ class SpoutOut:
             owner.attend_soon()
         return reached
 
+    def emit_many(
+        self,
+        values: Sequence[object],
+        *,
+        message_ids: Sequence[object],
+        origins: Sequence[object] | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.emit_many`."""
+        owner = self._task
+        if owner.stopping:
+            raise _stopping(owner)
+        _check_messages(values, message_ids, origins)
+        shared = owner.lineage(None, attempt)  # no user code runs from here on that could set variables
+        if origins is None:
+            lineages: Sequence[Lineage] = [shared] * len(values)
+        else:
+            context = shared.context
+            lineages = [Lineage(attempt, origin, context) for origin in origins]
+        trees = self._trees(values, message_ids, lineages)
+        owner.tracker.emit_many(DEFAULT_STREAM, zip(values, lineages, trees, strict=True))
+        if owner.tracker.outcomes:
+            owner.attend_soon()
+
     def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
     ) -> OpenTree:
         return OpenTree(message_id=message_id)
+
+    def _trees(
+        self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
+    ) -> Sequence[OpenTree]:
+        return [OpenTree(message_id=message_id) for message_id in message_ids]
 
     def emit_threadsafe(
         self,
@@ -403,3 +435,26 @@ class ReliableSpoutOut(SpoutOut):
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
     ) -> OpenTree:
         return SpoutMessage(value, stream, task, lineage, message_id=message_id)
+
+    def _trees(
+        self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
+    ) -> Sequence[OpenTree]:
+        return [
+            SpoutMessage(value, DEFAULT_STREAM, None, lineage, message_id=message_id)
+            for value, message_id, lineage in zip(values, message_ids, lineages, strict=True)
+        ]
+
+
+def _stopping(task: SpoutTask) -> TopologyStopping:
+    return TopologyStopping(f"{task.name} emits while the topology is draining")
+
+
+def _check_messages(
+    values: Sequence[object], message_ids: Sequence[object], origins: Sequence[object] | None
+) -> None:
+    if len(message_ids) != len(values) or (origins is not None and len(origins) != len(values)):
+        given = f"{len(values)} values with {len(message_ids)} message ids"
+        more = "" if origins is None else f" and {len(origins)} origins"
+        raise ValueError(f"emit_many needs as many of each, and got {given}{more}")
+    if any(map(is_, message_ids, repeat(None))):
+        raise ValueError("emit_many needs message ids that are not None; emit tracks no value without one")

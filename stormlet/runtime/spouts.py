@@ -134,6 +134,7 @@ class SpoutTask(Task):
         self.stopping = False
         self.pausing = False
         """Whether it emits nothing more until everything is settled."""
+        self._pausing_for_own = False
         self.woken = False
         """Whether the user has asked for ``next_tuple`` since it was last asked for (law S4)."""
         self.tracker = Tracker(self, number, ids, ackers, dead_letters, context.config)
@@ -187,7 +188,9 @@ class SpoutTask(Task):
             self.loop.call_soon(self._attend_beside)
 
     def released(self) -> None:
-        """A message was settled for good: the host may have waited for that."""
+        """A message was settled for good: the host or a pause may have waited for that."""
+        if self._pausing_for_own and not self.tracker.pending:
+            self.resume()
         if self._host is not None and not self._host.done():
             self._host.set_result(None)
 
@@ -197,9 +200,15 @@ class SpoutTask(Task):
         self._switched = True
         self._interrupt_or_wake()
 
+    def pause(self, *, own: bool) -> None:
+        """Ask for no more tuples until everything is settled, or until its ``own`` messages are."""
+        self.pausing, self._pausing_for_own = True, own
+        if own and not self.tracker.pending:
+            self.resume()
+
     def resume(self) -> None:
         """Everything is settled that it has paused for."""
-        self.pausing = False
+        self.pausing = self._pausing_for_own = False
         self.wake()
 
     def stop_source(self) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from operator import itemgetter
@@ -104,6 +104,8 @@ class Tracker:
         self.emitted = 0
         """How many emits there were, to tell an idle ``next_tuple``."""
         self.counts = Counts()
+        self.buries = True
+        """Whether messages that are given up go to the dead letters."""
         self._owner = owner
         self._engine = owner.engine
         self._loop = owner.engine.loop
@@ -178,6 +180,19 @@ class Tracker:
         if not self._outbox.armed:
             self._outbox.arm()
         return outlet.reached
+
+    def emit_many(self, stream: str, messages: Iterable[tuple[object, Lineage, OpenTree]]) -> None:
+        """Deliver values, each as the root of a tree."""
+        outlet = self._outlet(stream, None)
+        before = self.pending
+        try:
+            for value, lineage, tree in messages:
+                self._track(outlet, value, lineage, tree)
+                self.pending += 1
+        finally:
+            self.emitted += self.pending - before
+            if not self._outbox.armed:
+                self._outbox.arm()
 
     def emit_message(self, message: Message) -> None:
         """The first emit of a message that the engine keeps."""
@@ -330,6 +345,9 @@ class Tracker:
     def _give_up(self, message: Message, failure: Failure) -> None:
         left_over = failure.kind is FailureKind.SHUTDOWN
         self.counts.left_over += left_over
+        if not self.buries and not left_over:
+            self._given_up(message, failure)
+            return
         self.counts.dead_letters += not left_over
         letter = DeadLetter(
             self._owner.plan.component,
@@ -456,6 +474,7 @@ class Tracker:
                     tree.failed(failure, counts=True)
                 tree.tree.settle(failure, tree.history)
         self.outcomes.clear()
+        self._sampled = None
 
     def close(self) -> None:
         """The task ends: no more replays, no more burials."""

@@ -14,7 +14,7 @@ from stormlet.spark.frames import has_fixed_order
 from stormlet.spark.ordering import OrderedRead
 from stormlet.spark.pulling import Puller, Retries
 from stormlet.spark.reading import Chunk, Done, Read
-from stormlet.spark.rows_read import RowsRead
+from stormlet.spark.rows_read import RowsRead, RowsTold
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,13 +23,15 @@ RETRIES = Retries()
 
 
 class Chunks:
-    """Pulls a DataFrame beside the loop. :meth:`open` comes first."""
+    """Pulls a DataFrame beside the loop. :meth:`open` comes first. ``rows`` hears of what is read, by default to report
+    how far that has come."""
 
-    def __init__(self, frame: DataFrame, read: Read) -> None:
+    def __init__(self, frame: DataFrame, read: Read, rows: RowsTold | None = None) -> None:
         self._frame = frame
         self._read = read
         self._puller: Puller | None = None
-        self._rows: RowsRead
+        self._given_rows = rows
+        self._rows: RowsTold
 
     def open(self, done: Done, context: TaskContext, out: SpoutCollector[Any]) -> None:
         """Start to pull what is not done."""
@@ -42,7 +44,8 @@ class Chunks:
             may_resume=lambda: isinstance(self._read, OrderedRead) or has_fixed_order(self._frame),
             retries=RETRIES,
         )
-        self._rows = RowsRead(self._frame, done, context, in_order=isinstance(self._read, OrderedRead))
+        in_order = isinstance(self._read, OrderedRead)
+        self._rows = self._given_rows or RowsRead(self._frame, done, context, in_order=in_order)
         self._puller.start()
 
     def take(self) -> Chunk | None:

@@ -94,6 +94,11 @@ class EpochEmitter:
         if failure.kind is FailureKind.OVERFLOW:  # it waits, but not for the next attempt
             self._emit_from = self._loop.time() + self._policy.pause(1, self._random)
 
+    def abandon(self) -> None:
+        """The epoch will begin anew, from its first row; nothing of it may be under way."""
+        self._account = None
+        self._paused = False
+
     def proceed(self, most: int) -> Awaitable[None] | None:
         """Emit at most so many rows; when all of the epoch are emitted, pause until everything is settled; and
         then commit, or begin the next attempt. If what it returns is cancelled, it may be called again.
@@ -148,10 +153,11 @@ class EpochEmitter:
         account = self._running
         if self._loop.time() < self._emit_from:
             return
-        while most and account.has_waiting:
-            origin, value = account.next()
-            self._out.emit(value, message_id=origin, origin=origin, attempt=account.attempt)
-            most -= 1
+        rows = account.next(most)
+        origins = list(rows)
+        self._out.emit_many(
+            list(rows.values()), message_ids=origins, origins=origins, attempt=account.attempt
+        )
 
     async def _settle(self) -> None:
         account = self._running

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -49,14 +49,13 @@ class FrameReader(ReliableSpout[object]):
         values = list(islice(self._values, most))
         if not values and self._next_chunk():
             values = list(islice(self._values, most))
-        for value in values:
-            origin = Origin(self.partition, self._row)
-            self._row += 1
-            self.emit(value, origin, out)
+        first, self._row = self._row, self._row + len(values)
+        origins = [Origin(self.partition, row) for row in range(first, self._row)]
+        self.emit(values, origins, out)
 
-    def emit(self, value: object, origin: Origin, out: SpoutCollector[object]) -> None:
-        """Emit one value."""
-        out.emit(value, message_id=origin, origin=origin)
+    def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
+        """Emit these values, each with its origin."""
+        out.emit_many(values, message_ids=origins, origins=origins)
 
     def _next_chunk(self) -> bool:
         """Whether there is one now. Raises :class:`~stormlet.errors.EndOfStream` after the last one."""

@@ -34,6 +34,24 @@ class Chunk:
     """One for each row, or one batch of all rows."""
 
 
+def divided(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk | None]:
+    """At most the first ``rows`` of a chunk, and what is left of it."""
+    if chunk.rows <= rows:
+        return chunk, None
+    first, rest = _divided(chunk, rows)
+    return (
+        Chunk(chunk.partition, chunk.first_row, rows, first),
+        Chunk(chunk.partition, chunk.first_row + rows, chunk.rows - rows, rest),
+    )
+
+
+def _divided(chunk: Chunk, rows: int) -> tuple[list[object], list[object]]:
+    if len(chunk.values) == chunk.rows:
+        return chunk.values[:rows], chunk.values[rows:]
+    batch = cast("RecordBatch", chunk.values[0])
+    return [batch.slice(0, rows)], [batch.slice(rows)]
+
+
 Done: TypeAlias = Mapping[int, int]
 """Partition -> how many of its first rows need not be read, or :data:`~stormlet.spark.packing.ALL`."""
 Read: TypeAlias = Callable[[Done], Iterator[Chunk]]

@@ -11,15 +11,11 @@ from stormlet.core.components import SpoutCollector, TaskContext
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import EndOfStream, InvalidTopology
 from stormlet.spark.beside import beside
-from stormlet.spark.checkpoint import Checkpoint, CheckpointFile, Fingerprint
+from stormlet.spark.bookmarks import Bookmark
 from stormlet.spark.done_rows import DoneRows
-from stormlet.spark.fingerprint import fingerprint_in_order, fingerprint_of
-from stormlet.spark.keys import Key
-from stormlet.spark.ordering import WHOLE, OrderedRead
 from stormlet.spark.origins import Origin
-from stormlet.spark.packing import ALL
 from stormlet.spark.reader import FrameReader
-from stormlet.spark.reading import Done, Read
+from stormlet.spark.reading import Read
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -35,15 +31,10 @@ class ResumingReader(FrameReader):
     needs_acks = True
     resumes = True
 
-    def __init__(
-        self, frame: DataFrame, read: Read, file: CheckpointFile, columns: Sequence[str], *, in_batches: bool
-    ) -> None:
+    def __init__(self, frame: DataFrame, read: Read, bookmark: Bookmark, *, in_batches: bool) -> None:
         super().__init__(frame, read)
-        self._ordered = read if isinstance(read, OrderedRead) else None
-        self._file = file
-        self._columns = columns
+        self._bookmark = bookmark
         self._in_batches = in_batches
-        self._fingerprint: Fingerprint | None = None
         self._done = DoneRows({})
         self._sync_letters: Callable[[], None] = lambda: None
         self._saving: asyncio.Task[None] | None = None
@@ -58,15 +49,16 @@ class ResumingReader(FrameReader):
                 "checkpoint= needs a place where dead letters outlive the process; run with dead_letters=..."
             )
         self._sync_letters = context.sync_dead_letters
-        done = await beside(self._load, "stormlet spark checkpoint")
-        self._done = DoneRows(done)
-        self.pull(done, context, out)
+        found = await beside(self._bookmark.load, "stormlet spark checkpoint")
+        self._done = DoneRows(found.done)
+        self.pull(found.done, context, out)
 
-    def emit(self, value: object, origin: Origin, out: SpoutCollector[object]) -> None:
-        """Emit one value, and note that it is open."""
-        rows = cast("RecordBatch", value).num_rows if self._in_batches else 1
-        self._done.emitted(origin.partition, origin.row, rows)
-        super().emit(value, origin, out)
+    def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
+        """Emit these values, and note that they are open."""
+        for value, origin in zip(values, origins, strict=True):
+            rows = cast("RecordBatch", value).num_rows if self._in_batches else 1
+            self._done.emitted(origin.partition, origin.row, rows)
+        super().emit(values, origins, out)
 
     def next_tuple(self, out: SpoutCollector[object]) -> None:
         """Emit the next rows."""
@@ -102,17 +94,7 @@ class ResumingReader(FrameReader):
                 await self._saving
                 await self._save()
         finally:
-            self._file.release()
-
-    def _load(self) -> Done:
-        ordered = self._ordered
-        if ordered is None:
-            self._fingerprint = fingerprint_of(self.frame, self._columns)
-            return self._file.load(self._fingerprint).done
-        self._fingerprint = fingerprint_in_order(self.frame, self._columns, ordered.order_by)
-        found = self._file.load(self._fingerprint)
-        ordered.trail.begin(found.done.get(WHOLE, 0), found.key)
-        return found.done
+            self._bookmark.release()
 
     def _check_saved(self) -> None:
         """Raises what the last checkpoint has failed with."""
@@ -126,23 +108,13 @@ class ResumingReader(FrameReader):
         await self._save()
 
     async def _save(self) -> None:
-        fingerprint = self._fingerprint
-        assert fingerprint is not None, "it was loaded first"
         has_letters, self._has_letters = self._has_letters, False
-        done = self._done.prefixes(fingerprint.partitions if self._read_to_end else self.partition)
-        checkpoint = Checkpoint(fingerprint, done, self._key_of(done))
+        partitions = self._bookmark.fingerprint.partitions
+        done = self._done.prefixes(partitions if self._read_to_end else self.partition)
 
         def save() -> None:
             if has_letters:  # they must be there before the checkpoint says so
                 self._sync_letters()
-            self._file.save(checkpoint)
+            self._bookmark.save(done)
 
         await beside(save, "stormlet spark checkpoint")
-
-    def _key_of(self, done: Done) -> Key:
-        """The key of the last row that is done; none where there is no order by a key, or nothing left to read."""
-        rows = done.get(WHOLE, 0)
-        if self._ordered is None or rows == ALL:
-            return ()
-        self._ordered.trail.forget(rows)
-        return self._ordered.trail.last_of(rows)

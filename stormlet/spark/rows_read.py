@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from stormlet.core.components import TaskContext
 from stormlet.core.statistics import Progress
@@ -19,6 +19,41 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 logger = logging.getLogger(__name__)
+
+
+class RowsTold(Protocol):
+    """Hears of what is read."""
+
+    def add(self, chunk: Chunk) -> None:
+        """A chunk was read."""
+        ...
+
+    def end(self) -> None:
+        """There is nothing more."""
+        ...
+
+    async def close(self) -> None:
+        """Nobody needs to know any more."""
+        ...
+
+
+class RowsStreamed:
+    """The account of a stream, whose end nobody knows: one for all its batches."""
+
+    def __init__(self, context: TaskContext) -> None:
+        self._tell = context.report_progress
+        self._rows = 0
+
+    def add(self, chunk: Chunk) -> None:
+        """A chunk was read."""
+        self._rows += chunk.rows
+        self._tell(Progress(self._rows, None, "rows read"))
+
+    def end(self) -> None:
+        """There is nothing more in this batch."""
+
+    async def close(self) -> None:
+        """Nothing to end."""
 
 
 class RowsRead:

@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
-from stormlet.core.components import ReliableSpout
+from stormlet.core.components import Spout
 from stormlet.errors import InvalidTopology
+from stormlet.spark.bookmarks import Bookmark
 from stormlet.spark.checkpoint import CheckpointFile
 from stormlet.spark.conversion import conversion
+from stormlet.spark.epoch_reader import EpochReader
 from stormlet.spark.fingerprint import check_repeatable, check_resumable
 from stormlet.spark.frames import check_frame, zone_of_session
 from stormlet.spark.ordering import OrderedRead
@@ -51,6 +53,11 @@ class DataFrameSpout(Generic[T]):
     columns of a unique key, any that has the same rows each time. Bolts below that say ``keeps_state = True``
     are refused, as they would miss what was acked before.
 
+    With ``epoch_rows=n`` every n rows, in the order of partitions and rows, are an epoch, which is done or replayed
+    as a whole, as exactly-once sinks need it. The topology must have no other spout. Between two epochs everything
+    settles. If a row of an epoch fails, all of them are emitted again, but for those that were given up. In memory
+    are the rows of one epoch.
+
     With ``order_by=`` Spark sorts the rows, ascending, and all of them count as partition 0. The key must be
     made of whole numbers, decimals, texts and times, without nulls, and unique, which is checked while it is read.
 
@@ -74,6 +81,7 @@ class DataFrameSpout(Generic[T]):
         transport: Transport = "arrow",
         order_by: str | Sequence[str] = (),
         checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -84,6 +92,7 @@ class DataFrameSpout(Generic[T]):
         batches: Literal[True],
         order_by: str | Sequence[str] = (),
         checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -95,6 +104,7 @@ class DataFrameSpout(Generic[T]):
         transport: Transport = "arrow",
         order_by: str | Sequence[str] = (),
         checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
     ) -> None: ...
     def __init__(
         self,
@@ -106,15 +116,20 @@ class DataFrameSpout(Generic[T]):
         transport: Transport = "arrow",
         order_by: str | Sequence[str] = (),
         checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
     ) -> None:
         order_by = [order_by] if isinstance(order_by, str) else list(dict.fromkeys(order_by))
         _check_choice(as_, columns, order_by, batches=batches, transport=transport)
+        _check_epochs(epoch_rows, checkpoint)
         check_packages()
         check_frame(df)
         self._frame = df
         self._batches = batches
         self.resumes = checkpoint is not None
         """See :attr:`stormlet.core.components.Spout.resumes`."""
+        self.gives_epochs = epoch_rows is not None
+        """See :attr:`stormlet.core.components.Spout.gives_epochs`."""
+        self._epoch_rows = epoch_rows
         refining = Refining(zone_of_session(df), transport)
         self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
         self._new_read: Callable[[], Read]
@@ -132,20 +147,18 @@ class DataFrameSpout(Generic[T]):
         self.outputs: object = as_ or (None if batches else self._conversion.names)
         """What the stream's values are: the record type, or the names of a tuple's fields."""
 
-    def __call__(self) -> ReliableSpout[T]:
+    def __call__(self) -> Spout[T]:
         """A new instance, for one task."""
+        return cast("Spout[T]", self._reader(self._new_read()))
+
+    def _reader(self, read: Read) -> Spout[object]:
         if self._checkpoint is None:
-            return cast("ReliableSpout[T]", FrameReader(self._frame, self._new_read()))
-        return cast(
-            "ReliableSpout[T]",
-            ResumingReader(
-                self._frame,
-                self._new_read(),
-                CheckpointFile(self._checkpoint),
-                self._conversion.names,
-                in_batches=self._batches,
-            ),
-        )
+            return FrameReader(self._frame, read)
+        file, columns = CheckpointFile(self._checkpoint), self._conversion.names
+        bookmark = Bookmark(self._frame, read, columns, file, self._epoch_rows)
+        if self._epoch_rows is None:
+            return ResumingReader(self._frame, read, bookmark, in_batches=self._batches)
+        return EpochReader(self._frame, read, bookmark, self._epoch_rows)
 
 
 def _check_choice(
@@ -168,3 +181,14 @@ def _check_choice(
         raise InvalidTopology('order_by= needs transport="arrow"')
     if isinstance(columns, str):
         raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")
+
+
+def _check_epochs(rows: object, checkpoint: object) -> None:
+    if rows is None:
+        return
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
+        raise InvalidTopology(
+            f"epoch_rows= is how many rows an epoch has, an int of at least 1, not {rows!r}"
+        )
+    if checkpoint is None:
+        raise InvalidTopology("epoch_rows= needs checkpoint=, which says what epochs are done")

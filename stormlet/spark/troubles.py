@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker exited unexpectedly")
 """What Spark says of a task or a result that was lost, and that may come whole another time."""
 
 OF_THE_JVM = "An error occurred while calling "
 """How Py4J begins, before it says what occurred."""
+
+OF_A_WAIT = "Exception thrown in awaitResult:"
+"""What Spark says where another thread has failed, which it says at the end."""
+CAUSED_BY = "Caused by: "
 
 WAYS_OUT: Mapping[str, str] = {
     "spark.driver.maxResultSize": (
@@ -44,6 +48,13 @@ def way_out(error: BaseException) -> str | None:
 def summary(error: BaseException) -> str:
     """The first line of an error that may bring a whole stack trace; of one of the JVM's, what that says."""
     lines = str(error).strip().splitlines()
+    if any(line.rstrip().endswith(OF_A_WAIT) for line in lines[:2]):
+        return _last_cause(lines)
     if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
         return lines[1].lstrip(": ")
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _last_cause(lines: Sequence[str]) -> str:
+    causes = [line.removeprefix(CAUSED_BY) for line in lines if line.startswith(CAUSED_BY)]
+    return (causes or lines)[-1]

@@ -29,6 +29,8 @@ class Store:
         """By destination and epoch, the rows that stand there."""
         self.events: list[Any] = []
         self.next_epoch = 0
+        self.key = KEY
+        """The source that is expected."""
         self.failing = 0
         """How many writes will fail."""
 
@@ -46,6 +48,7 @@ class Numbers(Spout[int]):
     resumes = True
     gives_epochs = True
     single_task = True
+    restartable = False
 
     def __init__(self, store: Store, total: int, size: int) -> None:
         self.store = store
@@ -103,7 +106,7 @@ class StoreWriter:
         """Everything can be written."""
 
     def write_epoch(self, source: SourceKey, epoch: int, tables: Sequence[pa.Table]) -> None:
-        assert source == KEY
+        assert source == self.store.key
         if self.store.failing:
             self.store.failing -= 1
             raise SparkFailed("the disk is full")

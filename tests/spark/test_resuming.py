@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stormlet import InvalidTopology, Reject, StartFailed, Topology
 from stormlet.spark import DataFrameSpout, resuming
+from stormlet.spark.checkpoint import CheckpointFile
 from stormlet.spark.fingerprint import check_resumable, fingerprint_of
 from tests.helpers import run_to_end
+from tests.spark.kill_rows import Rows, run_with_kills
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,14 +116,14 @@ async def test_a_checkpoint_of_any_moment_loses_nothing(
     kept: list[Path] = []
     done: list[int] = []
     done_then: list[set[int]] = []
-    save = resuming.CheckpointFile.save
+    save = CheckpointFile.save
 
     def keep(file: Any, checkpoint: Any) -> None:
         done_then.append(set(done))
         save(file, checkpoint)
         kept.append(shutil.copy(tmp_path / "c", tmp_path / f"c{len(kept)}"))
 
-    monkeypatch.setattr(resuming.CheckpointFile, "save", keep)
+    monkeypatch.setattr(CheckpointFile, "save", keep)
     topology = Topology("moments", max_spout_pending=20)
     rows = topology.spout("rows", DataFrameSpout(frame, checkpoint=tmp_path / "c"))
 
@@ -135,39 +133,32 @@ async def test_a_checkpoint_of_any_moment_loses_nothing(
 
     topology.bolt("note", note, rows.shuffle())
     await run_to_end(topology, dead_letters=lambda letter: None)
-    monkeypatch.setattr(resuming.CheckpointFile, "save", save)
+    monkeypatch.setattr(CheckpointFile, "save", save)
     assert len(kept) > 2
     for moment in {0, len(kept) // 2, len(kept) - 1}:
         again = set(await run(frame, Path(kept[moment])))
         assert again | done_then[moment] >= lucky()
 
 
-@pytest.mark.timeout(180)
 def test_sigkill_loses_nothing(spark: SparkSession, files: Path, tmp_path: Path) -> None:
-    """Killed at any moment and started again, the run does every row at least once, or has its dead letter."""
+    """Killed at some moment and started again, the run does every row at least once, or has its dead letter, and does
+    none again that was done long before. ``python -m tests.spark.kill_rows`` does it often, and by key, too."""
     shutil.copytree(files, tmp_path / "rows")
-    command = [sys.executable, "-m", "tests.spark.killed", str(tmp_path)]
-    process = subprocess.Popen(command, cwd=ROOT)
-    try:
-        wait_for_lines(process, tmp_path / "seen", 1000)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    subprocess.run(command, cwd=ROOT, check=True)
-    seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
-    letters = [json.loads(line)["value"][0] for line in (tmp_path / "letters.jsonl").read_text().splitlines()]
-    assert set(seen) == lucky()
-    assert set(letters) == set(range(3000)) - lucky()
-    assert len(seen) < 2 * 3000, "the second run went on"
+    rows = run_with_kills(tmp_path, Random(1), 1)
+    assert list(rows.faults()) == []
+    assert len(rows.killed) == 1
 
 
-def wait_for_lines(process: subprocess.Popen[bytes], path: Path, least: int) -> None:
-    for _ in range(6000):
-        if path.exists() and path.read_bytes().count(b"\n") >= least:
-            return
-        assert process.poll() is None, "it ended too early"
-        time.sleep(0.01)
-    pytest.fail("it is too slow")
+def test_the_harness_sees_what_is_lost_and_what_comes_again() -> None:
+    """Or it would prove nothing."""
+    done, letters = [(row, 10.0 + row / 1000) for row in sorted(lucky())], set(range(3000)) - lucky()
+    assert list(Rows(done, [], letters).faults()) == []
+    assert list(Rows(done[1:], [], letters).faults()) == ["1 rows lost, such as 0"]
+    assert list(Rows(done, [], set()).faults()) == ["dead letters: []"]
+    assert list(Rows([*done, (2000, 20.0)], [13.0], letters).faults()) == []
+    assert list(Rows([*done, (0, 20.0)], [13.0], letters).faults()) == [
+        "row 0 came again 3.00 s after it was done"
+    ]
 
 
 # What is refused.
