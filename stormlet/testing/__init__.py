@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stormlet.testing.loop import Deadlock, SimulatedLoop, run_simulated
-    from stormlet.testing.simulation.faults import Fault, FaultKind, Faults
-    from stormlet.testing.simulation.simulating import (
+    from stormlet.testing.chaos.faults import Fault, FaultKind, Faults
+    from stormlet.testing.chaos.simulating import (
         SeedResult,
         SimulationFailed,
         SimulationReport,
         simulate,
     )
+    from stormlet.testing.loop import Deadlock, SimulatedLoop, run_simulated
 
 __all__ = [
     "Deadlock",
@@ -34,8 +34,8 @@ __all__ = [
 
 _HOMES = {
     "stormlet.testing.loop": ("Deadlock", "SimulatedLoop", "run_simulated"),
-    "stormlet.testing.simulation.faults": ("Fault", "FaultKind", "Faults"),
-    "stormlet.testing.simulation.simulating": (
+    "stormlet.testing.chaos.faults": ("Fault", "FaultKind", "Faults"),
+    "stormlet.testing.chaos.simulating": (
         "SeedResult",
         "SimulationFailed",
         "SimulationReport",

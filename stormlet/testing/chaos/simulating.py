@@ -12,12 +12,12 @@ from typing import Any
 
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.runtime.running import Running
+from stormlet.testing.chaos.endings import check_settled
+from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, Injector, read_faults
+from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.loop import SeededLoop
+from stormlet.testing.chaos.parts import DisturbedParts
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
-from stormlet.testing.simulation.endings import check_settled
-from stormlet.testing.simulation.faults import Fault, FaultKind, Faults, FaultsLike, Injector, read_faults
-from stormlet.testing.simulation.journal import Journal
-from stormlet.testing.simulation.loop import SeededLoop
-from stormlet.testing.simulation.parts import DisturbedParts
 from stormlet.topology import Topology
 
 LONGEST = 20_000.0

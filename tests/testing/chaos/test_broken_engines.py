@@ -20,7 +20,7 @@ from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Delivery, Target
 from stormlet.runtime.tracker import Tracker
 from stormlet.testing import Faults, SimulationFailed, simulate
-from tests.testing.simulation.topologies import everything, word_count
+from tests.testing.chaos.topologies import everything, word_count
 
 Patch = pytest.MonkeyPatch
 

@@ -6,7 +6,7 @@ from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.messages import Buried
 from stormlet.runtime.spouts import SpoutTask
-from stormlet.testing.simulation.witness import Witness
+from stormlet.testing.chaos.witness import Witness
 
 
 def check_pending(witness: Witness, spout: SpoutTask) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from stormlet import Bolt, Collector, InvalidConfiguration, InvalidTopology, Topology, Tuple
 from stormlet.testing import Fault, FaultKind, Faults, SeedResult, SimulationFailed, simulate
-from tests.testing.simulation.topologies import everything, sentences, split, word_count
+from tests.testing.chaos.topologies import everything, sentences, split, word_count
 
 NOTHING = Faults(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -43,7 +43,7 @@ def logs(seed: int) -> str:
 
 def test_a_seed_repeats_event_for_event() -> None:
     """The same seed gives the same log, byte for byte, in another process with another hash seed too; others differ."""
-    code = "from tests.testing.simulation.test_simulating import logs; print(logs(7), end='')"
+    code = "from tests.testing.chaos.test_simulating import logs; print(logs(7), end='')"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
     assert logs(7) == logs(7) == other.stdout
     assert "FAULT" in logs(7)

@@ -19,7 +19,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
 from stormlet.runtime.messages import Buried, Message
-from stormlet.testing.simulation.journal import Journal
+from stormlet.testing.chaos.journal import Journal
 
 TINY = 1e-6
 

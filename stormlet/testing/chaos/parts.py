@@ -21,10 +21,10 @@ from stormlet.runtime.outbox import Control, Shard
 from stormlet.runtime.parts import Parts
 from stormlet.runtime.running import Running
 from stormlet.runtime.workers import Method, Worker
-from stormlet.testing.simulation.endings import check_pending
-from stormlet.testing.simulation.faults import FaultKind, Injector
-from stormlet.testing.simulation.journal import Journal
-from stormlet.testing.simulation.witness import Witness
+from stormlet.testing.chaos.endings import check_pending
+from stormlet.testing.chaos.faults import FaultKind, Injector
+from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.witness import Witness
 
 LONGEST_SLOWNESS = 20.0
 LONGEST_DELAY = 10.0
