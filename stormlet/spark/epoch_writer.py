@@ -64,7 +64,7 @@ class SparkEpochWriter(SparkWriter):
         folder = self._destination.below(f"{SOURCE}={source}", f"{EPOCH}={epoch}")
 
         def replace() -> None:
-            frame = self._frame(pa.concat_tables(tables) if rows else [])
+            frame = self._frame(pa.concat_tables(tables) if rows else [], self._schema)
             folder.replace(frame.coalesce(1 + rows // ROWS_PER_FILE))
 
         self._in_turn(f"writing {rows:,} rows to {folder}", replace)
