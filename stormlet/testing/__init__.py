@@ -6,17 +6,46 @@ The names are loaded when they are first used: pytest imports this package in ev
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stormlet.testing.chaos.faults import Fault, FaultKind, Faults
+    from stormlet.testing.chaos.simulating import (
+        SeedResult,
+        SimulationFailed,
+        SimulationReport,
+        simulate,
+    )
     from stormlet.testing.loop import Deadlock, SimulatedLoop, run_simulated
 
-__all__ = ["Deadlock", "SimulatedLoop", "run_simulated"]
+__all__ = [
+    "Deadlock",
+    "Fault",
+    "FaultKind",
+    "Faults",
+    "SeedResult",
+    "SimulatedLoop",
+    "SimulationFailed",
+    "SimulationReport",
+    "run_simulated",
+    "simulate",
+]
+
+_HOMES = {
+    "stormlet.testing.loop": ("Deadlock", "SimulatedLoop", "run_simulated"),
+    "stormlet.testing.chaos.faults": ("Fault", "FaultKind", "Faults"),
+    "stormlet.testing.chaos.simulating": (
+        "SeedResult",
+        "SimulationFailed",
+        "SimulationReport",
+        "simulate",
+    ),
+}
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stormlet.testing import loop
-
-    return getattr(loop, name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
