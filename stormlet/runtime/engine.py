@@ -14,6 +14,7 @@ from stormlet.core.ids import IdSource
 from stormlet.core.plan import Plan, TaskPlan
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.messages import MessageObserver
 from stormlet.runtime.slices import Slices
 
 
@@ -43,6 +44,7 @@ class Engine:
     simulated: bool = False
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""
+    observer: MessageObserver | None = None
     collected: dict[StreamId, dict[int, list[object]]] = field(
         default_factory=dict[StreamId, dict[int, list[object]]]
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from stormlet.core.outcomes import Failure
+from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import Lineage
 from stormlet.runtime.trees import Tree
 
@@ -74,3 +75,16 @@ class HostMessage(Message):
         """Where the values of the stream that the host asked for are collected, by root."""
         self.root = 0
         """The root under which the values of the running attempt are collected."""
+
+
+class MessageObserver(Protocol):
+    """Looks on at the messages of one run. A message is a :class:`Message`, or the id under which a ``Spout`` class
+    knows it."""
+
+    def tracked(self, task: TaskPlan, message: object, value: object) -> None:
+        """This spout task has emitted it; what the engine replays is not told again."""
+        ...
+
+    def settled(self, task: TaskPlan, message: object, failure: Failure | None) -> None:
+        """An attempt at it has this outcome, None for an ack."""
+        ...

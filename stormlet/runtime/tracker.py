@@ -105,6 +105,7 @@ class Tracker:
         self.counts = Counts()
         self._owner = owner
         self._engine = owner.engine
+        self._observer = owner.engine.observer
         self._loop = owner.engine.loop
         self._outbox = owner.outbox
         self._number = number
@@ -169,6 +170,8 @@ class Tracker:
         else:
             self._track(outlet, value, lineage, message_id)
             self.pending += 1
+            if self._observer is not None:
+                self._observer.tracked(self._owner.plan, message_id, value)
         if not self._outbox.armed:
             self._outbox.arm()
         return outlet.reached
@@ -178,6 +181,8 @@ class Tracker:
         self.emitted += 1
         reached = self._send(message)
         self.pending += 1
+        if self._observer is not None:
+            self._observer.tracked(self._owner.plan, message, message.value)
         return reached
 
     def _send(self, message: Message) -> tuple[int, ...]:
@@ -258,6 +263,8 @@ class Tracker:
             self.counts.complete_samples += 1
 
     def _settle(self, message: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
+        if self._observer is not None:
+            self._observe(message, failure)
         if failure is None:
             self.counts.acked += 1
         elif type(message) is Buried:
@@ -276,6 +283,10 @@ class Tracker:
         else:
             self._settle_kept(message, failure)
         return None
+
+    def _observe(self, message: object, failure: Failure | None) -> None:
+        if self._observer is not None and type(message) is not Buried:  # whose outcome was told before
+            self._observer.settled(self._owner.plan, message, failure)
 
     def _note(self, failure: Failure | None, message_id: object) -> None:
         if failure is not None:
@@ -430,6 +441,7 @@ class Tracker:
     def settle_left_over(self) -> None:
         """The task has ended: settle what can be settled without it, and count the rest."""
         for message, failure in self.outcomes:
+            self._observe(message, failure)
             self.pending -= 1
             if type(message) is Buried:  # its spout was not told any more
                 continue

@@ -1,22 +1,49 @@
-"""Tools for testing topologies: an event loop with simulated time, and the pytest plugin that runs tests on
-it.
+"""Tools for testing topologies: simulated time with a pytest plugin, whole topologies on given values, single bolts,
+and spouts and bolts that a test holds in its hands.
 
 The names are loaded when they are first used: pytest imports this package in every run of every user.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stormlet.testing.completed import Completed
+    from stormlet.testing.completing import NotCompleted, complete, complete_async
+    from stormlet.testing.leaks import Leak, Leaked
     from stormlet.testing.loop import Deadlock, SimulatedLoop, run_simulated
+    from stormlet.testing.recorded_run import Emission, Outcome
+    from stormlet.testing.simulation import Simulation
 
-__all__ = ["Deadlock", "SimulatedLoop", "run_simulated"]
+_HOMES = {
+    "completed": ["Completed"],
+    "completing": ["NotCompleted", "complete", "complete_async"],
+    "leaks": ["Leak", "Leaked"],
+    "loop": ["Deadlock", "SimulatedLoop", "run_simulated"],
+    "recorded_run": ["Emission", "Outcome"],
+    "simulation": ["Simulation"],
+}
+
+__all__ = [
+    "Completed",
+    "Deadlock",
+    "Emission",
+    "Leak",
+    "Leaked",
+    "NotCompleted",
+    "Outcome",
+    "SimulatedLoop",
+    "Simulation",
+    "complete",
+    "complete_async",
+    "run_simulated",
+]
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stormlet.testing import loop
-
-    return getattr(loop, name)
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,110 @@
+"""Writes down what happens in one run: every value that is emitted, and the outcome of every message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stormlet.core.outcomes import Failure
+from stormlet.core.plan import TaskPlan
+from stormlet.runtime.messages import Message
+from stormlet.testing.watched_run import SpoutOrBolt, WatchedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """One value that was emitted."""
+
+    component: str
+    task: int
+    """The id of the task."""
+    stream: str
+    value: object
+    during: str
+    """The method that emitted it or ran last, such as ``execute`` or ``finish``."""
+    roots: tuple[int, ...]
+    """The trees that it joined; none if it was untracked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one message."""
+
+    component: str
+    """The spout that emitted it."""
+    value: object
+    message_id: object
+    history: tuple[Failure, ...]
+    """Why each attempt failed, in order."""
+    acked: bool
+
+    @property
+    def attempts(self) -> int:
+        """How many attempts were made."""
+        return len(self.history) + self.acked
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why it failed in the end; None if it was acked."""
+        return None if self.acked else self.history[-1]
+
+
+class RecordedRun(WatchedRun):
+    """An observer that keeps everything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emissions: list[Emission] = []
+        """All of them, in their order."""
+        self._messages: list[_Tracked] = []
+        self._last: dict[object, _Tracked] = {}
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """Of every message that was settled, in the order in which they were emitted first."""
+        return [each.outcome() for each in self._messages if each.acked or each.history]
+
+    def emitted(self, task: SpoutOrBolt, stream: str, value: object, roots: Sequence[int]) -> None:
+        """Note the value."""
+        super().emitted(task, stream, value, roots)
+        plan = task.plan
+        trees = tuple(root for root in roots if root)
+        self.emissions.append(Emission(plan.component, plan.task, stream, value, task.doing, trees))
+
+    def tracked(self, task: TaskPlan, message: object, value: object) -> None:
+        """Note the message; one with the id of another that failed is the next attempt at that."""
+        key = _key(task, message)
+        before = self._last.get(key)
+        if before is None or before.acked:
+            self._last[key] = _Tracked(task.component, value, message)
+            self._messages.append(self._last[key])
+
+    def settled(self, task: TaskPlan, message: object, failure: Failure | None) -> None:
+        """Note the outcome of an attempt."""
+        super().settled(task, message, failure)
+        tracked = self._last[_key(task, message)]
+        if failure is None:
+            tracked.acked = True
+        else:
+            tracked.history += (failure,)
+
+
+@dataclass(slots=True)
+class _Tracked:
+    component: str
+    value: object
+    message: object
+    history: tuple[Failure, ...] = ()
+    acked: bool = False
+
+    def outcome(self) -> Outcome:
+        id = self.message.message_id if isinstance(self.message, Message) else self.message
+        return Outcome(self.component, self.value, id, self.history, self.acked)
+
+
+def _key(task: TaskPlan, message: object) -> object:
+    try:
+        hash(message)
+    except TypeError:
+        return task.task, id(message)
+    return task.task, message
