@@ -10,34 +10,60 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from stormlet.testing.bolt_results import BoltResult, InputResult
+    from stormlet.testing.bolt_runs import run_bolt, run_bolt_async
+    from stormlet.testing.bolt_trial import Input
+    from stormlet.testing.collecting import CollectingBolt
     from stormlet.testing.completed import Completed
     from stormlet.testing.completing import NotCompleted, complete, complete_async
+    from stormlet.testing.feeder import Feeder, Settled
     from stormlet.testing.leaks import Leak, Leaked
     from stormlet.testing.loop import Deadlock, SimulatedLoop, run_simulated
     from stormlet.testing.recorded_run import Emission, Outcome
+    from stormlet.testing.scripted import Ack, Delay, Fail, Hold, Raise, ScriptedBolt
     from stormlet.testing.simulation import Simulation
 
 _HOMES = {
+    "bolt_results": ["BoltResult", "InputResult"],
+    "bolt_runs": ["run_bolt", "run_bolt_async"],
+    "bolt_trial": ["Input"],
+    "collecting": ["CollectingBolt"],
     "completed": ["Completed"],
     "completing": ["NotCompleted", "complete", "complete_async"],
+    "feeder": ["Feeder", "Settled"],
     "leaks": ["Leak", "Leaked"],
     "loop": ["Deadlock", "SimulatedLoop", "run_simulated"],
     "recorded_run": ["Emission", "Outcome"],
+    "scripted": ["Ack", "Delay", "Fail", "Hold", "Raise", "ScriptedBolt"],
     "simulation": ["Simulation"],
 }
 
 __all__ = [
+    "Ack",
+    "BoltResult",
+    "CollectingBolt",
     "Completed",
     "Deadlock",
+    "Delay",
     "Emission",
+    "Fail",
+    "Feeder",
+    "Hold",
+    "Input",
+    "InputResult",
     "Leak",
     "Leaked",
     "NotCompleted",
     "Outcome",
+    "Raise",
+    "ScriptedBolt",
+    "Settled",
     "SimulatedLoop",
     "Simulation",
     "complete",
     "complete_async",
+    "run_bolt",
+    "run_bolt_async",
     "run_simulated",
 ]
 

@@ -52,7 +52,7 @@ def kinds_allowed(allow_leaks: object) -> Collection[LeakKind]:
     return cast("Collection[LeakKind]", allow_leaks)
 
 
-def not_allowed(leaks: Iterable[Leak], allow_leaks: AllowLeaks) -> list[Leak]:
+def not_allowed(leaks: Iterable[Leak], allow_leaks: bool | Collection[str]) -> list[Leak]:
     """Those leaks that are of no kind that is allowed."""
     allowed = kinds_allowed(allow_leaks)
     return [leak for leak in leaks if leak.kind not in allowed]

@@ -22,6 +22,8 @@ class Emission:
     value: object
     during: str
     """The method that emitted it or ran last, such as ``execute`` or ``finish``."""
+    at: float
+    """When, by the clock of the loop, in seconds."""
     roots: tuple[int, ...]
     """The trees that it joined; none if it was untracked."""
 
@@ -67,9 +69,9 @@ class RecordedRun(WatchedRun):
     def emitted(self, task: SpoutOrBolt, stream: str, value: object, roots: Sequence[int]) -> None:
         """Note the value."""
         super().emitted(task, stream, value, roots)
-        plan = task.plan
         trees = tuple(root for root in roots if root)
-        self.emissions.append(Emission(plan.component, plan.task, stream, value, task.doing, trees))
+        plan, now = task.plan, task.loop.time()
+        self.emissions.append(Emission(plan.component, plan.task, stream, value, task.doing, now, trees))
 
     def tracked(self, task: TaskPlan, message: object, value: object) -> None:
         """Note the message; one with the id of another that failed is the next attempt at that."""
