@@ -14,8 +14,6 @@ class CollectingBolt(Generic[T]):
     """The logic of a bolt: ``topology.bolt("seen", seen, counts.shuffle())`` acks each input and keeps it, in
     the order of execution, those of all tasks together."""
 
-    outputs: object = None
-
     def __init__(self) -> None:
         self.tuples: list[Tuple[T]] = []
         """Every input."""

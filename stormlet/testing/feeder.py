@@ -16,9 +16,9 @@ from stormlet.errors import EndOfStream
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fed(Generic[T]):
-    """One message of a :class:`Feeder`."""
+    """One message that waits in a :class:`Feeder`."""
 
     value: T
     message_id: object
@@ -42,27 +42,20 @@ class Feeder(Generic[T]):
     """The source of a spout: ``topology.spout("lines", feeder)`` emits what the test feeds it, when it is asked
     for it, and notes every ack and fail.
 
-    With ``replays`` the engine replays what fails (law S6), and the feeder hears the final outcome only.
-    ``outputs`` is what the streams carry, as for :meth:`Topology.spout <stormlet.topology.Topology.spout>`. It serves
+    With ``replays`` the engine replays what fails (law S6), and the feeder hears the final outcome only. It serves
     one task.
     """
 
     single_task: ClassVar[bool] = True
 
-    def __init__(self, *, replays: bool = False, outputs: object = None) -> None:
-        self.outputs = outputs
-        self.outcomes: list[Settled[T]] = []
-        """Every outcome, in the order in which they were told."""
+    def __init__(self, *, replays: bool = False) -> None:
         self._replays = replays
         self._ids = count()
-        self._waiting: deque[Fed[T]] = deque()
-        self._emitted: dict[object, T] = {}
-        self._ended = False
-        self._out: SpoutCollector[T] | None = None
+        self._account = _Account[T]()
 
     def __call__(self) -> Spout[T]:
         """The spout."""
-        return _ReplayedSpout(self) if self._replays else _FedSpout(self)
+        return _ReplayedSpout(self._account) if self._replays else _FedSpout(self._account)
 
     def feed(
         self, value: T, *, message_id: object = None, stream: str = DEFAULT_STREAM, origin: object = None
@@ -73,7 +66,7 @@ class Feeder(Generic[T]):
         Raises :class:`ValueError` after :meth:`end`.
         """
         id = next(self._ids) if message_id is None else message_id
-        self._feed(Fed(value, id, stream, origin))
+        self._account.add(Fed(value, id, stream, origin))
         return id
 
     def feed_untracked(self, value: T, *, stream: str = DEFAULT_STREAM) -> None:
@@ -81,12 +74,16 @@ class Feeder(Generic[T]):
 
         Raises :class:`ValueError` after :meth:`end`.
         """
-        self._feed(Fed(value, None, stream))
+        self._account.add(Fed(value, None, stream))
 
     def end(self) -> None:
         """Nothing more comes: the spout ends when all this was emitted."""
-        self._ended = True
-        self._wake()
+        self._account.end()
+
+    @property
+    def outcomes(self) -> Sequence[Settled[T]]:
+        """Every outcome, in the order in which they were told."""
+        return tuple(self._account.outcomes)
 
     @property
     def acked(self) -> list[T]:
@@ -99,58 +96,69 @@ class Feeder(Generic[T]):
         return [each.value for each in self.outcomes if each.failure is not None]
 
     @property
-    def pending(self) -> Sequence[T]:
+    def pending(self) -> list[T]:
         """The values of the messages that were emitted and have no outcome yet."""
-        return list(self._emitted.values())
+        return [each.value for each in self._account.emitted]
 
-    def _feed(self, fed: Fed[T]) -> None:
+
+class _Account(Generic[T]):
+    """What a feeder and its spout share."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Settled[T]] = []
+        self.emitted: list[Fed[T]] = []
+        self.out: SpoutCollector[T] | None = None
+        self._waiting: deque[Fed[T]] = deque()
+        self._ended = False
+
+    def add(self, fed: Fed[T]) -> None:
         if self._ended:
             raise ValueError(f"{fed.value!r} was fed to a feeder that has ended")
         self._waiting.append(fed)
         self._wake()
 
+    def end(self) -> None:
+        self._ended = True
+        self._wake()
+
     def _wake(self) -> None:
-        if self._out is not None:
-            self._out.wake()
+        if self.out is not None:
+            self.out.wake()
 
     def emit_next(self, out: SpoutCollector[T]) -> None:
-        """The spout's ``next_tuple``."""
         if self._waiting:
             fed = self._waiting.popleft()
             if fed.message_id is not None:
-                self._emitted[fed.message_id] = fed.value
+                self.emitted.append(fed)
             out.emit(fed.value, message_id=fed.message_id, stream=fed.stream, origin=fed.origin)
         elif self._ended:
             raise EndOfStream
 
-    def serve(self, out: SpoutCollector[T] | None) -> None:
-        """The spout's ``open`` and ``close``."""
-        self._out = out
-
-    def note(self, message_id: object, failure: Failure | None) -> None:
-        """The spout's ``ack`` and ``fail``."""
+    def settle(self, message_id: object, failure: Failure | None) -> None:
+        fed = next(each for each in self.emitted if each.message_id == message_id)
+        self.emitted.remove(fed)
         now = asyncio.get_running_loop().time()
-        self.outcomes.append(Settled(self._emitted.pop(message_id), message_id, failure, now))
+        self.outcomes.append(Settled(fed.value, message_id, failure, now))
 
 
 class _FedSpout(Spout[T]):
-    def __init__(self, feeder: Feeder[T]) -> None:
-        self._feeder = feeder
+    def __init__(self, account: _Account[T]) -> None:
+        self._account = account
 
     def open(self, context: TaskContext, out: SpoutCollector[T]) -> None:
-        self._feeder.serve(out)
+        self._account.out = out
 
     def next_tuple(self, out: SpoutCollector[T]) -> None:
-        self._feeder.emit_next(out)
+        self._account.emit_next(out)
 
     def ack(self, message_id: object) -> None:
-        self._feeder.note(message_id, None)
+        self._account.settle(message_id, None)
 
     def fail(self, message_id: object, failure: Failure) -> None:
-        self._feeder.note(message_id, failure)
+        self._account.settle(message_id, failure)
 
     def close(self) -> None:
-        self._feeder.serve(None)
+        self._account.out = None
 
 
 class _ReplayedSpout(_FedSpout[T], ReliableSpout[T]):

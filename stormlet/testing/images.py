@@ -36,12 +36,10 @@ def image(value: object) -> object:
 
 def can_change(value: object) -> bool:
     """Whether a later image of this value could differ."""
-    if isinstance(value, ATOMS):
+    try:
+        return _can_change(value)
+    except RecursionError:
         return False
-    parts = _parts(value)
-    if parts is None:
-        return False
-    return not _is_frozen(value) or any(map(can_change, parts))
 
 
 class _Same:
@@ -57,6 +55,15 @@ class _Same:
 
     def __hash__(self) -> int:
         return id(self._held)
+
+
+def _can_change(value: object) -> bool:
+    if isinstance(value, ATOMS):
+        return False
+    parts = _parts(value)
+    if parts is None:
+        return False
+    return not _is_frozen(value) or any(map(_can_change, parts))
 
 
 def _image(value: object, around: tuple[int, ...]) -> object:

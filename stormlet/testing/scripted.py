@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -50,64 +49,83 @@ class Delay:
 
 
 Step: TypeAlias = Ack | Fail | Raise | Hold | Delay
-Script: TypeAlias = Mapping[Any, Step | Sequence[Step]] | Callable[[Any], Step]
+Script: TypeAlias = Mapping[T, Step | Sequence[Step]]
 
 
 class ScriptedBolt(Generic[T]):
     """The logic of a bolt: ``topology.bolt("write", ScriptedBolt({"bad": [Fail("once"), Ack()]}), rows.shuffle())``.
 
-    The script has a step for a value, or several: one for each time that the value comes, the last one for all
-    times after. A function of the value gives the step, too. ``default`` is for values that are not in the script.
+    The script has a step for a value, or several: one for each time that the value comes, the last one for all times
+    after. Or it is a function that gives the step for a value. ``default`` is for values that are not in the script.
     """
 
-    outputs: object = None
-
-    def __init__(self, script: Script | None = None, default: Step | None = None) -> None:
-        self.executed: list[T] = []
-        """The value of every input, in the order of execution, those of all tasks together."""
-        self._script: Script = {} if script is None else script
-        self._default = Ack() if default is None else default
-        self._times = Counter[object]()
-        self._held: list[tuple[Tuple[T], Collector[Any]]] = []
+    def __init__(
+        self, script: Script[T] | Callable[[T], Step] | None = None, default: Step | None = None
+    ) -> None:
+        by_value = script if callable(script) else _ByValue(script or {}, default or Ack()).step
+        self._stage = _Stage(by_value)
 
     def __call__(self) -> Bolt[T, Any]:
         """A bolt for one task."""
-        return _Follows(self)
+        return _Follows(self._stage)
+
+    @property
+    def executed(self) -> list[T]:
+        """The value of every input, in the order of execution, those of all tasks together."""
+        return list(self._stage.executed)
 
     @property
     def held(self) -> list[T]:
         """The values of the inputs that are held."""
-        return [tup.value for tup, _ in self._held]
+        return [tup.value for tup, _ in self._stage.held]
 
     def ack(self, value: T) -> None:
         """Ack the input with this value that is held longest; raises :class:`KeyError` if there is none."""
-        tup, out = self._take(value)
+        tup, out = self._stage.take(value)
         out.ack(tup)
 
     def fail(self, value: T, reason: str = "") -> None:
         """Fail the input with this value that is held longest; raises :class:`KeyError` if there is none."""
-        tup, out = self._take(value)
+        tup, out = self._stage.take(value)
         out.fail(tup, reason)
 
-    def _take(self, value: T) -> tuple[Tuple[T], Collector[Any]]:
-        for place, (tup, _) in enumerate(self._held):
-            if tup.value == value:
-                return self._held.pop(place)
-        raise KeyError(f"{value!r} is not held; held are {self.held}")
+
+class _ByValue(Generic[T]):
+    """Looks the steps up, and counts how often a value has come."""
+
+    def __init__(self, script: Script[T], default: Step) -> None:
+        self._script = [
+            (value, steps if isinstance(steps, Sequence) else [steps]) for value, steps in script.items()
+        ]
+        self._times = [0] * len(self._script)
+        self._default = default
+
+    def step(self, value: T) -> Step:
+        for number, (scripted, steps) in enumerate(self._script):
+            if scripted == value:
+                time = self._times[number]
+                self._times[number] += 1
+                return steps[min(time, len(steps) - 1)]
+        return self._default
+
+
+class _Stage(Generic[T]):
+    """What a scripted bolt and its tasks share."""
+
+    def __init__(self, step: Callable[[T], Step]) -> None:
+        self.executed: list[T] = []
+        self.held: list[tuple[Tuple[T], Collector[Any]]] = []
+        self._step = step
 
     def follow(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
-        """Do with this input what the script says."""
         self.executed.append(tup.value)
         return self._do(self._step(tup.value), tup, out)
 
-    def _step(self, value: T) -> Step:
-        if not isinstance(self._script, Mapping):
-            return self._script(value)
-        steps = self._script.get(value, self._default) if _is_hashable(value) else self._default
-        if not isinstance(steps, Sequence):
-            return steps
-        time, self._times[value] = self._times[value], self._times[value] + 1
-        return steps[min(time, len(steps) - 1)]
+    def take(self, value: T) -> tuple[Tuple[T], Collector[Any]]:
+        for place, (tup, _) in enumerate(self.held):
+            if tup.value == value:
+                return self.held.pop(place)
+        raise KeyError(f"{value!r} is not held; held are {[tup.value for tup, _ in self.held]}")
 
     def _do(self, step: Step, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
         match step:
@@ -120,7 +138,7 @@ class ScriptedBolt(Generic[T]):
             case Raise():
                 raise step.error
             case Hold():
-                self._held.append((tup, out))
+                self.held.append((tup, out))
             case Delay():
                 return self._delay(step, tup, out)
         return None
@@ -131,16 +149,8 @@ class ScriptedBolt(Generic[T]):
 
 
 class _Follows(Bolt[T, Any]):
-    def __init__(self, scripted: ScriptedBolt[T]) -> None:
-        self._scripted = scripted
+    def __init__(self, stage: _Stage[T]) -> None:
+        self._stage = stage
 
     def execute(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
-        return self._scripted.follow(tup, out)
-
-
-def _is_hashable(value: object) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+        return self._stage.follow(tup, out)

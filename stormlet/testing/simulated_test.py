@@ -36,7 +36,7 @@ class SimulatedTest:
         except asyncio.CancelledError as error:
             for run in self._runs:
                 if run.crash is not None:
-                    error.add_note(f"topology {run.name!r} has crashed: {run.crash}")
+                    error.add_note(f"cancelled, because {run.crash}")
             raise
         except Deadlock as error:
             for run in self._runs:

@@ -4,36 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import entry_points
 from textwrap import dedent
 
 import pytest
 
-INI = """
-[pytest]
-addopts = --strict-markers
-asyncio_mode = strict
-asyncio_default_fixture_loop_scope = function
-filterwarnings =
-    error
-    ignore:Module already imported:pytest.PytestAssertRewriteWarning
-"""
-
-
-LOAD = () if "stormlet" in entry_points(group="pytest11").names else ("-p", "stormlet.testing.plugin")
-"""Loads our plugin where stormlet only lies here and is not installed."""
-
-
-@pytest.fixture
-def inner(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A folder for a pytest run."""
-    pytester.makeini(INI)
-    return pytester
-
-
-def run(inner: pytest.Pytester, source: str, *arguments: str) -> pytest.RunResult:
-    inner.makepyfile("import asyncio\nimport pytest\n" + dedent(source))
-    return inner.runpytest_inprocess(*LOAD, *arguments)
+from tests.testing.plugin_runs import LOAD, run
 
 
 def test_a_test_on_simulated_time(inner: pytest.Pytester) -> None:
