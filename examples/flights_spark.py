@@ -177,7 +177,9 @@ def delays(directory: str = "", months: int = 12) -> Topology:
     place = Path(directory or Path(tempfile.gettempdir()) / "stormlet-flights")
     results = place / "delays"
     spark = spark_session()
-    year = prepared(spark, place).where(f"month <= {months}")
+    year = prepared(spark, place)
+    if months < 12:
+        year = year.where(f"month <= {months}")
 
     topology = Topology("flights-spark")
     flights = topology.spout("flights", DataFrameSpout(year, as_=Flight))

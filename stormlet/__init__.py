@@ -31,7 +31,7 @@ from stormlet.core.failures import RepeatedFailure
 from stormlet.core.groupings import CustomGrouping
 from stormlet.core.health import Health, RunState
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.statistics import ComponentStatistics, Statistics, TaskStatistics
+from stormlet.core.statistics import ComponentStatistics, Progress, Statistics, TaskStatistics
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
     AlreadySettled,
@@ -40,6 +40,7 @@ from stormlet.errors import (
     InvalidEmit,
     InvalidTopology,
     KeyFunctionFailed,
+    NotExactlyOnce,
     NotTracked,
     Reject,
     StartFailed,
@@ -47,6 +48,7 @@ from stormlet.errors import (
     StormletError,
     StrayCancellation,
     TargetError,
+    TaskKilled,
     TopologyCrashed,
     TopologyStopping,
     TupleFailed,
@@ -77,7 +79,9 @@ __all__ = [
     "InvalidEmit",
     "InvalidTopology",
     "KeyFunctionFailed",
+    "NotExactlyOnce",
     "NotTracked",
+    "Progress",
     "Reject",
     "ReliableSpout",
     "RepeatedFailure",
@@ -94,6 +98,7 @@ __all__ = [
     "Subscription",
     "TargetError",
     "TaskContext",
+    "TaskKilled",
     "TaskStatistics",
     "To",
     "Topology",

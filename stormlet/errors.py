@@ -12,6 +12,7 @@
     ├── TupleFailed                          the outcome of an awaited tree: it failed
     │   └── TupleTimedOut                    … because its message timeout passed
     ├── StrayCancellation                    user code awaited something that was cancelled
+    ├── NotExactlyOnce                       what an exactly-once sink writes cannot be kept exact
     ├── NotTracked                           awaiting a tree in a topology without ackers
     ├── TopologyCrashed                      an exception that no tuple answers for
     │   └── StartFailed                      … in ``prepare`` or ``open`` at the first start
@@ -86,22 +87,37 @@ class StillHeld(StormletError):
     everything is settled."""
 
 
+class TaskKilled(StormletError):
+    """What a task dies of when somebody has called :meth:`~stormlet.Running.kill`."""
+
+
+class NotExactlyOnce(StormletError):
+    """Something reached an exactly-once sink that belongs to no epoch of the source, or an epoch does not come
+    to an end. No tuple answers for it, so it crashes the topology (law C5)."""
+
+
 class NotTracked(StormletError):
     """A tree was awaited in a topology that runs without ackers (law L9)."""
 
 
 class TopologyCrashed(StormletError):
-    """User code raised where no tuple answers for it (law C5); ``__cause__`` is that exception."""
+    """User code raised where no tuple answers for it, more often than its task is restarted (law C5);
+    ``__cause__`` is that exception."""
 
-    def __init__(self, topology: str, task: str, what: str) -> None:
-        super().__init__(topology, task, what)
+    def __init__(self, topology: str, task: str, what: str, restarts: str = "") -> None:
+        super().__init__(topology, task, what, restarts)
         self.topology = topology
         self.task = task
         self.what = what
+        """The method that raised."""
+        self.restarts = restarts
+        """How often the task has been restarted before, in words; empty if it has not been."""
 
     def __str__(self) -> str:
+        after = f", after {self.restarts}" if self.restarts else ""
         return (
-            f"topology {self.topology!r} crashed: {self.what} of {self.task} raised {_shown(self.__cause__)}"
+            f"topology {self.topology!r} crashed: {self.what} of {self.task} raised "
+            f"{_shown(self.__cause__)}{after}"
         )
 
 

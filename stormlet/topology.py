@@ -71,6 +71,10 @@ class SpoutOptions(TypedDict, total=False):
     replay_delay: float
     replay_delay_max: float
     idle_max: float
+    max_restarts: int
+    restart_window: float
+    restart_delay: float
+    restart_delay_max: float
 
 
 class BoltOptions(TypedDict, total=False):
@@ -83,6 +87,10 @@ class BoltOptions(TypedDict, total=False):
     executor: Executor
     on_error: OnError
     queue_capacity: int
+    max_restarts: int
+    restart_window: float
+    restart_delay: float
+    restart_delay_max: float
 
 
 class Topology:
@@ -169,7 +177,8 @@ class Topology:
         task's :class:`~stormlet.core.components.TaskContext`), any iterable or async iterable, or nothing:
         then ``running.emit`` feeds it. ``outputs`` declares the streams: a record type, a list of field
         names, a ``DirectStream``, or a mapping of these by stream name. ``overrides`` are options for this
-        spout alone, such as ``max_spout_pending``.
+        spout alone, such as ``max_spout_pending``, or ``max_restarts=0``: then an exception in it crashes the
+        topology at once.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
         naming the component.
@@ -213,6 +222,13 @@ class Topology:
         """
         id = self._spout_of(spout)
         self._spouts[id] = self._spouts[id].with_source(source)
+
+    def source_of(self, spout: Stream[Any]) -> object:
+        """The source of a spout; None for one that ``running.emit`` alone feeds.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is no stream of a spout of this topology.
+        """
+        return self._spouts[self._spout_of(spout)].source
 
     # Bolts: first every form of logic; then the functions again, fed by streams of different types: for these
     # mypy would take what the types have in common as T, not their union.
@@ -339,7 +355,8 @@ class Topology:
         ``BasicBolt`` or ``BatchBolt`` class or factory. ``tick`` calls the bolt's ``tick`` every so many
         seconds (law B5). With ``concurrency`` > 1 so many inputs of one task are processed at a time (law
         B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` says what an
-        exception in ``execute`` does: "fail" the input and go on, or "stop" the topology (law B4).
+        exception in ``execute`` does: "fail" the input and go on, "restart" the task as well, or "stop" the
+        topology (law B4).
         ``outputs`` and ``overrides`` are as for :meth:`spout`.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
@@ -349,7 +366,7 @@ class Topology:
         self._check(where, id, parallelism)
         _at_least_one(where, "concurrency", concurrency)
         _one_of(where, "executor", executor, ("loop", "thread"))
-        _one_of(where, "on_error", on_error, ("fail", "stop"))
+        _one_of(where, "on_error", on_error, ("fail", "restart", "stop"))
         if not inputs:
             raise InvalidTopology(f"{where} has no input; subscribe it to a stream, such as lines.shuffle()")
         self._check_inputs(where, inputs)

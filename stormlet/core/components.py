@@ -16,6 +16,7 @@ import msgspec
 from stormlet.core.configuration import Configuration
 from stormlet.core.outcomes import Failure
 from stormlet.core.schema import Schema
+from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
 
 T = TypeVar("T")
@@ -37,6 +38,10 @@ class SharedObjects:
         if kind not in self._objects:
             self._objects[kind] = kind()
         return cast("T", self._objects[kind])
+
+
+def _tell_nobody(progress: Progress) -> None:
+    """Where no engine runs, nobody asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,9 @@ class TaskContext:
     """Has the device hold the dead letters written so far; it blocks. None if they are kept in memory alone."""
     shared: SharedObjects = field(default_factory=SharedObjects, repr=False, compare=False)
     """What the components of one run share with each other."""
+    report_progress: Callable[[Progress], None] = field(default=_tell_nobody, repr=False, compare=False)
+    """Says how far this task is with work of its own; ``statistics()`` and the views show what was said last. May be
+    called at any time, from any thread."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):
@@ -214,6 +222,22 @@ class SpoutCollector(Protocol[U_contra]):
         """
         ...
 
+    def emit_many(
+        self,
+        values: Sequence[U_contra],
+        *,
+        message_ids: Sequence[object],
+        origins: Sequence[object] | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """Emit these values in order, each with its message id and its origin: for sources that get many at once,
+        as it costs less than as many calls of :meth:`emit`.
+
+        Raises what :meth:`emit` does, after the values before the refused one were emitted; and
+        :class:`ValueError`, before any is, if there are not as many of each, or a message id is None.
+        """
+        ...
+
     def wake(self) -> None:
         """Ask for ``next_tuple`` now instead of after the idle pause (law S4)."""
         ...
@@ -223,11 +247,12 @@ class SpoutCollector(Protocol[U_contra]):
         """How many tracked messages of this task have no outcome yet."""
         ...
 
-    def pause_until_settled(self) -> None:
+    def pause_until_settled(self, *, own: bool = False) -> None:
         """Ask for no more tuples until nothing of the topology is under way: no message is pending, every inbox
         is empty, and bolts that hold inputs have been flushed, as when ``max_spout_pending`` is reached (law B8).
 
-        The topology crashes if a bolt still holds inputs then, whose trees are over.
+        The topology crashes if a bolt still holds inputs then, whose trees are over. With ``own`` it is enough
+        that this task's own messages are settled, whatever else goes on.
         """
         ...
 
@@ -261,14 +286,23 @@ class SpoutCollector(Protocol[U_contra]):
 
 class Spout(Generic[U]):
     """A source of tuples (Storm's ``ISpout``). ``next_tuple``, ``ack`` and ``fail`` of one task never overlap
-    (law S1)."""
+    (law S1).
+
+    An instance whose method raises is dead: it is closed, another one is made and opened, and gets ``fail`` with
+    TASK_LOST for each message that was pending.
+    """
 
     needs_acks: ClassVar[bool] = False
     """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
     single_task: ClassVar[bool] = False
     """Whether a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
+    restartable: bool = True
+    """Whether another instance can take over where one has died: it hears the outcomes of the messages that were
+    pending then. If not, an exception crashes the topology."""
     resumes: ClassVar[bool] = False
     """Whether another run goes on after what was acked in this one: bolts below must not keep state (law C6)."""
+    gives_epochs: ClassVar[bool] = False
+    """Whether it emits fixed ranges of its messages, each of which is done, or replayed, as a whole."""
 
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Called once, before anything else. An exception fails the start (law C1)."""
@@ -303,20 +337,38 @@ class Spout(Generic[U]):
 class ReliableSpout(Spout[U]):
     """A spout whose messages the engine keeps and replays, as it does those of generators (law S6).
 
+    Those that are pending when an instance dies stay pending, and the next instance hears what becomes of them.
+
     What it emits with a ``message_id`` is emitted again after a failure, up to ``max_attempts`` times;
     ``ack`` and ``fail`` tell the final outcome only: ``fail`` comes when the message has been handed to the
     dead letters, or, with SHUTDOWN, when the topology stops before it had an outcome.
     """
 
+    buries: bool = True
+    """Whether what is given up goes to the dead letters; if not, ``fail`` alone tells."""
+
 
 class BoltBase(Generic[T, U]):
-    """What all kinds of bolts share."""
+    """What all kinds of bolts share.
+
+    An instance that raises where no tuple answers for it, as in ``tick``, is dead, as is one that raises in
+    ``execute`` with ``on_error="restart"``: its inputs fail with TASK_LOST, it is cleaned up, and another one is made
+    and prepared.
+    """
 
     needs_acks: ClassVar[bool] = False
     """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
     keeps_state: ClassVar[bool] = False
     """Whether inputs live on in it after they were acked, as in a running count. That is lost with the process
     (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
+    state_advice: ClassVar[str] = (
+        "let that spout begin anew, without checkpoint=, or keep the state outside the process"
+    )
+    """What that refusal says to do."""
+    needs_epochs: ClassVar[bool] = False
+    """Whether it works on epochs: it needs a topology with one spout, which gives them."""
+    restartable: bool = True
+    """Whether another instance can take over where one has died; if not, that crashes the topology."""
     least_pending: ClassVar[int] = 0
     """How many messages a spout above it should be able to have pending for each of its tasks: what
     ``max_spout_pending`` is there, unless it is set or larger (law S3)."""

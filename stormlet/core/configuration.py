@@ -85,6 +85,20 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     replay_delay_max: _NotNegative = 30.0
     """Seconds above which the delay before a replay does not grow. Default 30 (law S6)."""
 
+    max_restarts: _FromZero = 3
+    """Restarts of one task within ``restart_window``; a task that dies once more crashes the topology. Default 3 (law
+    C5)."""
+
+    restart_window: _Positive = 60.0
+    """Seconds within which the restarts of a task are counted. Default 60 (law C5)."""
+
+    restart_delay: _NotNegative = 0.1
+    """Seconds from the death of a task to its first restart; doubled for each further one. Default 0.1 (law
+    C5)."""
+
+    restart_delay_max: _NotNegative = 10.0
+    """Seconds above which the delay before a restart does not grow. Default 10 (law C5)."""
+
     drain_timeout: _NotNegative | None = 30.0
     """Seconds that a drain may take before all leftovers fail with SHUTDOWN; None: no deadline. Default 30
     (law C3)."""
@@ -106,9 +120,18 @@ class Options(msgspec.Struct, frozen=True):
 OPTIONS: Final = Configuration.__struct_fields__
 """The names of all options."""
 
+_RESTARTS: Final = ("max_restarts", "restart_window", "restart_delay", "restart_delay_max")
+
 COMPONENT_OPTIONS: Final[dict[ComponentKind, tuple[str, ...]]] = {
-    "spout": ("max_spout_pending", "max_attempts", "replay_delay", "replay_delay_max", "idle_max"),
-    "bolt": ("queue_capacity", "tick"),
+    "spout": (
+        "max_spout_pending",
+        "max_attempts",
+        "replay_delay",
+        "replay_delay_max",
+        "idle_max",
+        *_RESTARTS,
+    ),
+    "bolt": ("queue_capacity", "tick", *_RESTARTS),
 }
 """Which options one component may override; every other one belongs to the topology."""
 
@@ -118,12 +141,14 @@ def configure(base: Configuration, options: Mapping[str, object], where: str) ->
 
     Ignored Storm names are dropped: call :func:`read_options` first to warn of them.
     Raises :class:`InvalidConfiguration` for an unknown name, a wrong type, a value out of range, and for a
-    ``replay_delay`` that ends up above ``replay_delay_max``.
+    ``replay_delay`` or ``restart_delay`` that ends up above its maximum.
     """
     changed = msgspec.structs.replace(base, **read_options(options, where).values)
-    if changed.replay_delay > changed.replay_delay_max:
-        delays = f"replay_delay={changed.replay_delay} is above replay_delay_max={changed.replay_delay_max}"
-        raise InvalidConfiguration(f"{where}: {delays}; raise the one or lower the other")
+    for what in ("replay_delay", "restart_delay"):
+        first, longest = getattr(changed, what), getattr(changed, f"{what}_max")
+        if first > longest:
+            delays = f"{what}={first} is above {what}_max={longest}"
+            raise InvalidConfiguration(f"{where}: {delays}; raise the one or lower the other")
     return changed
 
 

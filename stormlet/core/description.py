@@ -31,6 +31,7 @@ from stormlet.core.logic import (
     least_pending,
     says,
     source_kind,
+    state_advice,
 )
 from stormlet.core.schema import Schema, schema_of
 from stormlet.errors import InvalidTopology, KeyFunctionFailed
@@ -40,7 +41,8 @@ U = TypeVar("U")
 T_co = TypeVar("T_co", covariant=True)
 
 Executor = Literal["loop", "thread"]
-OnError = Literal["fail", "stop"]
+OnError = Literal["fail", "restart", "stop"]
+"""What an exception in ``execute`` does: the input fails, the task is restarted as well, or the topology stops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +270,8 @@ class Description:
         return {**self.spouts, **self.bolts}
 
     def validate(self) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, or if
-        one would lose its state where a spout above it resumes."""
+        """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, if one
+        would lose its state where a spout above it resumes, or needs epochs that nobody gives."""
         if not self.spouts:
             raise InvalidTopology(
                 f"topology {self.name!r} does not have any spout; add one with topology.spout(...)"
@@ -282,13 +284,29 @@ class Description:
         for spout in self.spouts.values():
             if says(spout.source, "resumes"):
                 self._check_state_below(spout.id)
+        for bolt in self.bolts.values():
+            if says(bolt.logic, "needs_epochs"):
+                self._check_epochs(bolt.id)
+
+    def _check_epochs(self, bolt: str) -> None:
+        if len(self.spouts) > 1:
+            raise InvalidTopology(
+                f"bolt {bolt!r} writes exactly once, for which the topology must have one spout; it has "
+                f"{', '.join(map(repr, self.spouts))}: give each a topology of its own"
+            )
+        for spout in self.spouts.values():
+            if not says(spout.source, "gives_epochs"):
+                raise InvalidTopology(
+                    f"bolt {bolt!r} writes exactly once, and spout {spout.id!r} gives no epochs; use "
+                    f"DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), or leave out exactly_once="
+                )
 
     def _check_state_below(self, spout: str) -> None:
         for id in self._below(spout):
             if says(self.bolts[id].logic, "keeps_state"):
                 raise InvalidTopology(
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
-                    f"miss; let that spout begin anew, without checkpoint=, or keep the state outside the process"
+                    f"miss; {state_advice(self.bolts[id].logic)}"
                 )
 
     def with_sources(self, sources: Mapping[str, object]) -> Description:

@@ -35,23 +35,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.rotating import RotatingMap
 
 TIMED_OUT = Failure(FailureKind.TIMEOUT)
 
 
-class OpenTree:
-    """One tracked message: its checksum and who waits for the verdict."""
+class OpenTree(msgspec.Struct, kw_only=True, eq=False, gc=False):
+    """One tracked message: its checksum, who waits for the verdict, and the verdict in the end.
 
-    __slots__ = ("checksum", "message", "spout")
+    The garbage collector does not look into it: open trees were most of what it looked at. A cycle through one
+    is broken by its verdict, and every end of a run gives all of them (law C3); user code never gets hold of one.
+    """
 
-    def __init__(self, checksum: int, spout: int, message: object) -> None:
-        self.checksum = checksum
-        self.spout = spout
-        """The index of the spout task that gets the verdict."""
-        self.message = message
-        """What that task wants to see again with the verdict."""
+    checksum: int = 0
+    spout: int = 0
+    """The index of the spout task that gets the verdict."""
+    message_id: object = None
+    """How that task knows the message."""
+    failure: Failure | None = None
+    """Why it failed, once it has."""
 
 
 class Orphan:
@@ -80,8 +85,8 @@ class Ledger:
         self._expired: list[int] = []
         self.acked: list[OpenTree] = []
         """Trees acked since the owner last took them."""
-        self.failed: list[tuple[OpenTree, Failure]] = []
-        """Trees failed since the owner last took them."""
+        self.failed: list[OpenTree] = []
+        """Trees failed since the owner last took them; each says why."""
         self.settled = 0
         """How many verdicts were ever given."""
 
@@ -193,7 +198,23 @@ class Ledger:
             for tree in trees:
                 self._fail(tree, failure)
 
-    def take_verdicts(self) -> tuple[list[OpenTree], list[tuple[OpenTree, Failure]]]:
+    def fail_of(self, spout: int, failure: Failure) -> None:
+        """Fail the open trees of one spout task that it knows by their message ids alone."""
+        for bucket in self._open_buckets():
+            trees = [(root, tree) for root, tree in bucket.items() if tree.spout == spout]
+            for root, tree in trees:
+                if type(tree) is OpenTree:
+                    del bucket[root]
+                    self._fail(tree, failure)
+
+    def lose(self, failure: Failure) -> None:
+        """The acker has died: fail every tree that it knew of, as soon as its *init* is here (law L4)."""
+        self.fail_all(failure)
+        for bucket in self._orphans.buckets:
+            for orphan in bucket.values():
+                orphan.failure = orphan.failure or failure
+
+    def take_verdicts(self) -> tuple[list[OpenTree], list[OpenTree]]:
         """The trees acked and the trees failed since the last call."""
         verdicts = self.acked, self.failed
         self.acked, self.failed = [], []
@@ -205,7 +226,8 @@ class Ledger:
 
     def _fail(self, tree: OpenTree, failure: Failure) -> None:
         self.settled += 1
-        self.failed.append((tree, failure))
+        tree.failure = failure
+        self.failed.append(tree)
 
     def _open_buckets(self) -> Iterable[dict[int, OpenTree]]:
         yield self._expiring

@@ -219,6 +219,16 @@ def is_for_one_task(source: object, kind: SourceKind) -> bool:
     return yields_to_all(source, kind) or says(source, "single_task")
 
 
+def takes_resume(source: Callable[..., object]) -> bool:
+    """Whether a generator function can go on after the message whose id is given as ``resume=``."""
+    try:
+        parameters = inspect.signature(source).parameters
+    except ValueError:
+        return False
+    resume = parameters.get("resume")
+    return resume is not None and resume.kind is not inspect.Parameter.POSITIONAL_ONLY
+
+
 def _checked_generator(component: str, function: Callable[..., object]) -> SourceKind:
     if _can_be_called(function) or _can_be_called(function, None):
         return SourceKind.GENERATOR
@@ -284,6 +294,11 @@ def least_pending(logic: object) -> int:
     """What the logic of a bolt, its class or its factory, says of ``BoltBase.least_pending``."""
     said = getattr(what_is_called(logic), "least_pending", 0)
     return said if isinstance(said, int) else 0
+
+
+def state_advice(logic: object) -> str:
+    """What the logic of a bolt, its class or its factory, says of ``BoltBase.state_advice``."""
+    return str(getattr(component_class(logic) or logic, "state_advice", BoltBase.state_advice))
 
 
 def _returned(function: object) -> object:

@@ -24,7 +24,9 @@ class ReplayPolicy:
     longest_pause: float = 30.0
 
     def counts(self, failure: Failure) -> bool:
-        """Whether this failure uses up an attempt."""
+        """Whether this failure uses up an attempt: one of an acker that died is not the message's doing."""
+        if failure.kind is FailureKind.TASK_LOST:
+            return failure.component is not None
         return failure.kind not in NOT_ATTEMPTS
 
     def gives_up(self, failure: Failure, attempts: int, max_attempts: int | None = None) -> bool:

@@ -29,6 +29,11 @@ class Restarts:
         """How many there were."""
         self._recent: deque[float] = deque()
 
+    def pause_after_kill(self) -> float:
+        """Somebody has killed it, so that its code is not to blame: the seconds to wait."""
+        self.count += 1
+        return self.policy.first_pause
+
     def pause(self, now: float) -> float | None:
         """It has died: the seconds to wait before it is restarted; None if that would be once too often."""
         policy, recent = self.policy, self._recent

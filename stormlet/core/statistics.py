@@ -4,6 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import reduce
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a component is with work of its own, such as a source with what it reads; see
+    :attr:`stormlet.core.components.TaskContext.report_progress`."""
+
+    done: int
+    known: int | None = None
+    """How much there is in all; None while nobody knows."""
+    unit: str = ""
+    """What is counted, such as ``"rows read"``."""
+
+    def __add__(self, other: Progress) -> Progress:
+        known = None if self.known is None or other.known is None else self.known + other.known
+        return Progress(self.done + other.done, known, self.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +54,8 @@ class TaskStatistics:
     """Acker: trees that timed out a slice or more after their rotation, because it was spread (law L12)."""
     errors: int = 0
     """Exceptions of user code that failed no tuple, because it was settled already."""
+    restarts: int = 0
+    """How often the task has died and was restarted."""
     execute_seconds: float = 0.0
     """Bolt: seconds in ``execute``, with what it awaited, and without its waits for room (law B6) unless
     ``concurrency`` > 1."""
@@ -68,6 +87,8 @@ class ComponentStatistics(TaskStatistics):
 
     tasks: Mapping[int, TaskStatistics] | None = None
     """The same by task id."""
+    progress: Progress | None = None
+    """What its tasks have reported, together; None if none has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +109,14 @@ class Statistics:
         return sum(each.left_over for each in self.components.values())
 
 
-def of_component(tasks: Mapping[int, TaskStatistics]) -> ComponentStatistics:
-    """The sum over the tasks of one component."""
+NOTHING_REPORTED: Mapping[int, Progress] = {}
+
+
+def of_component(
+    tasks: Mapping[int, TaskStatistics], reported: Mapping[int, Progress] = NOTHING_REPORTED
+) -> ComponentStatistics:
+    """The sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids."""
     total = sum(tasks.values(), TaskStatistics())
     counts = {each.name: getattr(total, each.name) for each in fields(TaskStatistics)}
-    return ComponentStatistics(**counts, tasks=tasks)
+    own = [reported[task] for task in tasks if task in reported]
+    return ComponentStatistics(**counts, tasks=tasks, progress=reduce(Progress.__add__, own) if own else None)

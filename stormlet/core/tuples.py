@@ -11,15 +11,20 @@ from collections.abc import Iterable, Mapping
 from contextvars import Context
 from typing import Final, Generic, TypeVar
 
+import msgspec
+
 from stormlet.core.schema import Schema
 
+T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 OPEN: Final = 0
 HELD: Final = 1
 ACKED: Final = 2
 FAILED: Final = 3
-VERBS: Final = ("has open", "has open", "acked", "failed")
+LOST: Final = 4
+"""Failed because its task died: what the dead instance still does with it changes nothing."""
+VERBS: Final = ("has open", "has open", "acked", "failed", "has lost")
 """What a state says in a message, by state."""
 
 
@@ -35,17 +40,13 @@ class Source:
         self.schema = schema
 
 
-class Lineage:
+class Lineage(msgspec.Struct, eq=False):
     """What a message's tuples inherit from it along their anchors."""
 
-    __slots__ = ("attempt", "context", "origin")
-
-    def __init__(self, attempt: int = 1, origin: object = None, context: Context | None = None) -> None:
-        self.attempt = attempt
-        self.origin = origin
-        self.context = context
-        """The context variables of the spout or host, or None where they are those of the topology (law
-        B10)."""
+    attempt: int = 1
+    origin: object = None
+    context: Context | None = None
+    """The context variables of the spout or host, or None where they are those of the topology (law B10)."""
 
     def of_next_attempt(self) -> Lineage:
         """The same for a replay."""
@@ -73,26 +74,22 @@ def joined(lineages: Iterable[Lineage]) -> Lineage:
     return Lineage(attempt, origin, context)
 
 
-class Tuple(Generic[T_co]):
+class Tuple(msgspec.Struct, Generic[T_co], eq=False):
     """One value delivered to one task.
 
     Users read ``value``, ``tup["field"]``, ``component``, ``stream``, ``task``, ``attempt``, ``roots`` and
     ``origin``; the other attributes belong to the engine.
     """
 
-    __slots__ = ("edge", "lineage", "root", "source", "state", "value")
-
-    def __init__(self, value: T_co, source: Source, lineage: Lineage, root: int, edge: int) -> None:
-        self.value = value
-        """What was emitted. It must not be changed: replicas and replays share it (law B10)."""
-        self.source = source
-        self.lineage = lineage
-        self.root = root
-        """The root of the only tree it belongs to; 0 if it is untracked or belongs to several."""
-        self.edge = edge
-        """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law
-        L2)."""
-        self.state = OPEN
+    value: T_co
+    """What was emitted. It must not be changed: replicas and replays share it (law B10)."""
+    source: Source
+    lineage: Lineage
+    root: int
+    """The root of the only tree it belongs to; 0 if it is untracked or belongs to several."""
+    edge: int
+    """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law L2)."""
+    state: int = OPEN
 
     @property
     def component(self) -> str:
@@ -136,21 +133,24 @@ class Tuple(Generic[T_co]):
         return f"<Tuple {self.value!r} from {self.component!r} (task {self.task}), stream {self.stream!r}>"
 
 
-class JoinedTuple(Tuple[T_co]):
+class JoinedTuple(Tuple[T_co], kw_only=True, eq=False):
     """A tuple of several trees: an output anchored to inputs with different roots (law L7)."""
 
-    __slots__ = ("_edges",)
-
-    def __init__(self, value: T_co, source: Source, lineage: Lineage, edges: dict[int, int]) -> None:
-        super().__init__(value, source, _JOINED if lineage is PLAIN else lineage, 0, 0)
-        self._edges = edges
+    by_root: Mapping[int, int]
+    """The edges that it was delivered with."""
 
     @property
     def roots(self) -> tuple[int, ...]:
         """The roots of all its trees."""
-        return tuple(self._edges)
+        return tuple(self.by_root)
 
     def edges(self) -> Mapping[int, int]:
         """By root, what the ack of this tuple tells the acker: everything anchored to it joined all its trees
         under one edge (Storm's ``ackVal``)."""
-        return {root: edge ^ self.edge for root, edge in self._edges.items()}
+        return {root: edge ^ self.edge for root, edge in self.by_root.items()}
+
+
+def joined_tuple(value: T, source: Source, lineage: Lineage, edges: Mapping[int, int]) -> JoinedTuple[T]:
+    """A tuple that was delivered with these edges, by root; its lineage is never the plain one."""
+    lineage = _JOINED if lineage is PLAIN else lineage
+    return JoinedTuple(value, source, lineage, root=0, edge=0, by_root=edges)

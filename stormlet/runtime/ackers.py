@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from itertools import chain
+from typing import NamedTuple, Protocol
 
-from stormlet.core.ledger import Ledger
-from stormlet.core.outcomes import Failure
+from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.runtime.engine import Engine
@@ -21,12 +23,20 @@ Holders = Callable[[Iterable[int]], Mapping[int, tuple[str, ...]]]
 """Finds, by root, the components that still hold tuples of its tree (law L14)."""
 
 
+class DeadSpout(NamedTuple):
+    """An instance of a ``Spout`` class that died: its successor gets a fail for each message it had pending."""
+
+    spout: int
+    """The index of its task."""
+    failure: Failure
+
+
 class Spout(Protocol):
     """The spout task that waits for verdicts, as an acker sees it."""
 
     @property
-    def outcomes(self) -> deque[tuple[object, Failure | None]]:
-        """Messages whose trees are settled, each with its failure or None, in the order of their verdicts."""
+    def outcomes(self) -> deque[OpenTree]:
+        """Trees that are settled, in the order of their verdicts."""
         ...
 
     def attend_soon(self) -> None:
@@ -46,16 +56,17 @@ class AckerTask(Task):
         timeouts: bool,
         holders: Holders,
     ) -> None:
-        super().__init__(plan, engine)
+        super().__init__(plan, engine, engine.plan.description.configuration)
         self.spouts: Sequence[Spout] = ()
         """Every spout task, by the index that open trees name."""
         self.ledger = ledger
         self.load = 0
         """Open trees and inits that are on their way (law L13)."""
-        self.limit = None if high_water is None else 2 * high_water
+        self.limit = sys.maxsize if high_water is None else 2 * high_water
+        """What the load may not exceed."""
         self.stirred: Callable[[], None] = _nobody
         """Called when a message arrives: from now on something may expire."""
-        self._inbox: deque[Control | None] = deque()
+        self._inbox: deque[Control | DeadSpout | None] = deque()
         self._pace = Pace()
         self._timeouts = timeouts
         self._holders = holders
@@ -64,11 +75,6 @@ class AckerTask(Task):
         self._acked = 0
         self._failed = 0
         self._expired_late = 0
-
-    @property
-    def full(self) -> bool:
-        """Whether another tree would be too many (law L13)."""
-        return self.limit is not None and self.load > self.limit
 
     @property
     def idle(self) -> bool:
@@ -92,6 +98,11 @@ class AckerTask(Task):
     def rotate_soon(self) -> None:
         """Rotate after the control messages that arrived before (law L12)."""
         self._inbox.append(None)
+        self.wake()
+
+    def fail_of_soon(self, dead: DeadSpout) -> None:
+        """Fail what a spout that died had pending, after the control messages that arrived before."""
+        self._inbox.append(dead)
         self.wake()
 
     async def run(self) -> None:
@@ -119,7 +130,13 @@ class AckerTask(Task):
             failed=self._failed,
             pending=len(self.ledger),
             expired_late=self._expired_late,
+            restarts=self.restarts.count,
         )
+
+    async def lose(self, error: Exception) -> None:
+        """What it knew is lost: fail every tree at once, so that none waits for its timeout."""
+        self.ledger.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+        self._give_verdicts()
 
     def _work(self) -> int:
         """A chunk of a large expiry and a chunk of messages, so that neither makes the other wait."""
@@ -136,6 +153,8 @@ class AckerTask(Task):
             message = inbox.popleft()
             if message is None:
                 self._rotate()
+            elif isinstance(message, DeadSpout):
+                self.ledger.fail_of(message.spout, message.failure)
             else:
                 done += self._apply_one(message)
         return done
@@ -175,12 +194,13 @@ class AckerTask(Task):
         self._failed += len(failed)
         self.load -= len(acked) + len(failed)
         spouts = self.spouts
+        if len(spouts) == 1:
+            spouts[0].outcomes.extend(chain(acked, failed))
+            spouts[0].attend_soon()
+            return
         woken: dict[int, None] = {}
-        for tree in acked:
-            spouts[tree.spout].outcomes.append((tree.message, None))
-            woken[tree.spout] = None
-        for tree, failure in failed:
-            spouts[tree.spout].outcomes.append((tree.message, failure))
+        for tree in chain(acked, failed):
+            spouts[tree.spout].outcomes.append(tree)
             woken[tree.spout] = None
         for spout in woken:
             spouts[spout].attend_soon()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from stormlet.core.components import (
@@ -21,10 +22,11 @@ from stormlet.core.description import BoltSpec, Description, Output, SpoutSpec, 
 from stormlet.core.groupings import One
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
-from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
+from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context, takes_resume
 from stormlet.core.plan import Link, Plan, TaskPlan
 from stormlet.core.schema import Schema
 from stormlet.core.shortened import shortened
+from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.runtime.ackers import AckerTask, Holders
@@ -32,7 +34,7 @@ from stormlet.runtime.batches import BatchRunner
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
-from stormlet.runtime.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, SpoutFeed
+from stormlet.runtime.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, Resume, SpoutFeed
 from stormlet.runtime.function_worker import FunctionWorker
 from stormlet.runtime.instance_workers import BasicWorker, BatchWorker, BoltWorker
 from stormlet.runtime.outbox import Outbox
@@ -59,6 +61,8 @@ class Tasks:
     ackers: Sequence[AckerTask]
     spouts: Mapping[str, Sequence[SpoutTask]]
     bolts: Mapping[str, Sequence[BoltTask]]
+    progress: Mapping[int, Progress]
+    """What tasks have reported last, by their ids."""
 
     @property
     def all_spouts(self) -> Sequence[SpoutTask]:
@@ -89,6 +93,7 @@ class Assembly:
         self._ackers = [self._acker(each, holders) for each in self._plan.ackers]
         self._inboxes = dict[int, BoltTask]()
         self._shared = SharedObjects()
+        self._progress = dict[int, Progress]()
 
     def tasks(self) -> Tasks:
         """Make all tasks and wire them."""
@@ -103,8 +108,9 @@ class Assembly:
                 self._wire(task, spec.outputs)
         for id, spec in self._description.bolts.items():
             for task in bolts[id]:
-                task.worker = self._worker(spec, task)
-        tasks = Tasks(self._ackers, spouts, bolts)
+                task.make_worker = partial(self._worker, spec, task)
+                task.worker = task.make_worker()
+        tasks = Tasks(self._ackers, spouts, bolts, self._progress)
         for acker in self._ackers:
             acker.spouts = tasks.all_spouts
         return tasks
@@ -121,7 +127,7 @@ class Assembly:
             plan,
             self._engine,
             context,
-            self._outbox(),
+            self._outbox(plan),
             {},
             queue_capacity=context.config.queue_capacity,
             concurrency=spec.concurrency,
@@ -140,13 +146,14 @@ class Assembly:
 
     def _spout(self, spec: SpoutSpec, plan: TaskPlan, number: int) -> SpoutTask:
         ids = IdSource(self._engine.random(plan, "roots"))
-        context, outbox = self._context(plan), self._outbox()
+        context, outbox = self._context(plan), self._outbox(plan)
         task = SpoutTask(plan, self._engine, context, number, outbox, ids, self._ackers, self._dead_letters)
         task.feed = self._feed(spec, task)
         return task
 
-    def _outbox(self) -> Outbox:
-        return Outbox(self._engine.loop, self._ackers, self._engine.clock)
+    def _outbox(self, plan: TaskPlan) -> Outbox:
+        engine = self._engine
+        return Outbox(engine.loop, engine.parts.shards(plan, self._ackers), engine.clock)
 
     def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]
@@ -160,6 +167,7 @@ class Assembly:
             inputs,
             self._dead_letters.sync,
             self._shared,
+            partial(self._progress.__setitem__, plan.task),
         )
 
     def _schema(self, stream: StreamId) -> Schema:
@@ -217,9 +225,9 @@ class Assembly:
         # Under simulated time threads would break the order of events: their code runs inline (law B9).
         threads = spec.concurrency if spec.executor == "thread" and not self._engine.simulated else 0
         worker = self._worker_of(spec, task, threads)
-        return (
-            ThreadWorker(worker, task, threads) if threads and not isinstance(worker, BatchWorker) else worker
-        )
+        if threads and not isinstance(worker, BatchWorker):
+            worker = ThreadWorker(worker, task, threads)
+        return self._engine.parts.worker(task.plan, worker)
 
     def _worker_of(self, spec: BoltSpec, task: BoltTask, threads: int) -> Worker:
         if spec.kind is LogicKind.FUNCTION:
@@ -264,7 +272,13 @@ class Assembly:
             return _feed_of(task, spec.source)
         if spec.kind is SourceKind.GENERATOR:
             function = cast("Callable[..., object]", spec.source)
-            return _feed_of(task, function(task.context) if takes_context(function) else function())
+            if takes_context(function):
+                function = partial(function, task.context)
+            resume = partial(_resumed, function) if takes_resume(function) else None
+            return _feed_of(task, function(), resume)
+        return SpoutFeed(task, partial(self._spout_of, spec), task.context.config.idle_max)
+
+    def _spout_of(self, spec: SpoutSpec) -> Spout[Any]:
         spout = self._make(f"spout {spec.id!r}", cast("Callable[[], Spout[Any]]", spec.source))
         if not isinstance(cast("object", spout), Spout):
             raise InvalidTopology(
@@ -273,7 +287,7 @@ class Assembly:
             )
         check_spout(f"spout {spec.id!r}", spout)
         self._check_acks(f"spout {spec.id!r}", spout)
-        return SpoutFeed(task, spout, task.context.config.idle_max)
+        return spout
 
 
 def _check_batch(id: str, bolt: BatchBolt[Any, Any]) -> None:
@@ -286,7 +300,11 @@ def _check_batch(id: str, bolt: BatchBolt[Any, Any]) -> None:
         )
 
 
-def _feed_of(task: SpoutTask, values: object) -> Feed:
+def _feed_of(task: SpoutTask, values: object, resume: Resume | None = None) -> Feed:
     if isinstance(values, AsyncIterable):
-        return AsyncIteratorFeed(task, aiter(cast("AsyncIterable[object]", values)))
-    return IteratorFeed(task, iter(cast("Iterable[object]", values)))
+        return AsyncIteratorFeed(task, aiter(cast("AsyncIterable[object]", values)), resume)
+    return IteratorFeed(task, iter(cast("Iterable[object]", values)), resume)
+
+
+def _resumed(function: Callable[..., object], last: object) -> object:
+    return function(resume=last)

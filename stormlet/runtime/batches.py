@@ -52,6 +52,7 @@ class BatchRunner(Bolt[Any, Any]):
         self._batches: dict[Hashable, Batch] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._resets: TimeoutResets | None = None
+        self.restartable = bolt.restartable
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         if self._bolt.resets_timeouts and context.config.message_timeout is not None:

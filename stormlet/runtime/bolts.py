@@ -12,14 +12,14 @@ from operator import length_hint
 
 from stormlet.core.components import TaskContext
 from stormlet.core.description import OnError
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
-from stormlet.core.tuples import HELD, OPEN
-from stormlet.errors import KeyFunctionFailed, Reject
+from stormlet.core.tuples import HELD, LOST, OPEN
+from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject
 from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
 from stormlet.runtime.engine import Engine
-from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 from stormlet.runtime.slices import Pace
@@ -34,7 +34,9 @@ class BoltTask(Task):
     """One task of a bolt."""
 
     worker: Worker
-    """Set before the task starts."""
+    """The instance at work; set before the task starts."""
+    make_worker: Callable[[], Worker]
+    """Makes another one; set before the task starts."""
 
     def __init__(
         self,
@@ -48,11 +50,11 @@ class BoltTask(Task):
         concurrency: int = 1,
         on_error: OnError = "fail",
     ) -> None:
-        super().__init__(plan, engine)
+        super().__init__(plan, engine, context.config)
         self.context = context
         self.outbox = outbox
         self.outlets = outlets
-        self.inbox = Inbox(queue_capacity, self.wake)
+        self.inbox = engine.parts.inbox(plan, queue_capacity, self.wake)
         self.account = Account()
         self.out = BoltCollector(plan, engine.loop, outbox, outlets, self.account)
         self.flushed_after = -1
@@ -72,8 +74,10 @@ class BoltTask(Task):
         self._paused = False
         self._executed_before = 0
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
+        self._fatal_calls: list[AnyTuple] = []
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
+        self._prepared = False
         self._tick_seconds = 0.0
         self._tick_ended = 0.0
         self._time = engine.clock
@@ -121,7 +125,7 @@ class BoltTask(Task):
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
         self.doing = "execute"
-        if isinstance(error, KeyFunctionFailed) or self._on_error == "stop":
+        if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self._on_error == "stop":
             raise error
         unsettled = [tup for tup in tups if tup.state <= HELD]
         for tup in unsettled:
@@ -130,6 +134,9 @@ class BoltTask(Task):
         self._errors += not unsettled
         roots = (root for tup in tups for root in tup.roots)
         self.engine.failures.raised(self.plan, "execute", error, [tup.value for tup in tups], roots)
+        if self._on_error == "restart" and not isinstance(error, Reject):
+            self.told(error)
+            raise error
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
@@ -143,11 +150,13 @@ class BoltTask(Task):
             pending=len(self.inbox.items) + len(self._in_hand()) + len(self.account.held),
             queued=len(self.inbox.items),
             errors=self._errors,
+            restarts=self.restarts.count,
             execute_seconds=self._execute_seconds,
         )
 
     async def start(self) -> None:
         await self._call_user("prepare", partial(self.worker.prepare, self.context))
+        self._prepared = True
         self.ready.set_result(None)
 
     async def run(self) -> None:
@@ -159,9 +168,10 @@ class BoltTask(Task):
 
     async def _work(self) -> None:
         await self._run_errands()
-        while self.inbox.items:
-            self._batch = self.inbox.take()
-            self._left = iter(self._batch)
+        while self._batch or self.inbox.items:
+            if not self._batch:  # else a task that died has left some
+                self._batch = self.inbox.take()
+                self._left = iter(self._batch)
             await (self._execute_batch() if self._concurrency == 1 else self._start_calls())
             self._executed_before += len(self._batch)
             self._batch, self._left = [], iter(())
@@ -220,13 +230,20 @@ class BoltTask(Task):
         await self.outbox.room()
 
     def _called(self, call: asyncio.Task[None]) -> None:
-        del self._calls[call]
+        tup = self._calls.pop(call)
         self._executed_before -= call.cancelled()
         self.activity.end()
         if not call.cancelled() and (error := call.exception()) is not None:
-            self.engine.crashed(self, error)
+            self._call_raised(tup, error)
         if self._slot is not None and not self._slot.done():
             self._slot.set_result(None)
+
+    def _call_raised(self, tup: AnyTuple, error: BaseException) -> None:
+        self._fatal_calls.append(tup)
+        if isinstance(error, Exception):
+            self.die(error)
+        else:
+            self.engine.crashed(self, error)
 
     async def _free_slot(self) -> None:
         self._slot = self.loop.create_future()
@@ -259,12 +276,57 @@ class BoltTask(Task):
         if isawaitable(result):
             await self.worker.awaited(result, None)
 
+    @property
+    def may_restart(self) -> bool:
+        return self._on_error != "stop" and self.worker.restartable
+
+    async def lose(self, error: Exception) -> None:
+        """Fail exactly what was handed to the instance that died: what is queued waits for the next one."""
+        handed, calls = self._handed(), list(self._calls)
+        await self._end_calls()
+        self._executed_before += sum(call.cancelled() for call in calls)
+        failure = Failure(FailureKind.TASK_LOST, self.plan.component, self.plan.task, exception=error)
+        for tup in handed:
+            if tup.state > HELD:
+                continue
+            tup.state = LOST
+            self.account.failed += 1
+            self.outbox.fails.extend((root, failure) for root in tup.roots)
+        self.account.held.clear()
+        self._fatal_calls.clear()
+        self._errands.clear()
+        self.flushed_after = self.finished_after = -1
+        self._paused = False
+        self.out.default_anchors = ()
+        await self._clean_up()
+
+    def _handed(self) -> Sequence[AnyTuple]:
+        taken = self._batch[: len(self._batch) - length_hint(self._left)]
+        return list(dict.fromkeys((*taken, *self._fatal_calls, *self._calls.values(), *self.account.held)))
+
+    async def renew(self) -> None:
+        self.doing = "the constructor"
+        worker = self.make_worker()
+        self.worker = worker
+        await self._call_user("prepare", partial(worker.prepare, self.context))
+        self._prepared = True
+
     async def stop(self) -> None:
-        for call in self._calls:
+        await self._end_calls()
+        await self._clean_up()
+
+    async def _end_calls(self) -> None:
+        calls = list(self._calls)
+        for call in calls:
             call.cancel()
-        if self._calls:
-            await asyncio.wait(list(self._calls))
+        if calls:
+            await asyncio.wait(calls)
+
+    async def _clean_up(self) -> None:
         self.outbox.leave()
+        if not self._prepared:
+            return
+        self._prepared = False
         try:
             await self._call_user("cleanup", self.worker.cleanup)
         except Exception as error:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
-from stormlet.core.tuples import ACKED, FAILED, HELD, PLAIN, VERBS, JoinedTuple, Tuple, joined
+from stormlet.core.tuples import ACKED, FAILED, HELD, LOST, PLAIN, VERBS, JoinedTuple, Tuple, joined
 from stormlet.errors import AlreadySettled, InvalidEmit
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
@@ -91,7 +91,7 @@ class BoltCollector:
             self._outbox.arm()
         if type(anchors) is Tuple:
             if anchors.state > HELD:
-                raise self._settled(anchors, "anchors to")
+                self._check_lost(anchors, "anchors to")
             anchors.edge ^= outlet.deliver(value, anchors.root, anchors.lineage)
         else:
             self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
@@ -99,7 +99,8 @@ class BoltCollector:
 
     def ack(self, tup: AnyTuple) -> None:
         """See :meth:`stormlet.core.components.Collector.ack`."""
-        self._settle(tup, ACKED, "acks")
+        if not self._settle(tup, ACKED, "acks"):
+            return
         outbox = self._outbox
         self._account.acked += 1
         root = tup.root
@@ -120,7 +121,8 @@ class BoltCollector:
         permanent: bool = False,
     ) -> None:
         """See :meth:`stormlet.core.components.Collector.fail`."""
-        self._settle(tup, FAILED, "fails")
+        if not self._settle(tup, FAILED, "fails"):
+            return
         self._account.failed += 1
         plan, outbox = self._plan, self._outbox
         failure = Failure(FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent)
@@ -171,7 +173,7 @@ class BoltCollector:
             return
         for anchor in anchors:
             if anchor.state > HELD:
-                raise self._settled(anchor, "anchors to")
+                self._check_lost(anchor, "anchors to")
         lineage = joined(anchor.lineage for anchor in anchors)
         tracked = [anchor for anchor in anchors if anchor.roots]
         if tracked:
@@ -179,7 +181,8 @@ class BoltCollector:
         else:
             outlet.deliver(value, 0, lineage)
 
-    def _settle(self, tup: AnyTuple, state: int, verb: str) -> None:
+    def _settle(self, tup: AnyTuple, state: int, verb: str) -> bool:
+        """Whether that settles it: an instance that died may still speak of what was lost with it."""
         if tup.state == HELD:
             if tup not in self._account.held:
                 plan = self._plan
@@ -188,12 +191,16 @@ class BoltCollector:
                 )
             del self._account.held[tup]
         elif tup.state > HELD:
-            raise self._settled(tup, verb)
+            self._check_lost(tup, verb)
+            return False
         tup.state = state
+        return True
 
-    def _settled(self, tup: AnyTuple, verb: str) -> AlreadySettled:
+    def _check_lost(self, tup: AnyTuple, verb: str) -> None:
+        if tup.state == LOST:
+            return
         plan = self._plan
-        return AlreadySettled(
+        raise AlreadySettled(
             f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which it {VERBS[tup.state]} before"
         )
 

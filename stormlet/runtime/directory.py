@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
 from stormlet.runtime.assembly import Tasks
-from stormlet.runtime.messages import Message
 
 
 class Directory:
     """Looks through the tasks, once there are any."""
 
     def __init__(self) -> None:
-        self.tasks = Tasks((), {}, {})
+        self.tasks = Tasks((), {}, {}, {})
 
     def holders(self, roots: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
         """By root, the components that still hold tuples of its tree: one scan of everything that is held
@@ -36,8 +35,7 @@ class Directory:
         for root in roots:
             tree = self._open_tree(root)
             if tree is not None:
-                message = tree.message
-                return message.message_id if isinstance(message, Message) else message
+                return tree.message_id
         return None
 
     def _open_tree(self, root: int) -> OpenTree | None:

@@ -12,9 +12,11 @@ from typing import Protocol
 from stormlet.core.description import StreamId
 from stormlet.core.ids import IdSource
 from stormlet.core.plan import Plan, TaskPlan
+from stormlet.core.restarts import Restarts
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.messages import MessageObserver
+from stormlet.runtime.parts import Parts
 from stormlet.runtime.slices import Slices
 
 
@@ -23,6 +25,7 @@ class Culprit(Protocol):
 
     plan: TaskPlan
     doing: str
+    restarts: Restarts
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class Engine:
     failures: FailureLog
     clock: Callable[[], float]
     """Seconds, to measure how long something takes: the loop's own clock may count whole milliseconds only."""
+    parts: Parts
     simulated: bool = False
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""

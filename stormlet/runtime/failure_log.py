@@ -18,7 +18,9 @@ from stormlet.core.failures import FailureCounts, RepeatedFailure
 from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.plan import TaskPlan
+from stormlet.core.restarts import Restarts
 from stormlet.core.shortened import cut, shortened
+from stormlet.errors import TaskKilled
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +94,18 @@ class FailureLog:
             f"await what takes long, or have a thread do it (a bolt: executor='thread')"
         )
         self._tell(logging.WARNING, plan.task, told, line)
+
+    def restarts(self, plan: TaskPlan, error: Exception, pause: float, restarts: Restarts) -> None:
+        """A task that died of this is restarted after so many seconds."""
+        logger.warning(
+            "%s %s and is restarted in %g s: restart %d, of at most %s",
+            plan.name,
+            "was killed" if isinstance(error, TaskKilled) else f"died of {shortened(error)}",
+            pause,
+            restarts.count,
+            restarts.policy,
+            extra=log_fields(self._topology, plan.component, plan.task),
+        )
 
     def buried(self, plan: TaskPlan, letter: DeadLetter) -> None:
         """A message went to the dead letters, where all that is known of it stands."""

@@ -3,34 +3,54 @@ alone."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from inspect import isawaitable
-from typing import Any, cast
+from itertools import repeat
+from operator import is_
+from typing import Any, TypeAlias, cast
 
 from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, TaskContext, To, overrides
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.tuples import Lineage
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.contexts import within
 from stormlet.runtime.messages import Message, SpoutMessage
-from stormlet.runtime.spouts import Asking, Interrupted, SpoutTask
+from stormlet.runtime.spouts import Asking, Feed, Interrupted, SpoutTask
+from stormlet.runtime.tracker import Settle
 
 FIRST_NAP = 0.001
 """Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to
 ``idle_max``."""
 
 
+Resume: TypeAlias = Callable[[object], object]
+"""Calls a generator function again, with the id of the last message that its generator has emitted."""
+
+
 class HostFeed:
     """No source: the host emits (law S5). Also the base of the other feeds."""
 
     passive = True
+    dies = False
+
+    settle: Settle | None = None
 
     def __init__(self, task: SpoutTask) -> None:
         self.task = task
         self.ended = False
+
+    @property
+    def restartable(self) -> bool:
+        """It goes on where it was."""
+        return True
+
+    def renewed(self) -> Feed:
+        """The same."""
+        return self
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
         """Nothing to open."""
@@ -40,13 +60,6 @@ class HostFeed:
 
     def ask(self, most: int) -> Awaitable[None] | None:
         """Nothing comes by itself."""
-
-    def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
-        """Nobody to tell."""
-
-    def hears_outcomes(self) -> bool:
-        """Nobody does."""
-        return False
 
     def end(self) -> Awaitable[None] | None:
         """There shall be no more."""
@@ -62,31 +75,67 @@ class _KeptFeed(HostFeed):
 
     passive = False
 
-    def __init__(self, task: SpoutTask) -> None:
+    def __init__(self, task: SpoutTask, values: object, resume: Resume | None, emitted: int = 0) -> None:
         super().__init__(task)
-        self._emitted = 0
+        self._resume = resume
+        self._emitted = emitted
         self._closed = False
+        self._source = values
+        self._unsent: list[object] = []
+
+    @property
+    def restartable(self) -> bool:
+        """An iterable goes on where it was; a generator that raised is over, unless its function can resume."""
+        return not self._is_over() or self._resume is not None
+
+    def renewed(self) -> Feed:
+        """Itself; or, of a generator that is over, one that goes on after the last message."""
+        if self._resume is None or not self._is_over():
+            return self
+        return self._resumed(self._resume(self._emitted - 1 if self._emitted else None), self._resume)
+
+    def _is_over(self) -> bool:
+        return not self.ended and _frame_of(self._source) is None
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        raise NotImplementedError
 
     def emit(self, value: object) -> None:
         """Emit a value under the next message id: its number."""
-        stream, receiver = DEFAULT_STREAM, None
-        if type(value) is To:
-            to = cast("To[object]", value)
-            value, stream, receiver = to.value, to.stream, to.task
+        sent, stream, receiver = value, DEFAULT_STREAM, None
+        if type(sent) is To:
+            to = cast("To[object]", sent)
+            sent, stream, receiver = to.value, to.stream, to.task
         task = self.task
-        task.tracker.emit_message(Message(value, self._emitted, stream, receiver, task.lineage()))
+        message = Message(sent, stream, receiver, task.lineage(), message_id=self._emitted)
+        try:
+            task.tracker.emit_message(message)
+        except Exception:
+            self._unsent.append(value)
+            raise
         self._emitted += 1
+
+    def emit_unsent(self) -> None:
+        """Emit what could not be emitted before the task was restarted."""
+        while self._unsent:
+            self.emit(self._unsent.pop())
 
 
 class IteratorFeed(_KeptFeed):
     """A generator or another iterator."""
 
-    def __init__(self, task: SpoutTask, values: Iterator[object]) -> None:
-        super().__init__(task)
+    def __init__(
+        self, task: SpoutTask, values: Iterator[object], resume: Resume | None = None, emitted: int = 0
+    ) -> None:
+        super().__init__(task, values, resume, emitted)
         self._values = values
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        return IteratorFeed(self.task, iter(cast("Iterable[object]", values)), resume, self._emitted)
 
     def ask(self, most: int) -> Awaitable[None] | None:
         outbox = self.task.outbox
+        self.emit_unsent()
         for _ in range(most):
             try:
                 value = next(self._values)
@@ -114,15 +163,23 @@ class IteratorFeed(_KeptFeed):
 class AsyncIteratorFeed(_KeptFeed):
     """An async generator or another async iterator."""
 
-    def __init__(self, task: SpoutTask, values: AsyncIterator[object]) -> None:
-        super().__init__(task)
+    def __init__(
+        self, task: SpoutTask, values: AsyncIterator[object], resume: Resume | None = None, emitted: int = 0
+    ) -> None:
+        super().__init__(task, values, resume, emitted)
         self._values = values
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        return AsyncIteratorFeed(
+            self.task, aiter(cast("AsyncIterable[object]", values)), resume, self._emitted
+        )
 
     def ask(self, most: int) -> Awaitable[None] | None:
         return self._pull(most)
 
     async def _pull(self, most: int) -> None:
         task = self.task
+        self.emit_unsent()
         for _ in range(most):
             try:
                 value = await task.from_source(Asking.GENERATOR, anext(self._values, END))
@@ -148,19 +205,37 @@ class AsyncIteratorFeed(_KeptFeed):
 END = object()
 
 
+def _frame_of(source: object) -> object:
+    """The frame of a generator, which is None when it is over; of anything else, the thing itself."""
+    return getattr(source, "gi_frame", getattr(source, "ag_frame", source))
+
+
 class SpoutFeed(HostFeed):
     """An instance of a ``Spout`` class."""
 
     passive = False
+    dies = True
 
-    def __init__(self, task: SpoutTask, spout: Spout[Any], idle_max: float) -> None:
+    def __init__(self, task: SpoutTask, make: Callable[[], Spout[Any]], idle_max: float) -> None:
         super().__init__(task)
-        self._spout = spout
+        self._make = make
+        self._spout = spout = make()
         self._out = ReliableSpoutOut(task) if isinstance(spout, ReliableSpout) else SpoutOut(task)
+        task.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._idle_max = idle_max
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
-        self._hears = overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail")
+        if overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail"):
+            self.settle = self._settle
+
+    @property
+    def restartable(self) -> bool:
+        """Whether another instance can take over."""
+        return self._spout.restartable
+
+    def renewed(self) -> Feed:
+        """Another instance."""
+        return SpoutFeed(self.task, self._make, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
         return self._spout.open(context, self._out)
@@ -224,16 +299,11 @@ class SpoutFeed(HostFeed):
         self._nap = min(self._nap * 2, self._idle_max)
         return True
 
-    def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
+    def _settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
         spout = self._spout
-        if not self._hears:
-            return None
         if failure is None:
             return self._call(spout.ack, message_id)
         return self._call(spout.fail, message_id, failure)
-
-    def hears_outcomes(self) -> bool:
-        return self._hears
 
     def close(self) -> Awaitable[None] | None:
         return self._spout.close()
@@ -257,9 +327,9 @@ class SpoutOut:
         self._task.woken = True
         self._task.wake()
 
-    def pause_until_settled(self) -> None:
+    def pause_until_settled(self, *, own: bool = False) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.pause_until_settled`."""
-        self._task.pausing = True
+        self._task.pause(own=own)
 
     async def dead_letter(
         self,
@@ -287,18 +357,49 @@ class SpoutOut:
         attempt: int = 1,
     ) -> tuple[int, ...]:
         """See :meth:`stormlet.core.components.SpoutCollector.emit`."""
-        if self._task.stopping:
-            raise TopologyStopping(f"{self._task.name} emits while the topology is draining")
         owner = self._task
-        reached = self._emit(value, message_id, stream, task, owner.lineage(origin, attempt))
+        if owner.stopping:
+            raise _stopping(owner)
+        lineage = owner.lineage(origin, attempt)
+        tree = None if message_id is None else self._tree(value, message_id, stream, task, lineage)
+        reached = owner.tracker.emit(value, stream, task, lineage, tree)
         if owner.tracker.outcomes:
             owner.attend_soon()
         return reached
 
-    def _emit(
+    def emit_many(
+        self,
+        values: Sequence[object],
+        *,
+        message_ids: Sequence[object],
+        origins: Sequence[object] | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.emit_many`."""
+        owner = self._task
+        if owner.stopping:
+            raise _stopping(owner)
+        _check_messages(values, message_ids, origins)
+        shared = owner.lineage(None, attempt)  # no user code runs from here on that could set variables
+        if origins is None:
+            lineages: Sequence[Lineage] = [shared] * len(values)
+        else:
+            context = shared.context
+            lineages = [Lineage(attempt, origin, context) for origin in origins]
+        trees = self._trees(values, message_ids, lineages)
+        owner.tracker.emit_many(DEFAULT_STREAM, zip(values, lineages, trees, strict=True))
+        if owner.tracker.outcomes:
+            owner.attend_soon()
+
+    def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
-    ) -> tuple[int, ...]:
-        return self._task.tracker.emit(value, message_id, stream, task, lineage)
+    ) -> OpenTree:
+        return OpenTree(message_id=message_id)
+
+    def _trees(
+        self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
+    ) -> Sequence[OpenTree]:
+        return [OpenTree(message_id=message_id) for message_id in message_ids]
 
     def emit_threadsafe(
         self,
@@ -328,9 +429,30 @@ class ReliableSpoutOut(SpoutOut):
 
     __slots__ = ()
 
-    def _emit(
+    def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
-    ) -> tuple[int, ...]:
-        if message_id is None:
-            return super()._emit(value, None, stream, task, lineage)
-        return self._task.tracker.emit_message(SpoutMessage(value, message_id, stream, task, lineage))
+    ) -> OpenTree:
+        return SpoutMessage(value, stream, task, lineage, message_id=message_id)
+
+    def _trees(
+        self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
+    ) -> Sequence[OpenTree]:
+        return [
+            SpoutMessage(value, DEFAULT_STREAM, None, lineage, message_id=message_id)
+            for value, message_id, lineage in zip(values, message_ids, lineages, strict=True)
+        ]
+
+
+def _stopping(task: SpoutTask) -> TopologyStopping:
+    return TopologyStopping(f"{task.name} emits while the topology is draining")
+
+
+def _check_messages(
+    values: Sequence[object], message_ids: Sequence[object], origins: Sequence[object] | None
+) -> None:
+    if len(message_ids) != len(values) or (origins is not None and len(origins) != len(values)):
+        given = f"{len(values)} values with {len(message_ids)} message ids"
+        more = "" if origins is None else f" and {len(origins)} origins"
+        raise ValueError(f"emit_many needs as many of each, and got {given}{more}")
+    if any(map(is_, message_ids, repeat(None))):
+        raise ValueError("emit_many needs message ids that are not None; emit tracks no value without one")

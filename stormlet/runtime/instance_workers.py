@@ -21,6 +21,10 @@ class InstanceWorker(Worker):
         super().__init__(desk)
         self.bolt = bolt
 
+    @property
+    def restartable(self) -> bool:
+        return self.bolt.restartable
+
     def method(self, name: str) -> Method | None:
         own = getattr(type(self.bolt), name, None)
         return None if own is getattr(BoltBase, name, None) else cast("Method", getattr(self.bolt, name))

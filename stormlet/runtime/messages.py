@@ -1,31 +1,29 @@
-"""Messages that the engine keeps until they are settled: values of generators, and what the host emitted."""
+"""Messages that the engine keeps until they are settled: values of generators, and what the host emitted.
+
+Each is its own open tree: one attempt runs at a time, and the next one begins when the last has its verdict.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import Lineage
 from stormlet.runtime.trees import Tree
 
 
-class Message:
+class Message(OpenTree, eq=False):
     """One value and what became of it so far."""
 
-    __slots__ = ("history", "lineage", "message_id", "stream", "task", "value")
-
-    def __init__(
-        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
-    ) -> None:
-        self.value = value
-        self.message_id = message_id
-        self.stream = stream
-        self.task = task
-        self.lineage = lineage
-        """What the tuples of the running attempt inherit."""
-        self.history: tuple[Failure, ...] = ()
-        """Why each attempt failed so far."""
+    value: object
+    stream: str
+    task: int | None
+    lineage: Lineage
+    """What the tuples of the running attempt inherit."""
+    history: tuple[Failure, ...] = ()
+    """Why each attempt failed so far."""
 
     @property
     def attempts(self) -> int:
@@ -39,52 +37,46 @@ class Message:
             self.lineage = self.lineage.of_next_attempt()
 
 
-class SpoutMessage(Message):
+class SpoutMessage(Message, eq=False):
     """A message of a ``ReliableSpout``, which hears its final outcome."""
 
-    __slots__ = ()
+
+class Buried(OpenTree, eq=False):
+    """What is left of a :class:`SpoutMessage` that is with the dead letters now, and whose spout was not told
+    yet."""
 
 
-class Buried:
-    """A :class:`SpoutMessage` that is with the dead letters now, and whose spout was not told yet."""
-
-    __slots__ = ("message_id",)
-
-    def __init__(self, message_id: object) -> None:
-        self.message_id = message_id
-
-
-class HostMessage(Message):
+class HostMessage(Message, kw_only=True, eq=False):
     """A message that belongs to the ``Tree`` the host got for it (law C4)."""
 
-    __slots__ = ("collected", "max_attempts", "root", "tree")
+    tree: Tree[Any]
+    max_attempts: int
+    collected: dict[int, list[object]] | None
+    """Where the values of the stream that the host asked for are collected, by root."""
+    root: int = 0
+    """The root under which the values of the running attempt are collected."""
 
-    def __init__(
-        self,
-        value: object,
-        stream: str,
-        lineage: Lineage,
-        tree: Tree[Any],
-        max_attempts: int,
-        collected: dict[int, list[object]] | None,
-    ) -> None:
-        super().__init__(value, None, stream, None, lineage)
-        self.tree = tree
-        self.max_attempts = max_attempts
-        self.collected = collected
-        """Where the values of the stream that the host asked for are collected, by root."""
-        self.root = 0
-        """The root under which the values of the running attempt are collected."""
+    def collect_under(self, root: int) -> None:
+        """An attempt begins: collect its values, and no longer those of the one before."""
+        if self.collected is not None:
+            self.collect_no_more()
+            self.root = root
+            self.tree.values = self.collected[root] = []
+
+    def collect_no_more(self) -> None:
+        """The attempt is over."""
+        if self.collected is not None:
+            self.collected.pop(self.root, None)
 
 
 class MessageObserver(Protocol):
-    """Looks on at the messages of one run. A message is a :class:`Message`, or the id under which a ``Spout`` class
-    knows it."""
+    """Looks on at the messages of one run. A :class:`Message` is one tree in all its attempts; what a ``Spout`` class
+    keeps by itself is another tree in each."""
 
-    def tracked(self, task: TaskPlan, message: object, value: object) -> None:
-        """This spout task has emitted it; what the engine replays is not told again."""
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
+        """This spout task begins an attempt: it emits the value."""
         ...
 
-    def settled(self, task: TaskPlan, message: object, failure: Failure | None) -> None:
-        """An attempt at it has this outcome, None for an ack."""
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
+        """An attempt has its outcome, and the task is about to be told."""
         ...

@@ -14,7 +14,7 @@ from typing import Any
 
 from stormlet.core.groupings import Many, One
 from stormlet.core.ids import IdSource
-from stormlet.core.tuples import JoinedTuple, Lineage, Source, Tuple
+from stormlet.core.tuples import Lineage, Source, Tuple, joined_tuple
 from stormlet.errors import InvalidEmit
 from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Outbox
@@ -101,7 +101,7 @@ class Delivery(Outlet):
             ((root, edge),) = edges.items()
             self._append(target, Tuple(value, self.source, lineage, root, edge))
         else:
-            self._append(target, JoinedTuple(value, self.source, lineage, edges))
+            self._append(target, joined_tuple(value, self.source, lineage, edges))
 
     def _append(self, target: Target, tup: Tuple[object]) -> None:
         items = target.inbox.items

@@ -30,7 +30,7 @@ from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import ACKER, Plan
 from stormlet.core.statistics import Statistics, of_component
-from stormlet.errors import InvalidTopology, StartFailed, TopologyCrashed, TopologyStopping
+from stormlet.errors import InvalidTopology, StartFailed, TaskKilled, TopologyCrashed, TopologyStopping
 from stormlet.runtime.assembly import Assembly
 from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
@@ -40,6 +40,7 @@ from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.host_streams import HostStreams
 from stormlet.runtime.messages import HostMessage
 from stormlet.runtime.observers import OBSERVE
+from stormlet.runtime.parts import Parts
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
 from stormlet.runtime.task import Task
 from stormlet.runtime.tickers import rotate_ackers, tick_bolts
@@ -97,6 +98,7 @@ class Running:
             crashed=self._crashed,
             failures=self._failures,
             clock=clock,
+            parts=getattr(loop, "parts", None) or Parts(),
             simulated=simulated,
             observer=self._observer,
             longest_step=loop.slow_callback_duration if loop.get_debug() and not simulated else None,
@@ -166,7 +168,11 @@ class Running:
         self._raise_crash()
         tree = Tree[Any](tracked=bool(self._tasks.ackers))
         lineage = task.lineage(origin)
-        task.emit_for_host(HostMessage(value, stream.name, lineage, tree, attempts, collected))
+        task.emit_for_host(
+            HostMessage(
+                value, stream.name, None, lineage, tree=tree, max_attempts=attempts, collected=collected
+            )
+        )
         return tree
 
     async def finished(self) -> None:
@@ -216,19 +222,34 @@ class Running:
         self._check_loop("deactivate")
         self._switch(False)
 
+    def kill(self, component: str, task_index: int = 0) -> None:
+        """Have one task die of :class:`~stormlet.errors.TaskKilled`, as if its code had raised where no tuple
+        answers for it: to see what happens then. It does not count against ``max_restarts``. ``"__acker"`` names the
+        ackers.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` for a task that does not exist.
+        """
+        self._check_loop("kill")
+        tasks = self._tasks_by_component().get(component, ())
+        if not 0 <= task_index < len(tasks):
+            known = ", ".join(f"{id!r}" for id in self._tasks_by_component())
+            raise InvalidTopology(
+                f"topology {self._name!r} has no task {task_index} of {component!r}; components: {known}"
+            )
+        tasks[task_index].die(TaskKilled("somebody has killed it"))
+
     def statistics(self) -> Statistics:
         """What has been done so far, as exact counts."""
-        tasks: dict[str, Sequence[Any]] = {
-            ACKER: self._tasks.ackers,
-            **self._tasks.spouts,
-            **self._tasks.bolts,
-        }
+        tasks = self._tasks_by_component()
         return Statistics(
             {
-                name: of_component({task.plan.task: task.statistics() for task in each})
+                name: of_component({task.plan.task: task.statistics() for task in each}, self._tasks.progress)
                 for name, each in tasks.items()
             }
         )
+
+    def _tasks_by_component(self) -> Mapping[str, Sequence[Any]]:
+        return {ACKER: self._tasks.ackers, **self._tasks.spouts, **self._tasks.bolts}
 
     @property
     def dead_letters(self) -> Sequence[DeadLetter]:
@@ -424,7 +445,7 @@ class Running:
         """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
         if self._crash is not None:
             return
-        self._crash = TopologyCrashed(self._name, culprit.plan.name, culprit.doing)
+        self._crash = TopologyCrashed(self._name, culprit.plan.name, culprit.doing, _restarts(culprit))
         self._crash.__cause__ = error
         self._crash_known.set_result(None)
         self._conductor.give_up(self._crash)
@@ -476,6 +497,12 @@ def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
         return asyncio.get_running_loop() is loop
     except RuntimeError:
         return False
+
+
+def _restarts(culprit: Culprit) -> str:
+    """How often the task that crashed has been restarted, in words."""
+    restarts = culprit.restarts
+    return f"{restarts.count} restarts, of at most {restarts.policy}" if restarts.count else ""
 
 
 def _seed(loop: asyncio.AbstractEventLoop, *, simulated: bool) -> int:

@@ -11,12 +11,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Sequence
 from contextvars import copy_context
+from dataclasses import replace
 from enum import Enum
 from typing import Protocol, TypeVar
 
 from stormlet.core.components import TaskContext
 from stormlet.core.ids import IdSource
-from stormlet.core.outcomes import Failure
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import PLAIN, Lineage
@@ -30,7 +32,7 @@ from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
-from stormlet.runtime.tracker import Tracker
+from stormlet.runtime.tracker import Settle, Tracker
 
 R = TypeVar("R")
 
@@ -62,6 +64,20 @@ class Feed(Protocol):
         """Whether nothing comes by itself: the host feeds the spout."""
         ...
 
+    @property
+    def restartable(self) -> bool:
+        """Whether its task may go on after an exception, with the feed that :meth:`renewed` gives."""
+        ...
+
+    @property
+    def dies(self) -> bool:
+        """Whether it is an instance of user code that dies with its task, and must be closed."""
+        ...
+
+    def renewed(self) -> Feed:
+        """What the restarted task goes on with: itself, or another one, which must be opened."""
+        ...
+
     def open(self, context: TaskContext) -> Awaitable[None] | None:
         """Before anything else."""
         ...
@@ -74,12 +90,9 @@ class Feed(Protocol):
         """Emit at most so many tuples, or fewer; an awaitable must be awaited before the next call."""
         ...
 
-    def settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
-        """Tell the outcome of a message of a ``Spout`` class."""
-        ...
-
-    def hears_outcomes(self) -> bool:
-        """Whether user code wants to know of outcomes."""
+    @property
+    def settle(self) -> Settle | None:
+        """Tells the outcome of a message of a ``Spout`` class, if that wants to know."""
         ...
 
     def end(self) -> Awaitable[None] | None:
@@ -108,7 +121,7 @@ class SpoutTask(Task):
         ackers: Sequence[AckerTask],
         dead_letters: DeadLetters,
     ) -> None:
-        super().__init__(plan, engine)
+        super().__init__(plan, engine, context.config)
         self.context = context
         self.outbox = outbox
         self.outlets: dict[str, Outlet] = {}
@@ -116,6 +129,7 @@ class SpoutTask(Task):
         self.stopping = False
         self.pausing = False
         """Whether it emits nothing more until everything is settled."""
+        self._pausing_for_own = False
         self.woken = False
         """Whether the user has asked for ``next_tuple`` since it was last asked for (law S4)."""
         self.tracker = Tracker(self, number, ids, ackers, dead_letters, context.config)
@@ -127,6 +141,7 @@ class SpoutTask(Task):
         self._asking = Asking.NOTHING
         self._interrupted = False
         self._switched = False
+        self._opened = False
         self._own_task: asyncio.Task[None] | None = None
         self._nap: asyncio.TimerHandle | None = None
         self._host_turn = asyncio.Lock()
@@ -135,7 +150,7 @@ class SpoutTask(Task):
     # What the rest of the topology asks and says.
 
     @property
-    def outcomes(self) -> deque[tuple[object, Failure | None]]:
+    def outcomes(self) -> deque[OpenTree]:
         """Where ackers put verdicts."""
         return self.tracker.outcomes
 
@@ -168,7 +183,9 @@ class SpoutTask(Task):
             self.loop.call_soon(self._attend_beside)
 
     def released(self) -> None:
-        """A message was settled for good: the host may have waited for that."""
+        """A message was settled for good: the host or a pause may have waited for that."""
+        if self._pausing_for_own and not self.tracker.pending:
+            self.resume()
         if self._host is not None and not self._host.done():
             self._host.set_result(None)
 
@@ -178,9 +195,15 @@ class SpoutTask(Task):
         self._switched = True
         self._interrupt_or_wake()
 
+    def pause(self, *, own: bool) -> None:
+        """Ask for no more tuples until everything is settled, or until its ``own`` messages are."""
+        self.pausing, self._pausing_for_own = True, own
+        if own and not self.tracker.pending:
+            self.resume()
+
     def resume(self) -> None:
         """Everything is settled that it has paused for."""
-        self.pausing = False
+        self.pausing = self._pausing_for_own = False
         self.wake()
 
     def stop_source(self) -> None:
@@ -191,7 +214,7 @@ class SpoutTask(Task):
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
-        return self.tracker.statistics()
+        return replace(self.tracker.statistics(), restarts=self.restarts.count)
 
     def lineage(self, origin: object = None, attempt: int = 1) -> Lineage:
         """What a message emitted now hands down: its attempt, its origin, and context variables that are not the
@@ -216,7 +239,11 @@ class SpoutTask(Task):
 
     def emit_for_host(self, message: HostMessage) -> None:
         """``running.emit``."""
-        self.tracker.emit_message(message)
+        try:
+            self.tracker.emit_message(message)
+        except BaseException:
+            message.collect_no_more()
+            raise
         if self.tracker.outcomes:
             self.attend_soon()
 
@@ -226,6 +253,7 @@ class SpoutTask(Task):
         self._own_task = asyncio.current_task()
         self.doing = "open"
         await self._user(self.feed.open(self.context))
+        self._opened = True
         self.ready.set_result(None)
 
     async def run(self) -> None:
@@ -296,9 +324,7 @@ class SpoutTask(Task):
         if not self.tracker.has_work:
             self._attend_when_room()
             await self.sleep()
-        if self._nap is not None:
-            self._nap.cancel()
-            self._nap = None
+        self._stop_nap()
 
     def nap(self, seconds: float) -> None:
         """The source has nothing now: ask it again after so long, or when woken (law S4)."""
@@ -331,13 +357,13 @@ class SpoutTask(Task):
     def _attend_beside(self) -> None:
         if self._asking is Asking.NOTHING:
             self.wake()
-        elif self._asking is Asking.NEXT_TUPLE and self.tracker.outcomes and self.feed.hears_outcomes():
+        elif self._asking is Asking.NEXT_TUPLE and self.tracker.outcomes and self.feed.settle:
             self._interrupt()
         else:
             try:
                 self.tracker.attend(self.feed.settle)
             except Exception as error:
-                self.engine.crashed(self, error)
+                self.die(error)
             self._attend_when_room()
             if self.tracker.outcomes:
                 self.attend_soon()
@@ -381,11 +407,46 @@ class SpoutTask(Task):
             finally:
                 self.outbox.enter()
 
+    @property
+    def may_restart(self) -> bool:
+        return self.feed.restartable
+
+    async def lose(self, error: Exception) -> None:
+        """Have what the instance knows by message id fail, and close it; what the engine keeps goes on."""
+        self._stop_nap()
+        self.outbox.leave()
+        if not self.feed.dies:
+            return
+        self.tracker.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+        await self._close()
+
+    async def renew(self) -> None:
+        self.doing = "the constructor"
+        feed = self.feed.renewed()
+        if feed is self.feed:
+            return
+        self.feed = feed
+        self.pausing = False
+        self.doing = "open"
+        await self._user(feed.open(self.context))
+        self._opened = True
+        self._switched = self.active
+
     async def stop(self) -> None:
-        if self._nap is not None:
-            self._nap.cancel()
+        self._stop_nap()
         self.tracker.close()
         self.outbox.leave()
+        await self._close()
+
+    def _stop_nap(self) -> None:
+        if self._nap is not None:
+            self._nap.cancel()
+            self._nap = None
+
+    async def _close(self) -> None:
+        if not self._opened:
+            return
+        self._opened = False
         self.doing = "close"
         try:
             await self._user(self.feed.close())

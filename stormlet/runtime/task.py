@@ -1,4 +1,5 @@
-"""What all tasks share: a name, a doorbell, and an entry in the account of what is under way."""
+"""What all tasks share: a name, a doorbell, an entry in the account of what is under way, and a life: when they
+die they are restarted."""
 
 from __future__ import annotations
 
@@ -7,16 +8,22 @@ from collections.abc import Coroutine
 from time import monotonic
 from typing import Any
 
+from stormlet.core.configuration import Configuration
 from stormlet.core.plan import ACKER, TaskPlan
-from stormlet.runtime.cancellation import is_stray
+from stormlet.core.restarts import RestartPolicy, Restarts
+from stormlet.errors import NotExactlyOnce, StartFailed, TaskKilled
+from stormlet.runtime.cancellation import checked, is_stray
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.watched import Watched
+
+FINAL = (NotExactlyOnce,)
+"""What another instance would die of, too."""
 
 
 class Task:
     """One coroutine of the topology: an acker, a spout or a bolt task."""
 
-    def __init__(self, plan: TaskPlan, engine: Engine) -> None:
+    def __init__(self, plan: TaskPlan, engine: Engine, config: Configuration) -> None:
         self.plan = plan
         self.name = plan.name
         self.engine = engine
@@ -26,8 +33,13 @@ class Task:
         self.doing = "start"
         """The user's method that runs now, or ran last; a crash is reported with it (law C5)."""
         self.leaving = False
+        self._alive = False
         """Whether its work is over and its ``cleanup`` or ``close`` runs, which must not be cancelled again."""
+        self.restarts = Restarts(_policy(config))
         self._bell: asyncio.Future[None] | None = None
+        self._coroutine: asyncio.Task[None] | None = None
+        self._fatal: Exception | None = None
+        self._told: Exception | None = None
 
     def wake(self) -> None:
         """Have the task look for work; does nothing if it is not asleep."""
@@ -57,8 +69,9 @@ class Task:
         self.engine.failures.held(self.plan, self.doing, seconds)
 
     async def live(self) -> None:
-        """The life of the task, from its start until it is cancelled; what user code raises in it crashes the
-        topology (law C5)."""
+        """The life of the task, from its start until it is cancelled. What user code raises in it has it die and
+        be restarted, and in the end crashes the topology (law C5)."""
+        self._coroutine = asyncio.current_task()
         self.activity.begin()
         try:
             await self.start()
@@ -70,12 +83,77 @@ class Task:
 
     async def _live_on(self) -> None:
         try:
-            await self.run()
+            while True:
+                await self._revive(await self._death())
         except BaseException as error:
             self._report(error)  # before stop() has user code do something else
         finally:
             self.leaving = True
             await self.stop()
+
+    def die(self, error: Exception) -> None:
+        """Have the task die of this wherever it waits, as if its own code had raised it there."""
+        if self._fatal is None and self._alive and self._coroutine is not None:
+            self._fatal = error
+            self._coroutine.cancel()
+        else:
+            self.engine.failures.raised(self.plan, self.doing, error)
+
+    def told(self, error: Exception) -> None:
+        """The log has this already."""
+        self._told = error
+
+    async def _death(self) -> Exception:
+        """Work until the task dies, and return what of."""
+        self._alive = True
+        try:
+            await checked(self.run())
+        except Exception as error:
+            return self._take_fatal() or error
+        except asyncio.CancelledError:
+            fatal = self._take_fatal()
+            if fatal is None:
+                raise
+            return fatal
+        finally:
+            self._alive = False
+        raise AssertionError("a task works until it is cancelled")
+
+    def _take_fatal(self) -> Exception | None:
+        fatal, self._fatal = self._fatal, None
+        if fatal is not None and self._coroutine is not None and self._coroutine.uncancel():
+            raise asyncio.CancelledError  # the end has come meanwhile
+        return fatal
+
+    async def _revive(self, error: Exception) -> None:
+        """Let go of what has died, and begin anew after a pause; raises what it died of if that is too often."""
+        pause = self._pause_after(error)
+        await self.lose(error)
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                await self.renew()
+            except Exception as again:
+                pause = self._pause_after(_cause(again))
+            else:
+                return
+
+    def _pause_after(self, error: Exception) -> float:
+        pause = self._allowed_pause(error)
+        if pause is None:
+            raise error
+        if error is not self._told and not isinstance(error, TaskKilled):
+            self.engine.failures.raised(self.plan, self.doing, error)
+        self._told = None
+        self.engine.failures.restarts(self.plan, error, pause, self.restarts)
+        return pause
+
+    def _allowed_pause(self, error: Exception) -> float | None:
+        if not self.may_restart or isinstance(error, FINAL):
+            return None
+        if isinstance(error, TaskKilled):
+            return self.restarts.pause_after_kill()
+        return self.restarts.pause(self.loop.time())
 
     def _report(self, error: BaseException) -> None:
         """A task must never end unnoticed; what ends the process, or this task on purpose, goes on its
@@ -93,5 +171,28 @@ class Task:
         """The work, until the task is cancelled."""
         raise NotImplementedError
 
+    @property
+    def may_restart(self) -> bool:
+        """Whether it may be restarted at all where it has died."""
+        return True
+
+    async def lose(self, error: Exception) -> None:
+        """It has died: send what is unsent, fail what was with the dead instance, and have that clean up."""
+
+    async def renew(self) -> None:
+        """Make another instance, and have it prepared."""
+
     async def stop(self) -> None:
         """After the work, if ``start`` has returned: ``cleanup`` or ``close``."""
+
+
+def _policy(config: Configuration) -> RestartPolicy:
+    return RestartPolicy(
+        config.max_restarts, config.restart_window, config.restart_delay, config.restart_delay_max
+    )
+
+
+def _cause(error: Exception) -> Exception:
+    """What a constructor has raised."""
+    cause = error.__cause__
+    return cause if isinstance(error, StartFailed) and isinstance(cause, Exception) else error

@@ -162,6 +162,10 @@ class ThreadWorker(Worker):
         self._threads = Threads(desk, threads)
         self._pace = Pace()
 
+    @property
+    def restartable(self) -> bool:
+        return self._inner.restartable
+
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         return self._hand_over(list(tuples), self.desk.out)
 
@@ -232,6 +236,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
         self.size = bolt.size
         self.within = bolt.within
         self.resets_timeouts = bolt.resets_timeouts
+        self.restartable = bolt.restartable
 
     def key(self, value: object) -> Any:
         return self._bolt.key(value)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from operator import itemgetter
@@ -22,10 +22,11 @@ from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.replay import ReplayPolicy
+from stormlet.core.restarts import Restarts
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
-from stormlet.runtime.ackers import AckerTask
+from stormlet.runtime.ackers import AckerTask, DeadSpout
 from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.collectors import undeclared
 from stormlet.runtime.dead_letters import DeadLetters
@@ -37,7 +38,6 @@ from stormlet.runtime.outlets import Outlet
 
 OVERFLOW = Failure(FailureKind.OVERFLOW)
 UNLIMITED = 1 << 60
-NOTHING = object()
 OUTCOMES_PER_CHUNK = 256
 OLDEST_SAMPLE = 60.0
 """Seconds after which another message is measured, while somebody asks for statistics."""
@@ -54,6 +54,7 @@ class Owner(Protocol):
     outbox: Outbox
     outlets: dict[str, Outlet]
     doing: str
+    restarts: Restarts
     stopping: bool
 
     def attend_soon(self) -> None:
@@ -96,13 +97,15 @@ class Tracker:
         dead_letters: DeadLetters,
         config: Configuration,
     ) -> None:
-        self.outcomes: deque[tuple[object, Failure | None]] = deque()
-        """Messages whose outcome is known and that were not told yet, each with its failure or None."""
+        self.outcomes = owner.engine.parts.outcomes(owner.plan)
+        """Messages whose outcome is known and was not told yet."""
         self.pending = 0
         """Messages without a final outcome, those that wait for a replay included (law S3)."""
         self.emitted = 0
         """How many emits there were, to tell an idle ``next_tuple``."""
         self.counts = Counts()
+        self.buries = True
+        """Whether messages that are given up go to the dead letters."""
         self._owner = owner
         self._engine = owner.engine
         self._observer = owner.engine.observer
@@ -121,7 +124,7 @@ class Tracker:
         self._replay_timer: asyncio.TimerHandle | None = None
         self._burying: dict[asyncio.Task[None], DeadLetter] = {}
         self._quiet: asyncio.Future[None] | None = None
-        self._sampled: object = NOTHING
+        self._sampled: OpenTree | None = None
         self._sampled_at = 0.0
 
     @property
@@ -160,72 +163,69 @@ class Tracker:
     # Emitting.
 
     def emit(
-        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
+        self, value: object, stream: str, task: int | None, lineage: Lineage, tree: OpenTree | None
     ) -> tuple[int, ...]:
-        """An emit of a ``Spout`` class."""
+        """Deliver a value, as the root of this tree unless it is tracked by nobody (law L10)."""
         outlet = self._outlet(stream, task)
         self.emitted += 1
-        if message_id is None:
+        if tree is None:
             outlet.deliver(value, 0, lineage)
         else:
-            self._track(outlet, value, lineage, message_id)
+            self._track(outlet, value, lineage, tree)
             self.pending += 1
-            if self._observer is not None:
-                self._observer.tracked(self._owner.plan, message_id, value)
         if not self._outbox.armed:
             self._outbox.arm()
         return outlet.reached
 
-    def emit_message(self, message: Message) -> tuple[int, ...]:
+    def emit_many(self, stream: str, messages: Iterable[tuple[object, Lineage, OpenTree]]) -> None:
+        """Deliver values, each as the root of a tree."""
+        outlet = self._outlet(stream, None)
+        before = self.pending
+        try:
+            for value, lineage, tree in messages:
+                self._track(outlet, value, lineage, tree)
+                self.pending += 1
+        finally:
+            self.emitted += self.pending - before
+            if not self._outbox.armed:
+                self._outbox.arm()
+
+    def emit_message(self, message: Message) -> None:
         """The first emit of a message that the engine keeps."""
-        self.emitted += 1
-        reached = self._send(message)
-        self.pending += 1
-        if self._observer is not None:
-            self._observer.tracked(self._owner.plan, message, message.value)
-        return reached
+        self.emit(message.value, message.stream, message.task, message.lineage, message)
 
-    def _send(self, message: Message) -> tuple[int, ...]:
-        outlet = self._outlet(message.stream, message.task)
-        self._track(outlet, message.value, message.lineage, message)
-        if not self._outbox.armed:
-            self._outbox.arm()
-        return outlet.reached
-
-    def _track(self, outlet: Outlet, value: object, lineage: Lineage, message: object) -> None:
+    def _track(self, outlet: Outlet, value: object, lineage: Lineage, tree: OpenTree) -> None:
         """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law
         L17)."""
+        if self._observer is not None:
+            self._observer.tracked(self._owner.plan, tree, value)
         if not self._ackers:
             outlet.deliver(value, 0, lineage)
-            self.outcomes.append((message, None))  # law L9
+            self.outcomes.append(tree)  # law L9
             return
         root = self._next_id()
         acker = self._ackers[shard_of(root, len(self._ackers))]
-        if acker.full:
-            self.counts.overflowed += 1
-            outlet.reached = ()
-            self.outcomes.append((message, OVERFLOW))  # law L13
+        if acker.load > acker.limit:
+            self._overflow(outlet, tree)
             return
-        if type(message) is HostMessage and message.collected is not None:
-            self._collect(message, message.collected, root)
-        try:
-            checksum = outlet.deliver(value, root, lineage)
-        except BaseException:
-            if type(message) is HostMessage and message.collected is not None:
-                message.collected.pop(root, None)
-            raise
+        if type(tree) is HostMessage:
+            tree.collect_under(root)
+        tree.checksum = outlet.deliver(value, root, lineage)
         if outlet.reached:
-            self._outbox.inits[root] = OpenTree(checksum, self._number, message)
+            tree.spout = self._number
+            self._outbox.inits[root] = tree
             acker.load += 1
-            if self._sampled is NOTHING:
-                self._sampled, self._sampled_at = message, self._engine.clock()
+            if self._sampled is None:
+                self._sampled, self._sampled_at = tree, self._engine.clock()
         else:
-            self.outcomes.append((message, None))  # law L11
+            self.outcomes.append(tree)  # law L11
 
-    def _collect(self, message: HostMessage, collected: dict[int, list[object]], root: int) -> None:
-        collected.pop(message.root, None)
-        message.root = root
-        message.tree.values = collected[root] = []
+    def _overflow(self, outlet: Outlet, tree: OpenTree) -> None:
+        """The acker has too many trees (law L13)."""
+        self.counts.overflowed += 1
+        outlet.reached = ()
+        tree.failure = OVERFLOW
+        self.outcomes.append(tree)
 
     def _outlet(self, stream: str, task: int | None) -> Outlet:
         outlet = self._owner.outlets.get(stream)
@@ -235,68 +235,77 @@ class Tracker:
 
     # Settling.
 
-    def attend(self, settle: Settle, most: int = OUTCOMES_PER_CHUNK) -> Awaitable[None] | None:
+    def attend(self, settle: Settle | None, most: int = OUTCOMES_PER_CHUNK) -> Awaitable[None] | None:
         """Settle at most so many outcomes that wait, and emit replays that are due. A user's async ``ack`` or
         ``fail`` must be awaited before the next call. What user code emits meanwhile is left for the next
         call, so that it cannot go on for ever."""
-        for _ in range(min(len(self.outcomes), most)):
-            message, failure = self.outcomes.popleft()
-            if message is self._sampled:
-                self._sample_ends(failure)
-            pause = self._settle(message, failure, settle)
-            if pause is not None:
-                return pause
+        try:
+            for _ in range(min(len(self.outcomes), most)):
+                pause = self._settle(self.outcomes.popleft(), settle)
+                if pause is not None:
+                    return pause
+        finally:
+            self._released()
         while self._due and self._outbox.has_room:
             self.counts.replayed += 1
-            self._send(self._due.popleft())
+            self._replay(self._due.popleft())
         return None
 
     def _forget_old_sample(self) -> None:
         # A message that is never settled would be the last one that is measured.
-        if self._sampled is not NOTHING and self._engine.clock() - self._sampled_at > OLDEST_SAMPLE:
-            self._sampled = NOTHING
+        if self._sampled is not None and self._engine.clock() - self._sampled_at > OLDEST_SAMPLE:
+            self._sampled = None
 
     def _sample_ends(self, failure: Failure | None) -> None:
-        self._sampled = NOTHING
+        self._sampled = None
         if failure is None:
             self.counts.complete_seconds += self._engine.clock() - self._sampled_at
             self.counts.complete_samples += 1
 
-    def _settle(self, message: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
+    def _settle(self, tree: OpenTree, settle: Settle | None) -> Awaitable[None] | None:
+        if tree is self._sampled:
+            self._sample_ends(tree.failure)
         if self._observer is not None:
-            self._observe(message, failure)
-        if failure is None:
-            self.counts.acked += 1
-        elif type(message) is Buried:
-            return self._tell(message.message_id, failure, settle)
+            self._observe(tree)
+        if tree.failure is not None:
+            return self._settle_failed(tree, tree.failure, settle)
+        self.counts.acked += 1
+        if type(tree) is Message:
+            self.pending -= 1
+        elif type(tree) is HostMessage:
+            self._settle_for_host(tree, None)
         else:
-            self.counts.failed += 1
-        if type(message) is Message:
-            self._settle_kept(message, failure)
-        elif type(message) is HostMessage:
-            self._settle_for_host(message, failure)
-        elif type(message) is not SpoutMessage:
-            self._note(failure, message)
-            return self._tell(message, failure, settle)
-        elif failure is None:
-            return self._tell(message.message_id, None, settle)
-        else:
-            self._settle_kept(message, failure)
+            return self._tell(tree.message_id, None, settle)
         return None
 
-    def _observe(self, message: object, failure: Failure | None) -> None:
-        if self._observer is not None and type(message) is not Buried:  # whose outcome was told before
-            self._observer.settled(self._owner.plan, message, failure)
+    def _observe(self, tree: OpenTree) -> None:
+        if self._observer is not None and type(tree) is not Buried:  # whose outcome was seen before
+            self._observer.settled(self._owner.plan, tree)
 
-    def _note(self, failure: Failure | None, message_id: object) -> None:
-        if failure is not None:
+    def _settle_failed(
+        self, tree: OpenTree, failure: Failure, settle: Settle | None
+    ) -> Awaitable[None] | None:
+        if type(tree) is Buried:
+            return self._tell(tree.message_id, failure, settle)
+        self.counts.failed += 1
+        if type(tree) is HostMessage:
+            self._settle_for_host(tree, failure)
+        elif isinstance(tree, Message):
+            self._settle_kept(tree, failure)
+        else:
             self.counts.left_over += failure.kind is FailureKind.SHUTDOWN
-            self._log(failure, message_id)
+            self._log(failure, tree.message_id)
+            return self._tell(tree.message_id, failure, settle)
+        return None
 
-    def _tell(self, message_id: object, failure: Failure | None, settle: Settle) -> Awaitable[None] | None:
-        """Tell a ``Spout`` class an outcome."""
+    def _tell(
+        self, message_id: object, failure: Failure | None, settle: Settle | None
+    ) -> Awaitable[None] | None:
+        """Tell a ``Spout`` class an outcome, if it wants to know."""
+        self.pending -= 1
+        if settle is None:
+            return None
         self._owner.doing = "ack" if failure is None else "fail"
-        self._release()
         try:
             return settle(message_id, failure)
         except TopologyStopping:
@@ -304,11 +313,8 @@ class Tracker:
                 raise
         return None
 
-    def _settle_kept(self, message: Message, failure: Failure | None) -> None:
-        """The outcome of an attempt at a message that the engine keeps (law S6)."""
-        if failure is None:
-            self._release()
-            return
+    def _settle_kept(self, message: Message, failure: Failure) -> None:
+        """An attempt at a message that the engine keeps has failed (law S6)."""
         message.failed(failure, counts=self._policy.counts(failure))
         self._log(failure, message.message_id, message.value)
         if failure.kind is FailureKind.SHUTDOWN or self._policy.gives_up(failure, message.attempts):
@@ -323,8 +329,7 @@ class Tracker:
 
     def _settle_for_host(self, message: HostMessage, failure: Failure | None) -> None:
         """The outcome of an attempt that the host waits for; each one counts (law C4)."""
-        if message.collected is not None:
-            message.collected.pop(message.root, None)
+        message.collect_no_more()
         if failure is not None:
             message.failed(failure, counts=True)
             left_over = failure.kind is FailureKind.SHUTDOWN
@@ -332,12 +337,11 @@ class Tracker:
             if not left_over and not self._policy.gives_up(failure, message.attempts, message.max_attempts):
                 self._replay_later(message)
                 return
-        self._release()
+        self.pending -= 1
         message.tree.settle(failure, message.history)
 
-    def _release(self) -> None:
-        """A message is settled for good."""
-        self.pending -= 1
+    def _released(self) -> None:
+        """Messages may have been settled for good: tell those who wait for that."""
         self._owner.released()
         if not self.pending and self._quiet is not None and not self._quiet.done():
             self._quiet.set_result(None)
@@ -345,6 +349,9 @@ class Tracker:
     def _give_up(self, message: Message, failure: Failure) -> None:
         left_over = failure.kind is FailureKind.SHUTDOWN
         self.counts.left_over += left_over
+        if not self.buries and not left_over:
+            self._given_up(message, failure)
+            return
         self.counts.dead_letters += not left_over
         letter = DeadLetter(
             self._owner.plan.component,
@@ -358,7 +365,11 @@ class Tracker:
         )
         self._owner.doing = "dead_letters"
         dead_letters, plan = self._dead_letters, self._owner.plan
-        pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
+        try:
+            pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
+        except Exception as error:  # a restart would not bring the message back
+            self._engine.crashed(self._owner, error)
+            return
         if pause is None:
             self._given_up(message, failure)
             return
@@ -387,10 +398,11 @@ class Tracker:
     def _given_up(self, message: Message, failure: Failure) -> None:
         """The dead letters have it."""
         if type(message) is SpoutMessage:
-            self.outcomes.append((Buried(message.message_id), failure))
+            self.outcomes.append(Buried(message_id=message.message_id, failure=failure))
             self._owner.attend_soon()
         else:
-            self._release()
+            self.pending -= 1
+            self._released()
 
     def _buried(self, burying: asyncio.Task[None]) -> None:
         letter = self._burying.pop(burying)
@@ -402,6 +414,12 @@ class Tracker:
         self._owner.attend_soon()
 
     # Replays.
+
+    def _replay(self, message: Message) -> None:
+        message.failure = None
+        self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
+        if not self._outbox.armed:
+            self._outbox.arm()
 
     def _replay_later(self, message: Message) -> None:
         pause = self._policy.pause(len(message.history), self._random)
@@ -424,12 +442,19 @@ class Tracker:
         self._wait_for_replay()
         self._owner.attend_soon()
 
+    def lose(self, failure: Failure) -> None:
+        """The instance of a ``Spout`` class has died: fail what it knows by message id (law L14)."""
+        for acker in self._ackers:
+            acker.fail_of_soon(DeadSpout(self._number, failure))
+
     def abandon(self, failure: Failure) -> None:
         """Fail what waits for a replay (law C3)."""
         waiting = [*self._due, *(message for _, _, message in sorted(self._replays, key=itemgetter(0, 1)))]
         self._due.clear()
         self._replays.clear()
-        self.outcomes.extend((message, failure) for message in waiting)
+        for message in waiting:
+            message.failure = failure
+        self.outcomes.extend(waiting)
         self._owner.attend_soon()
 
     async def when_quiet(self) -> None:
@@ -440,19 +465,21 @@ class Tracker:
 
     def settle_left_over(self) -> None:
         """The task has ended: settle what can be settled without it, and count the rest."""
-        for message, failure in self.outcomes:
-            self._observe(message, failure)
+        for tree in self.outcomes:
+            self._observe(tree)
             self.pending -= 1
-            if type(message) is Buried:  # its spout was not told any more
+            if type(tree) is Buried:  # its spout was not told any more
                 continue
+            failure = tree.failure
             self.counts.acked += failure is None
             self.counts.failed += failure is not None
             self.counts.left_over += failure is not None
-            if type(message) is HostMessage:
+            if type(tree) is HostMessage:
                 if failure is not None:
-                    message.failed(failure, counts=True)
-                message.tree.settle(failure, message.history)
+                    tree.failed(failure, counts=True)
+                tree.tree.settle(failure, tree.history)
         self.outcomes.clear()
+        self._sampled = None
 
     def close(self) -> None:
         """The task ends: no more replays, no more burials."""

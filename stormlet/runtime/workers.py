@@ -59,6 +59,11 @@ class Worker:
         self.desk = desk
         self.outbox = desk.outbox
 
+    @property
+    def restartable(self) -> bool:
+        """Whether another worker can take over."""
+        return True
+
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         """Execute inputs until there are none left, or until something must be awaited."""
         raise NotImplementedError

@@ -64,6 +64,13 @@ class CheckedOutlet(WrappedOutlet):
         super().__init__(inner)
         self._misfit = inner.source.schema.misfit
 
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        if self._misfit(value) is not None:
+            self.before(value)
+        edges = self._inner.deliver(value, root, lineage)
+        self.reached = self._inner.reached
+        return edges
+
     def before(self, value: object) -> None:
         misfit = self._misfit(value)
         if misfit is not None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import msgspec
 
 from stormlet.errors import InvalidTopology, SparkFailed
+from stormlet.spark.claims import Claim
+from stormlet.spark.keys import Key
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
@@ -21,6 +23,10 @@ class Fingerprint(msgspec.Struct, frozen=True):
     partitions: int
     files: str
     """The digest of each partition's files: their paths, ranges, sizes and times."""
+    order_by: tuple[str, ...] = ()
+    """The columns of the key that gives the rows their order; then all of them count as one partition."""
+    epoch_rows: int | None = None
+    """How many rows an epoch has, for a source that gives epochs."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -29,24 +35,44 @@ class Checkpoint(msgspec.Struct, frozen=True):
     fingerprint: Fingerprint
     done: dict[int, int]
     """Partition -> how many of its first rows are done, or :data:`~stormlet.spark.packing.ALL`."""
+    key: Key = ()
+    """With ``order_by``, that of the last row done."""
+    epochs: int = 0
+    """With ``epoch_rows``, how many epochs are done."""
+    sinks: tuple[str, ...] = ()
+    """Where exactly-once sinks have written these epochs to."""
 
 
 class CheckpointFile:
-    """The file of one source. Methods block."""
+    """The file of one source, which is its own from :meth:`load` to :meth:`release`. Methods block."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path).absolute()  # whatever becomes of the current directory
         self._next = self._path.with_name(f"{self._path.name}.next")
+        self._claim = Claim(self._path)
 
-    def load(self, fingerprint: Fingerprint) -> dict[int, int]:
+    def load(self, fingerprint: Fingerprint) -> Checkpoint:
         """What is done; nothing if there is no file.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if the file is of another DataFrame, or no checkpoint.
+        Raises :class:`~stormlet.errors.InvalidTopology` if the file is of another DataFrame, or no checkpoint, or
+        if another source has it.
         """
+        self._claim.take()
+        try:
+            return self._found(fingerprint)
+        except BaseException:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Another run may have the file."""
+        self._claim.release()
+
+    def _found(self, fingerprint: Fingerprint) -> Checkpoint:
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=Checkpoint)
         except FileNotFoundError:
-            return {}
+            return Checkpoint(fingerprint, {})
         except (OSError, msgspec.MsgspecError) as error:
             raise InvalidTopology(f"{self._path} cannot be read as a checkpoint: {error}") from error
         differs = [
@@ -54,13 +80,15 @@ class CheckpointFile:
             for name in fingerprint.__struct_fields__
             if getattr(found.fingerprint, name) != getattr(fingerprint, name)
         ]
+        if differs == ["epoch_rows"]:
+            raise InvalidTopology(_of_other_epochs(self._path, found.fingerprint.epoch_rows))
         if differs:
             raise InvalidTopology(
                 f"{self._path} is the checkpoint of another DataFrame: its {' and '.join(differs)} differ; read the "
                 f"same files in the same way (partitions depend on the number of cores, too), or remove it to begin "
                 f"anew"
             )
-        return found.done
+        return found
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Replace the file: whenever the process dies, there is the old one or the new one.
@@ -76,6 +104,15 @@ class CheckpointFile:
             _sync_directory(self._path.parent)
         except OSError as error:
             raise SparkFailed(f"the checkpoint {self._path} cannot be written: {error}") from error
+
+
+def _of_other_epochs(path: Path, rows: int | None) -> str:
+    if rows is None:
+        return f"{path} is the checkpoint of a run without epochs; leave out epoch_rows=, or take another checkpoint"
+    return (
+        f"{path} is the checkpoint of a run in epochs of {rows} rows; give epoch_rows={rows}, or, to begin anew, "
+        f"remove it and what exactly-once sinks have written"
+    )
 
 
 def _sync_directory(directory: Path) -> None:

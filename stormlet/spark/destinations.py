@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -16,6 +16,9 @@ Mode: TypeAlias = Literal["append", "overwrite", "error"]
 
 _turns: defaultdict[str, Lock] = defaultdict(Lock)
 """By destination: held while this process writes there."""
+
+ALL_OF_IT = {"partitionOverwriteMode": "static"}
+"""What an overwrite replaces. Otherwise a session's "dynamic" would leave the partitions that have no row now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +41,22 @@ class Destination:
         directory, and who is done first removes it: of two writes at a time, both could lose rows."""
         return _turns[f"{self.table or self.path}"]
 
+    def below(self, *folders: str) -> Destination:
+        """A directory within this one."""
+        return replace(self, path="/".join((f"{self.path}".rstrip("/"), *folders)))
+
     def begin(self, nothing: DataFrame) -> None:
         """Before the first row of a run: write a DataFrame without rows, as ``mode`` says."""
         if self.mode != "append":
-            # Otherwise a session's "dynamic" would replace no partition, as there is no row for it.
-            self._write(nothing, self.mode, {"partitionOverwriteMode": "static"})
+            self._write(nothing, self.mode, ALL_OF_IT)
 
     def append(self, rows: DataFrame) -> None:
         """Write one batch."""
         self._write(rows, "append", {})
+
+    def replace(self, rows: DataFrame) -> None:
+        """Have these rows, and no others, be there."""
+        self._write(rows, "overwrite", ALL_OF_IT)
 
     def _write(self, rows: DataFrame, mode: Mode, options: Mapping[str, str]) -> None:
         writer = rows.write.format(self.format).mode(mode).options(**{**self.options, **options})

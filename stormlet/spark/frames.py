@@ -15,6 +15,26 @@ if TYPE_CHECKING:
 def check_frame(frame: object) -> None:
     """Raises :class:`~stormlet.errors.InvalidTopology` for what is no DataFrame of a Spark session with a
     JVM, and for one that never ends."""
+    _check_kind(frame)
+    if cast("DataFrame", frame).isStreaming:
+        raise InvalidTopology(
+            "this DataFrame is a stream, which has no partitions to read to their end; feed a spout from it with "
+            "stormlet.spark.stream(df, topology, into=..., checkpoint=...)"
+        )
+
+
+def check_streaming_frame(frame: object) -> None:
+    """Raises :class:`~stormlet.errors.InvalidTopology` for what is no streaming DataFrame of a Spark session with
+    a JVM."""
+    _check_kind(frame)
+    if not cast("DataFrame", frame).isStreaming:
+        raise InvalidTopology(
+            "this DataFrame is no stream; read it with topology.spout(..., DataFrameSpout(df)), or make it with "
+            "spark.readStream"
+        )
+
+
+def _check_kind(frame: object) -> None:
     kinds = [base.__module__ for base in type(frame).__mro__ if base.__name__ == "DataFrame"]
     if any(module.startswith("pyspark.sql.connect") for module in kinds):
         raise InvalidTopology(
@@ -23,8 +43,6 @@ def check_frame(frame: object) -> None:
         )
     if not any(module.startswith("pyspark.sql") for module in kinds):
         raise InvalidTopology(f"{type(frame).__name__} object given, but a source reads a Spark DataFrame")
-    if cast("DataFrame", frame).isStreaming:
-        raise InvalidTopology("this DataFrame is a stream, which has no partitions to read to their end")
 
 
 def zone_of_session(frame: DataFrame) -> tzinfo:

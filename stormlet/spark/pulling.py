@@ -6,12 +6,11 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from stormlet.errors import SparkFailed
+from stormlet.spark.job_threads import JobThread
 from stormlet.spark.packing import ALL
 from stormlet.spark.reading import Chunk, Done, Read
 from stormlet.spark.troubles import is_loss, summary, way_out
@@ -23,9 +22,6 @@ logger = logging.getLogger(__name__)
 
 MOST_CHUNKS = 2
 """How many chunks wait for the loop; with the one in hand and the one being made, four are in memory."""
-CANCEL_AGAIN = 0.2
-"""Seconds after which a job is cancelled again: the next one may have started meanwhile."""
-CANCEL_TIMES = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,6 @@ class Puller:
         self.error: BaseException | None = None
         """What ended it, if that was no end of the data."""
         self._read = read
-        self._context = context
         self._wake = wake
         self._may_resume = may_resume
         self._retries = retries
@@ -91,16 +86,11 @@ class Puller:
         self._changed = threading.Condition()
         self._closed = False
         self._losses = 0
-        self._tag = f"stormlet-{uuid4()}"
         self._name = name
-        self._thread: threading.Thread | None = None
+        self._thread = JobThread(context, name, "puller", self._run)
 
     def start(self) -> None:
         """Start to pull."""
-        from pyspark import InheritableThread
-
-        # It inherits what the caller has set for jobs: the scheduler's pool, the job group.
-        self._thread = InheritableThread(target=self._run, name=f"{self._name} puller", daemon=True)
         self._thread.start()
 
     def take(self) -> Chunk | None:
@@ -115,25 +105,18 @@ class Puller:
     @property
     def running(self) -> bool:
         """Whether the thread is there."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread.running
 
     def close(self) -> None:
         """Cancel the jobs and wait for the thread; to be called from another thread than the loop's."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        for _ in range(CANCEL_TIMES):
-            if self._thread is None or not self._thread.is_alive():
-                return
-            with suppress(Exception):  # the user may have stopped the session
-                self._context.cancelJobsWithTag(self._tag)
-            self._thread.join(CANCEL_AGAIN)
-        logger.warning("%s: Spark does not let go of its jobs; the thread is left behind", self._name)
+        self._thread.close()
 
     def _run(self) -> None:
         try:
-            self._context.addJobTag(self._tag)
-            self._context.setJobDescription(self._name)
+            self._thread.enter()
             while not self._pull():
                 pass
         except BaseException as error:
@@ -182,8 +165,8 @@ class Puller:
             ) from cause
         if self._progress.delivered and not self._may_resume():
             raise SparkFailed(
-                f"{self._name}: a result was lost, and the DataFrame's rows have no fixed order to go on from; write "
-                f"it to files first, and read those: {summary(error)}"
+                f"{self._name}: a result was lost, and the DataFrame's rows have no fixed order to go on from; give "
+                f"order_by= a unique key, or write it to files first, and read those: {summary(error)}"
             ) from cause
         pause = self._retries.pause(self._losses)
         logger.warning(

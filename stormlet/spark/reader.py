@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from stormlet.core.components import ReliableSpout, SpoutCollector, TaskContext
-from stormlet.errors import EndOfStream
-from stormlet.spark.beside import beside
-from stormlet.spark.frames import has_fixed_order
-from stormlet.spark.pulling import Puller, Retries
+from stormlet.spark.chunks import Chunks
+from stormlet.spark.origins import Origin
 from stormlet.spark.reading import Done, Read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-RETRIES = Retries()
 MOST_ROWS = 16
 """How many rows one call of ``next_tuple`` emits."""
-
-
-class Origin(msgspec.Struct, frozen=True, gc=False):
-    """Where a tuple comes from: ``tup.origin`` of all that comes of a row."""
-
-    partition: int
-    """The partition of the DataFrame, from 0."""
-    row: int
-    """The row within its partition, from 0; of a batch, its first row."""
 
 
 class FrameReader(ReliableSpout[object]):
     """The spout that a :class:`DataFrameSpout` makes."""
 
     single_task = True
+    restartable = False  # another one would read from the beginning
 
     def __init__(self, frame: DataFrame, read: Read) -> None:
         self.frame = frame
-        self._read = read
-        self._puller: Puller | None = None
+        self._chunks = Chunks(frame, read)
         self._values: Iterator[object] = iter(())
         self.partition = 0
         """The one whose rows are emitted."""
@@ -56,23 +40,8 @@ class FrameReader(ReliableSpout[object]):
 
     def pull(self, done: Done, context: TaskContext, out: SpoutCollector[object]) -> None:
         """Start to pull what is not done."""
-        loop = asyncio.get_running_loop()
         self._most_pending = context.config.max_spout_pending
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-                loop.call_soon_threadsafe(out.wake)
-
-        self._puller = Puller(
-            self._read,
-            self.frame.sparkSession.sparkContext,
-            wake,
-            name=f"{context.topology}: {context.component}",
-            done=done,
-            may_resume=lambda: has_fixed_order(self.frame),
-            retries=RETRIES,
-        )
-        self._puller.start()
+        self._chunks.open(done, context, out)
 
     def next_tuple(self, out: SpoutCollector[object]) -> None:
         """Emit the next rows, if they are there: several, as a call costs as much as a tuple."""
@@ -80,30 +49,22 @@ class FrameReader(ReliableSpout[object]):
         values = list(islice(self._values, most))
         if not values and self._next_chunk():
             values = list(islice(self._values, most))
-        for value in values:
-            origin = Origin(self.partition, self._row)
-            self._row += 1
-            self.emit(value, origin, out)
+        first, self._row = self._row, self._row + len(values)
+        origins = [Origin(self.partition, row) for row in range(first, self._row)]
+        self.emit(values, origins, out)
 
-    def emit(self, value: object, origin: Origin, out: SpoutCollector[object]) -> None:
-        """Emit one value."""
-        out.emit(value, message_id=origin, origin=origin)
+    def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
+        """Emit these values, each with its origin."""
+        out.emit_many(values, message_ids=origins, origins=origins)
 
     def _next_chunk(self) -> bool:
         """Whether there is one now. Raises :class:`~stormlet.errors.EndOfStream` after the last one."""
-        puller = self._puller
-        assert puller is not None, "the spout is not open"
-        ended = puller.ended  # before the look at what waits, as it may end in between
-        chunk = puller.take()
-        if chunk is not None:
-            self._values, self.partition, self._row = iter(chunk.values), chunk.partition, chunk.first_row
-            return True
-        if not ended:
+        chunk = self._chunks.take()
+        if chunk is None:
             return False
-        raise EndOfStream if puller.error is None else puller.error
+        self._values, self.partition, self._row = iter(chunk.values), chunk.partition, chunk.first_row
+        return True
 
     async def close(self) -> None:
         """Cancel Spark's jobs and wait for the puller, beside the loop."""
-        puller = self._puller
-        if puller is not None and puller.running:
-            await beside(puller.close, "stormlet spark close")
+        await self._chunks.close()

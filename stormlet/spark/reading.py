@@ -34,6 +34,24 @@ class Chunk:
     """One for each row, or one batch of all rows."""
 
 
+def divided(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk | None]:
+    """At most the first ``rows`` of a chunk, and what is left of it."""
+    if chunk.rows <= rows:
+        return chunk, None
+    first, rest = _divided(chunk, rows)
+    return (
+        Chunk(chunk.partition, chunk.first_row, rows, first),
+        Chunk(chunk.partition, chunk.first_row + rows, chunk.rows - rows, rest),
+    )
+
+
+def _divided(chunk: Chunk, rows: int) -> tuple[list[object], list[object]]:
+    if len(chunk.values) == chunk.rows:
+        return chunk.values[:rows], chunk.values[rows:]
+    batch = cast("RecordBatch", chunk.values[0])
+    return [batch.slice(0, rows)], [batch.slice(rows)]
+
+
 Done: TypeAlias = Mapping[int, int]
 """Partition -> how many of its first rows need not be read, or :data:`~stormlet.spark.packing.ALL`."""
 Read: TypeAlias = Callable[[Done], Iterator[Chunk]]
@@ -75,7 +93,7 @@ def _packed(
         packed = _pruned(frame, conversion).mapInArrow(packer(done), PACKED)
         for row in packed.toLocalIterator(prefetchPartitions=True):
             partition, first_row, rows, batch = cast("tuple[int, int, int, bytes]", row)
-            with _named(partition, first_row, rows):
+            with naming_rows(partition, first_row, rows):
                 values = values_of(unpacked(batch))
             yield Chunk(partition, first_row, rows, values)
 
@@ -89,7 +107,7 @@ def _chunks(
         return
     first_row = sum(1 for _ in islice(rows, done))
     while chunk := list(islice(rows, ROWS_PER_CHUNK)):
-        with _named(partition, first_row, len(chunk)):
+        with naming_rows(partition, first_row, len(chunk)):
             values = conversion.of_rows(chunk)
         yield Chunk(partition, first_row, len(chunk), values)
         first_row += len(chunk)
@@ -104,7 +122,7 @@ def _pruned(frame: DataFrame, conversion: Conversion, *more: Column) -> DataFram
 
 
 @contextmanager
-def _named(partition: int, first_row: int, rows: int) -> Generator[None]:
+def naming_rows(partition: int, first_row: int, rows: int) -> Generator[None]:
     """Says of an error which rows it comes from."""
     try:
         yield

@@ -11,10 +11,10 @@ from stormlet.core.components import SpoutCollector, TaskContext
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import EndOfStream, InvalidTopology
 from stormlet.spark.beside import beside
-from stormlet.spark.checkpoint import Checkpoint, CheckpointFile, Fingerprint
+from stormlet.spark.bookmarks import Bookmark
 from stormlet.spark.done_rows import DoneRows
-from stormlet.spark.fingerprint import fingerprint_of
-from stormlet.spark.reader import FrameReader, Origin
+from stormlet.spark.origins import Origin
+from stormlet.spark.reader import FrameReader
 from stormlet.spark.reading import Read
 
 if TYPE_CHECKING:
@@ -31,14 +31,10 @@ class ResumingReader(FrameReader):
     needs_acks = True
     resumes = True
 
-    def __init__(
-        self, frame: DataFrame, read: Read, file: CheckpointFile, columns: Sequence[str], *, in_batches: bool
-    ) -> None:
+    def __init__(self, frame: DataFrame, read: Read, bookmark: Bookmark, *, in_batches: bool) -> None:
         super().__init__(frame, read)
-        self._file = file
-        self._columns = columns
+        self._bookmark = bookmark
         self._in_batches = in_batches
-        self._fingerprint: Fingerprint | None = None
         self._done = DoneRows({})
         self._sync_letters: Callable[[], None] = lambda: None
         self._saving: asyncio.Task[None] | None = None
@@ -53,15 +49,16 @@ class ResumingReader(FrameReader):
                 "checkpoint= needs a place where dead letters outlive the process; run with dead_letters=..."
             )
         self._sync_letters = context.sync_dead_letters
-        done = await beside(self._load, "stormlet spark checkpoint")
-        self._done = DoneRows(done)
-        self.pull(done, context, out)
+        found = await beside(self._bookmark.load, "stormlet spark checkpoint")
+        self._done = DoneRows(found.done)
+        self.pull(found.done, context, out)
 
-    def emit(self, value: object, origin: Origin, out: SpoutCollector[object]) -> None:
-        """Emit one value, and note that it is open."""
-        rows = cast("RecordBatch", value).num_rows if self._in_batches else 1
-        self._done.emitted(origin.partition, origin.row, rows)
-        super().emit(value, origin, out)
+    def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
+        """Emit these values, and note that they are open."""
+        for value, origin in zip(values, origins, strict=True):
+            rows = cast("RecordBatch", value).num_rows if self._in_batches else 1
+            self._done.emitted(origin.partition, origin.row, rows)
+        super().emit(values, origins, out)
 
     def next_tuple(self, out: SpoutCollector[object]) -> None:
         """Emit the next rows."""
@@ -90,15 +87,14 @@ class ResumingReader(FrameReader):
 
     async def close(self) -> None:
         """Stop to pull, and save what is done."""
-        await super().close()
-        self._closing.set()
-        if self._saving is not None:
-            await self._saving
-            await self._save()
-
-    def _load(self) -> dict[int, int]:
-        self._fingerprint = fingerprint_of(self.frame, self._columns)
-        return self._file.load(self._fingerprint)
+        try:
+            await super().close()
+            self._closing.set()
+            if self._saving is not None:
+                await self._saving
+                await self._save()
+        finally:
+            self._bookmark.release()
 
     def _check_saved(self) -> None:
         """Raises what the last checkpoint has failed with."""
@@ -112,14 +108,13 @@ class ResumingReader(FrameReader):
         await self._save()
 
     async def _save(self) -> None:
-        fingerprint = self._fingerprint
-        assert fingerprint is not None, "it was loaded first"
         has_letters, self._has_letters = self._has_letters, False
-        done = self._done.prefixes(fingerprint.partitions if self._read_to_end else self.partition)
+        partitions = self._bookmark.fingerprint.partitions
+        done = self._done.prefixes(partitions if self._read_to_end else self.partition)
 
         def save() -> None:
             if has_letters:  # they must be there before the checkpoint says so
                 self._sync_letters()
-            self._file.save(Checkpoint(fingerprint, done))
+            self._bookmark.save(done)
 
         await beside(save, "stormlet spark checkpoint")

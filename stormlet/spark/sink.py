@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import PathLike, fspath
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, ClassVar, TypeVar, cast, get_args
 
 from stormlet.core.components import BatchBolt, Collector, TaskContext
+from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
-from stormlet.errors import InvalidConfiguration
+from stormlet.errors import InvalidConfiguration, InvalidEmit
 from stormlet.spark.destinations import Destination, Mode
+from stormlet.spark.epoch_sink import EpochSink
+from stormlet.spark.epoch_writer import SparkEpochWriter
 from stormlet.spark.writers import SparkWriter, Writer
 
 R = TypeVar("R")
@@ -35,6 +38,13 @@ class DataFrameSink:
       it they are those of the input's record type. Values are records, dicts, or tuples in the columns' order.
     - A batch is written when it has ``rows``, when its first row is ``seconds`` old, and when no more can come.
 
+    With ``exactly_once=True`` each row of the source is written once, whatever fails and whenever the process is
+    killed: rows are acked when they are kept for their epoch, and each epoch of a source that gives epochs
+    (``DataFrameSpout(df, checkpoint=..., epoch_rows=...)``) is written as a whole into a directory of its own,
+    ``source=.../epoch=...``. Whoever reads the path finds these two columns more. What is kept is in memory until
+    then: the rows that come of one epoch. What comes from no row of the source, as when it is emitted by
+    ``finish`` or without anchors, crashes the topology with :class:`~stormlet.errors.NotExactlyOnce`.
+
     A row that does not fit its columns is rejected (no replay can help it), and the others of its batch are
     written. If Spark fails, all rows of the batch fail with :class:`~stormlet.errors.SparkFailed`, whose cause
     is Spark's error.
@@ -42,6 +52,9 @@ class DataFrameSink:
     Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together; what only
     Spark can tell is raised when the topology starts.
     """
+
+    needs_acks: ClassVar[bool] = True
+    """See :attr:`stormlet.core.components.BoltBase.needs_acks`."""
 
     def __init__(
         self,
@@ -55,6 +68,7 @@ class DataFrameSink:
         schema: object = None,
         rows: int = 10_000,
         seconds: float = 10.0,
+        exactly_once: bool = False,
     ) -> None:
         if (path is None) is (table is None):
             raise _invalid("needs a path or a table=, and not both")
@@ -64,6 +78,8 @@ class DataFrameSink:
             raise _invalid(f"rows must be an int of at least 1, not {rows!r}")
         if not isinstance(cast("object", seconds), int | float) or not seconds > 0:
             raise _invalid(f"seconds must be a number above 0, not {seconds!r}")
+        if exactly_once:
+            _check_exactly_once(path, mode)
         self._destination = Destination(
             None if path is None else fspath(path),
             table,
@@ -80,9 +96,19 @@ class DataFrameSink:
         self.keeps_state = mode == "overwrite"
         """A run that goes on after another would replace what that has written, as it would miss a bolt's state:
         see :attr:`stormlet.core.components.BoltBase.keeps_state`."""
+        self.state_advice = (
+            'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
+        )
+        """See :attr:`stormlet.core.components.BoltBase.state_advice`."""
+
+        self.needs_epochs = exactly_once
+        """See :attr:`stormlet.core.components.BoltBase.needs_epochs`."""
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""
+        if self.needs_epochs:
+            writer = SparkEpochWriter(self._destination, self._schema)
+            return EpochSink(writer, self._rows, self._seconds)
         return BatchWriter(self._writer(), self._rows, self._seconds)
 
     def _writer(self) -> Writer:
@@ -100,9 +126,12 @@ class BatchWriter(BatchBolt[Any, None]):
         self.within = within
         self._writer = writer
         self._thread: ThreadPoolExecutor
+        self._report: Callable[[Progress], None]
+        self._written = 0
 
     async def prepare(self, context: TaskContext) -> None:
         """Find Spark, or start it, and see whether the columns can be written."""
+        self._report = context.report_progress
         name = f"{context.component}[{context.task_index}]"
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         try:
@@ -112,10 +141,21 @@ class BatchWriter(BatchBolt[Any, None]):
             raise
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
-        """Write the batch; what does not fit is rejected."""
+        """Write the batch; what does not fit is rejected. Raises :class:`~stormlet.errors.InvalidEmit` if that
+        belongs to no message, and so would be nobody's dead letter."""
         misfits = await self._write([tup.value for tup in tups])
-        for place, why in misfits.items():
-            out.fail(tups[place], why, permanent=True)
+        self._written += len(tups) - len(misfits)
+        self._report(Progress(self._written, None, "rows written"))
+        for place, tup in enumerate(tups):
+            if place in misfits:
+                out.fail(tup, misfits[place], permanent=True)
+            else:
+                out.ack(tup)
+        unowned = [why for place, why in misfits.items() if not tups[place].roots]
+        if unowned:
+            raise InvalidEmit(
+                f"rows that belong to no message do not fit their columns, the first of {len(unowned):,}: {unowned[0]}"
+            )
 
     async def cleanup(self) -> None:
         """Wait until a write that was interrupted has ended, and end the thread."""
@@ -131,6 +171,16 @@ class BatchWriter(BatchBolt[Any, None]):
 
     async def _call(self, function: Callable[[], R]) -> R:
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+
+def _check_exactly_once(path: str | PathLike[str] | None, mode: Mode) -> None:
+    if path is None:
+        raise _invalid("needs a path with exactly_once=True, as each epoch is a directory of its own")
+    if mode != "append":
+        raise _invalid(
+            f"cannot have mode={mode!r} with exactly_once=True, which replaces what a run before it has written of the "
+            f"same epochs, and nothing else"
+        )
 
 
 def _invalid(what: str) -> InvalidConfiguration:

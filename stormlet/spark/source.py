@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
-from stormlet.core.components import ReliableSpout
+from stormlet.core.components import Spout
 from stormlet.errors import InvalidTopology
+from stormlet.spark.bookmarks import Bookmark
 from stormlet.spark.checkpoint import CheckpointFile
 from stormlet.spark.conversion import conversion
-from stormlet.spark.fingerprint import check_resumable
+from stormlet.spark.epoch_reader import EpochReader
+from stormlet.spark.fingerprint import check_repeatable, check_resumable
 from stormlet.spark.frames import check_frame, zone_of_session
+from stormlet.spark.ordering import OrderedRead
 from stormlet.spark.reader import FrameReader
-from stormlet.spark.reading import batches_of, values_of_batches, values_of_rows
+from stormlet.spark.reading import Read, batches_of, values_of_batches, values_of_rows
 from stormlet.spark.refining import Refining, Transport
 from stormlet.spark.requirements import check_packages
 from stormlet.spark.resuming import ResumingReader
@@ -44,8 +49,17 @@ class DataFrameSpout(Generic[T]):
     With ``checkpoint=path`` a run that was killed goes on with the rows that were not done: those neither acked
     nor durably among the dead letters, for which ``run(dead_letters=...)`` is needed. Rows that were done after
     the first one that was not, and in the last second, come again. The DataFrame must be a scan of files with
-    narrow operators (``select``, ``where``, ``union``), and the same one each time. Bolts below that say
-    ``keeps_state = True`` are refused, as they would miss what was acked before.
+    narrow operators (``select``, ``where``, ``union``), and the same one each time; or, with ``order_by=`` the
+    columns of a unique key, any that has the same rows each time. Bolts below that say ``keeps_state = True``
+    are refused, as they would miss what was acked before.
+
+    With ``epoch_rows=n`` every n rows, in the order of partitions and rows, are an epoch, which is done or replayed
+    as a whole, as exactly-once sinks need it. The topology must have no other spout. Between two epochs everything
+    settles. If a row of an epoch fails, all of them are emitted again, but for those that were given up. In memory
+    are the rows of one epoch.
+
+    With ``order_by=`` Spark sorts the rows, ascending, and all of them count as partition 0. The key must be
+    made of whole numbers, decimals, texts and times, without nulls, and unique, which is checked while it is read.
 
     ``transport="rows"`` is slower and takes types that Arrow lacks. Raises
     :class:`~stormlet.errors.InvalidTopology` for a DataFrame of Spark Connect or of a stream, for a column that
@@ -65,7 +79,9 @@ class DataFrameSpout(Generic[T]):
         *,
         batches: Literal[False] = False,
         transport: Transport = "arrow",
+        order_by: str | Sequence[str] = (),
         checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -74,7 +90,9 @@ class DataFrameSpout(Generic[T]):
         *,
         columns: Sequence[str] | None = None,
         batches: Literal[True],
+        order_by: str | Sequence[str] = (),
         checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -84,7 +102,9 @@ class DataFrameSpout(Generic[T]):
         columns: Sequence[str] | None = None,
         batches: Literal[False] = False,
         transport: Transport = "arrow",
+        order_by: str | Sequence[str] = (),
         checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
     ) -> None: ...
     def __init__(
         self,
@@ -94,45 +114,60 @@ class DataFrameSpout(Generic[T]):
         columns: Sequence[str] | None = None,
         batches: bool = False,
         transport: Transport = "arrow",
+        order_by: str | Sequence[str] = (),
         checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
     ) -> None:
-        _check_choice(as_, columns, batches=batches, transport=transport)
+        order_by = [order_by] if isinstance(order_by, str) else list(dict.fromkeys(order_by))
+        _check_choice(as_, columns, order_by, batches=batches, transport=transport)
+        _check_epochs(epoch_rows, checkpoint)
         check_packages()
         check_frame(df)
         self._frame = df
         self._batches = batches
-        refining = Refining(zone_of_session(df), transport)
-        self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
-        if transport == "rows":
-            self._read = values_of_rows(df, self._conversion)
-        else:
-            self._read = (batches_of if batches else values_of_batches)(df, self._conversion)
         self.resumes = checkpoint is not None
         """See :attr:`stormlet.core.components.Spout.resumes`."""
-        self._checkpoint = None if checkpoint is None else CheckpointFile(checkpoint)
+        self.gives_epochs = epoch_rows is not None
+        """See :attr:`stormlet.core.components.Spout.gives_epochs`."""
+        self._epoch_rows = epoch_rows
+        refining = Refining(zone_of_session(df), transport)
+        self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
+        self._new_read: Callable[[], Read]
+        if order_by:
+            keep = {"batches": batches, "resumes": self.resumes}
+            self._new_read = partial(OrderedRead, df, self._conversion, order_by, **keep)
+            self._new_read()  # which checks the key
+        elif transport == "rows":
+            self._new_read = partial(values_of_rows, df, self._conversion)
+        else:
+            self._new_read = partial(batches_of if batches else values_of_batches, df, self._conversion)
+        self._checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
         if checkpoint is not None:
-            check_resumable(df)
+            (check_repeatable if order_by else check_resumable)(df)
         self.outputs: object = as_ or (None if batches else self._conversion.names)
         """What the stream's values are: the record type, or the names of a tuple's fields."""
 
-    def __call__(self) -> ReliableSpout[T]:
+    def __call__(self) -> Spout[T]:
         """A new instance, for one task."""
+        return cast("Spout[T]", self._reader(self._new_read()))
+
+    def _reader(self, read: Read) -> Spout[object]:
         if self._checkpoint is None:
-            return cast("ReliableSpout[T]", FrameReader(self._frame, self._read))
-        return cast(
-            "ReliableSpout[T]",
-            ResumingReader(
-                self._frame,
-                self._read,
-                self._checkpoint,
-                self._conversion.names,
-                in_batches=self._batches,
-            ),
-        )
+            return FrameReader(self._frame, read)
+        file, columns = CheckpointFile(self._checkpoint), self._conversion.names
+        bookmark = Bookmark(self._frame, read, columns, file, self._epoch_rows)
+        if self._epoch_rows is None:
+            return ResumingReader(self._frame, read, bookmark, in_batches=self._batches)
+        return EpochReader(self._frame, read, bookmark, self._epoch_rows)
 
 
 def _check_choice(
-    record: type | None, columns: Sequence[str] | None, *, batches: bool, transport: Transport
+    record: type | None,
+    columns: Sequence[str] | None,
+    order_by: Sequence[str],
+    *,
+    batches: bool,
+    transport: Transport,
 ) -> None:
     if record is not None and (columns is not None or batches):
         raise InvalidTopology(
@@ -142,5 +177,18 @@ def _check_choice(
         raise InvalidTopology(f'transport must be "arrow" or "rows", not {transport!r}')
     if batches and transport == "rows":
         raise InvalidTopology('batches=True needs transport="arrow"')
+    if order_by and transport == "rows":
+        raise InvalidTopology('order_by= needs transport="arrow"')
     if isinstance(columns, str):
         raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")
+
+
+def _check_epochs(rows: object, checkpoint: object) -> None:
+    if rows is None:
+        return
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
+        raise InvalidTopology(
+            f"epoch_rows= is how many rows an epoch has, an int of at least 1, not {rows!r}"
+        )
+    if checkpoint is None:
+        raise InvalidTopology("epoch_rows= needs checkpoint=, which says what epochs are done")

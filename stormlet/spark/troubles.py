@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker exited unexpectedly")
 """What Spark says of a task or a result that was lost, and that may come whole another time."""
@@ -10,9 +10,14 @@ LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker e
 OF_THE_JVM = "An error occurred while calling "
 """How Py4J begins, before it says what occurred."""
 
+OF_A_WAIT = "Exception thrown in awaitResult:"
+"""What Spark says where another thread has failed, which it says at the end."""
+CAUSED_BY = "Caused by: "
+
 WAYS_OUT: Mapping[str, str] = {
     "spark.driver.maxResultSize": (
-        "a partition is larger than spark.driver.maxResultSize; use more partitions, such as df.repartition(n)"
+        "a partition is larger than spark.driver.maxResultSize; use more partitions, such as df.repartition(n), or "
+        "with order_by= a larger spark.sql.shuffle.partitions"
     ),
     "No module named 'pyarrow'": (
         "the Python of Spark's workers has no pyarrow; let PYSPARK_PYTHON name one that has it before the session "
@@ -43,6 +48,13 @@ def way_out(error: BaseException) -> str | None:
 def summary(error: BaseException) -> str:
     """The first line of an error that may bring a whole stack trace; of one of the JVM's, what that says."""
     lines = str(error).strip().splitlines()
+    if any(line.rstrip().endswith(OF_A_WAIT) for line in lines[:2]):
+        return _last_cause(lines)
     if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
         return lines[1].lstrip(": ")
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _last_cause(lines: Sequence[str]) -> str:
+    causes = [line.removeprefix(CAUSED_BY) for line in lines if line.startswith(CAUSED_BY)]
+    return (causes or lines)[-1]

@@ -80,22 +80,23 @@ class SparkWriter:
             self._session.sparkContext.cancelJobsWithTag(self._tag)
 
     def _append(self, table: pa.Table) -> None:
-        what = f"writing {table.num_rows:,} rows to {self._destination}"
+        def append() -> None:
+            rows = self._frame(table).coalesce(1)  # one file for a batch, not one for each core
+            self._destination.append(rows)
+
+        self._in_turn(f"writing {table.num_rows:,} rows to {self._destination}", append)
+
+    def _begin(self) -> None:
+        self._in_turn(f"beginning with {self._destination}", lambda: self._destination.begin(self._frame([])))
+
+    def _in_turn(self, what: str, write: Callable[[], None]) -> None:
         with self._destination.turn:
             if self._interrupted:
                 raise SparkFailed(f"{what} was interrupted")
             try:
-                rows = self._frame(table)
-                self._destination.append(rows.coalesce(1))  # one file for a batch, not one for each core
+                write()
             except Exception as error:
-                raise _failed(what, error) from error
-
-    def _begin(self) -> None:
-        with self._destination.turn:
-            try:
-                self._destination.begin(self._frame([]))
-            except Exception as error:
-                raise _failed(f"beginning with {self._destination}", error) from error
+                raise SparkFailed(f"{what} failed: {summary(error)}") from error
 
     def _frame(self, rows: object) -> DataFrame:
         create = cast("Callable[[object, StructType], DataFrame]", self._session.createDataFrame)
@@ -107,7 +108,3 @@ class SparkWriter:
             raise InvalidTopology(
                 f"partition_by: there is no column {unknown[0]!r}, only {', '.join(self._schema.names)}"
             )
-
-
-def _failed(what: str, error: Exception) -> SparkFailed:
-    return SparkFailed(f"{what} failed: {summary(error)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.plan import TaskPlan
 from stormlet.runtime.messages import Message
@@ -58,8 +59,8 @@ class RecordedRun(WatchedRun):
         super().__init__()
         self.emissions: list[Emission] = []
         """All of them, in their order."""
-        self._messages: list[_Tracked] = []
-        self._last: dict[object, _Tracked] = {}
+        self._messages: list[_Message] = []
+        self._last: dict[object, _Message] = {}
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
@@ -73,40 +74,42 @@ class RecordedRun(WatchedRun):
         plan, now = task.plan, task.loop.time()
         self.emissions.append(Emission(plan.component, plan.task, stream, value, task.doing, now, trees))
 
-    def tracked(self, task: TaskPlan, message: object, value: object) -> None:
-        """Note the message; one with the id of another that failed is the next attempt at that."""
-        key = _key(task, message)
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
+        """Note the attempt; one with the message id of another that failed is the next attempt at that."""
+        super().tracked(task, tree, value)
+        key = _key(task, tree)
         before = self._last.get(key)
         if before is None or before.acked:
-            self._last[key] = _Tracked(task.component, value, message)
+            self._last[key] = _Message(task.component, value, tree)
             self._messages.append(self._last[key])
 
-    def settled(self, task: TaskPlan, message: object, failure: Failure | None) -> None:
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
         """Note the outcome of an attempt."""
-        super().settled(task, message, failure)
-        tracked = self._last[_key(task, message)]
-        if failure is None:
-            tracked.acked = True
+        super().settled(task, tree)
+        message = self._last[_key(task, tree)]
+        if tree.failure is None:
+            message.acked = True
         else:
-            tracked.history += (failure,)
+            message.history += (tree.failure,)
 
 
 @dataclass(slots=True)
-class _Tracked:
+class _Message:
     component: str
     value: object
-    message: object
+    tree: OpenTree
     history: tuple[Failure, ...] = ()
     acked: bool = False
 
     def outcome(self) -> Outcome:
-        id = self.message.message_id if isinstance(self.message, Message) else self.message
-        return Outcome(self.component, self.value, id, self.history, self.acked)
+        return Outcome(self.component, self.value, self.tree.message_id, self.history, self.acked)
 
 
-def _key(task: TaskPlan, message: object) -> object:
+def _key(task: TaskPlan, tree: OpenTree) -> object:
+    if isinstance(tree, Message):
+        return tree
     try:
-        hash(message)
+        hash(tree.message_id)
     except TypeError:
-        return task.task, id(message)
-    return task.task, message
+        return task.task, id(tree.message_id)
+    return task.task, tree.message_id

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
-from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import HELD
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
-from stormlet.runtime.messages import Message
 from stormlet.runtime.observers import Observed
 from stormlet.runtime.outlets import Outlet
 from stormlet.runtime.spouts import SpoutTask
@@ -29,8 +29,10 @@ class WatchedRun:
         self.name = ""
         self.drained = False
         self._run: Observed | None = None
-        self._tasks = Tasks((), {}, {})
+        self._spouts: Sequence[SpoutTask] = ()
+        self._bolts: Sequence[BoltTask] = ()
         self._values = EmittedValues()
+        self._open: dict[int, tuple[OpenTree, object]] = {}
         self._left_over: list[str] = []
 
     @property
@@ -40,8 +42,9 @@ class WatchedRun:
 
     def built(self, name: str, run: Observed, tasks: Tasks) -> None:
         """See :meth:`stormlet.runtime.observers.Observer.built`."""
-        self.name, self._run, self._tasks = name, run, tasks
-        everyone: Sequence[SpoutOrBolt] = [*tasks.all_spouts, *tasks.all_bolts]
+        self.name, self._run = name, run
+        self._spouts, self._bolts = tasks.all_spouts, tasks.all_bolts
+        everyone: Sequence[SpoutOrBolt] = [*self._spouts, *self._bolts]
         for task in everyone:
             for stream, outlet in task.outlets.items():
                 task.outlets[stream] = WatchedOutlet(outlet, partial(self.emitted, task, stream))
@@ -50,13 +53,18 @@ class WatchedRun:
         """A task has emitted a value as a member of these trees."""
         self._values.note(task.plan, stream, value)
 
-    def tracked(self, task: TaskPlan, message: object, value: object) -> None:
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
         """See :meth:`stormlet.runtime.messages.MessageObserver.tracked`."""
+        self._open[id(tree)] = (tree, value)
 
-    def settled(self, task: TaskPlan, message: object, failure: Failure | None) -> None:
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
         """See :meth:`stormlet.runtime.messages.MessageObserver.settled`."""
-        if failure is not None and failure.kind is FailureKind.SHUTDOWN:
-            self._left_over.append(_open_tree(task, message))
+        _, value = self._open.pop(id(tree), (tree, tree.message_id))
+        if tree.failure is not None and tree.failure.kind is FailureKind.SHUTDOWN:
+            self._left_over.append(
+                f"the tree of {shortened(value)}, emitted by {task.component!r} (task {task.task}), was still open "
+                f"at the end"
+            )
 
     def ended(self, *, drained: bool) -> None:
         """See :meth:`stormlet.runtime.observers.Observer.ended`."""
@@ -74,16 +82,15 @@ class WatchedRun:
 
     def unsettled(self) -> Iterator[str]:
         """A line for each input that a bolt has got and neither acked nor failed."""
-        for task in self._tasks.all_bolts:
+        for task in self._bolts:
             for tup in task.tuples():
                 verb = "never acked or failed" if tup.state == HELD else "has not finished"
                 yield f"{task.plan.component!r} (task {task.plan.task}) {verb} {shortened(tup)}"
 
     def unfinished(self) -> Iterator[str]:
         """A line for each spout that goes on, then for each input that a bolt still has."""
-        for id, tasks in self._tasks.spouts.items():
-            if not all(task.ended for task in tasks):
-                yield f"spout {id!r} has not ended; give it values with sources={{{id!r}: [...]}}"
+        for id in dict.fromkeys(task.plan.component for task in self._spouts if not task.ended):
+            yield f"spout {id!r} has not ended; give it values with sources={{{id!r}: [...]}}"
         yield from self.unsettled()
 
 
@@ -103,10 +110,3 @@ class WatchedOutlet(WrappedOutlet):
     def wrapping(self, inner: Outlet) -> Outlet:
         """The same for the outlet to one task."""
         return WatchedOutlet(inner, self._tell)
-
-
-def _open_tree(task: TaskPlan, message: object) -> str:
-    tree = f"the tree of {shortened(message)}"
-    if isinstance(message, Message):
-        tree = f"the tree of {shortened(message.value)}"
-    return f"{tree}, emitted by {task.component!r} (task {task.task}), was still open at the end"

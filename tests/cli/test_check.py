@@ -290,6 +290,95 @@ def test_what_is_meant_or_cannot_be_seen_is_no_finding(logic: type) -> None:
     assert found(chain(logic, sink)) == []
 
 
+class Tally(BasicBolt[int, int]):
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Count."""
+
+    def finish(self, out: Collector[int]) -> None:
+        out.emit(1)
+
+
+class Ticking(BasicBolt[int, int]):
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Count."""
+
+    def tick(self, out: Collector[int]) -> None:
+        out.emit(1)
+
+
+class Holding(Bolt[int, int]):
+    def __init__(self) -> None:
+        self.held: list[Tuple[int]] = []
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.held.append(tup)
+
+    def finish(self, out: Collector[int]) -> None:
+        out.emit(1, anchors=self.held)
+        for tup in self.held:
+            out.ack(tup)
+
+
+class Write(BatchBolt[int, None]):
+    needs_acks = True
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Write."""
+
+
+class WriteFactory:
+    needs_acks = True
+
+    def __call__(self) -> Write:
+        return Write()
+
+
+def written(*logics: Any, on_error: Any = "fail", tick: float | None = None) -> Topology:
+    topology = Topology("written")
+    stream = topology.spout("numbers", numbers)
+    for place, logic in enumerate(logics[:-1]):
+        stream = topology.bolt("abc"[place], logic, stream.shuffle(), tick=tick)
+    topology.bolt("write", logics[-1], stream.shuffle(), on_error=on_error)
+    return topology
+
+
+@pytest.mark.parametrize("write", [Write, partial(Write), WriteFactory()])
+def test_what_finish_emits_may_be_lost(write: object) -> None:
+    """Below ``finish`` a sink that lives by acks must stop the topology, however far below, as nothing is replayed."""
+    finding = only(written(Tally, double, write))
+    assert (finding.rule, finding.component) == ("unowned output", "write")
+    assert "bolt 'a' emits in finish, what comes of that reaches bolt 'write'" in finding.problem
+    assert "on_error='stop'" in finding.advice
+    assert found(written(Tally, double, write, on_error="stop")) == []
+
+
+def test_what_tick_emits_may_be_lost() -> None:
+    """The same goes for ``tick``, where it is called."""
+    assert found(written(Ticking, Write, tick=1.0)) == [("unowned output", "write")]
+    assert "emits in tick" in only(written(Ticking, Write, tick=1.0)).problem
+    assert found(written(Ticking, Write)) == []
+
+
+def test_one_warning_for_each_sink() -> None:
+    """Of several bolts above, the nearest is named."""
+    assert "bolt 'b' emits" in only(written(Tally, Tally, Write)).problem
+
+
+@pytest.mark.parametrize("logics", [(Holding, Write), (double, Write), (Tally, Batch), (Tally, sink)])
+def test_what_belongs_to_messages_is_replayed(logics: Any) -> None:
+    """What is anchored, or is written by nobody who lives by acks, is no finding."""
+    assert found(written(*logics)) == []
+
+
+def test_a_cycle_above_a_sink_is_walked_once() -> None:
+    """Its bolts are looked at, and the walk ends."""
+    topology = written(Tally, double, Write)
+    bolts = topology.describe().bolts
+    again = replace(bolts["a"], inputs=(*bolts["a"].inputs, *bolts["write"].inputs))
+    looped = replace(topology.describe(), bolts={**bolts, "a": again})
+    assert [each.rule for each in findings(looped)] == ["cycle", "unowned output"]
+
+
 # Times and limits.
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from stormlet import Topology
-from stormlet.cli.running.meter import Frame, Meter, Row, known_length
-from stormlet.core.statistics import ComponentStatistics, Statistics
+from stormlet.cli.running.meter import Frame, Meter, Report, Row, known_length
+from stormlet.core.statistics import ComponentStatistics, Progress, Statistics
 
 
 def topology(source: object = range(100), **options: object) -> Topology:
@@ -41,6 +42,15 @@ def test_components_stand_in_their_order_without_the_ackers() -> None:
     """Spouts first, as they were added; the engine's own are nobody's business here."""
     frame = Meter(topology().describe(), {}, None).frame(counts(10, 4), 1.0)
     assert [(row.id, row.is_spout) for row in frame.rows] == [("numbers", True), ("print", False)]
+
+
+def test_reports_stand_in_the_order_of_the_components() -> None:
+    """Those who report nothing have none."""
+    statistics = counts(10, 4)
+    reporting = replace(statistics.components["print"], progress=Progress(3, 9, "rows written"))
+    statistics = Statistics({**statistics.components, "print": reporting})
+    frame = Meter(topology().describe(), {}, None).frame(statistics, 1.0)
+    assert frame.reports == (Report("print", 3, 9, "rows written"),)
 
 
 def test_rates_are_those_of_the_last_two_seconds() -> None:

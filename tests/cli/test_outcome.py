@@ -8,11 +8,11 @@ import signal
 import pytest
 
 from stormlet.cli.running.outcome import Outcome, Replayed, Result, as_json
-from stormlet.core.statistics import ComponentStatistics, Statistics
+from stormlet.core.statistics import ComponentStatistics, Progress, Statistics
 from stormlet.errors import StormletError
 
 DONE = Statistics({"lines": ComponentStatistics(acked=3)})
-GIVEN_UP = Statistics({"lines": ComponentStatistics(dead_letters=1)})
+GIVEN_UP = Statistics({"lines": ComponentStatistics(dead_letters=1, progress=Progress(7, None, "rows read"))})
 LEFT_OVER = Statistics({"lines": ComponentStatistics(left_over=1)})
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -62,3 +62,4 @@ def test_scripts_get_one_line_with_everything() -> None:
     assert components["lines"]["dead_letters"] == 1
     assert components["lines"]["execute_latency"] is None
     assert "tasks" not in components["lines"]
+    assert components["lines"]["progress"] == {"done": 7, "known": None, "unit": "rows read"}

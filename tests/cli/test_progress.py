@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from stormlet.cli import main
-from stormlet.cli.running.meter import Progress
+from stormlet.cli.running.meter import Progress, Report
 from stormlet.cli.running.progress import progress_line
 from tests.cli.figures import BOLT, FRAME, SPOUT, frame_of
 from tests.cli.flows import write
@@ -63,6 +63,14 @@ def test_it_says_what_was_given_up_and_what_is_left() -> None:
     """Where there is something to say."""
     frame = replace(FRAME, dead_letters=3, progress=Progress(45, 100, 12.2))
     assert progress_line(frame).endswith("; 3 dead letters; 45% done, 12 s left")
+
+
+def test_it_says_what_components_report() -> None:
+    """Exactly, four of them at most."""
+    report = Report("flights", 67_355, 336_776, "rows read")
+    line = progress_line(replace(FRAME, reports=(report,) * 7))
+    assert line.count("; flights: 67,355 of 336,776 rows read, 20%; ") == 2
+    assert line.count("flights: ") == 4
 
 
 def test_of_many_spouts_four_are_named() -> None:

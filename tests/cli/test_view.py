@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from stormlet.cli.running.meter import Frame, Progress
+from stormlet.cli.running.meter import Frame, Progress, Report
 from stormlet.cli.running.view import closing_summary, live_view, repeated
 from stormlet.core.failures import RepeatedFailure
 from tests.cli.figures import BOLT, FAILURE, FRAME, SPOUT, bolt, frame_of
@@ -67,6 +67,30 @@ def test_components_that_do_about_as_much_do_not_take_turns() -> None:
     rows = [bolt(f"bolt{number}", per_second=1000 - number % 3) for number in range(8)]
     lines = shown(frame_of(*rows), height=5)
     assert [line.split()[0] for line in lines[2:]] == ["bolt0", "bolt1", "and"]
+
+
+READ = Report("flights", 67_355, 336_776, "rows read")
+WRITTEN = Report("write", 202, None, "rows written")
+
+
+def test_what_components_report_has_a_line_each() -> None:
+    """How much of how much, where that is known; at the end exactly."""
+    assert shown(replace(FRAME, reports=(READ, WRITTEN)), height=10)[-2:] == [
+        "flights: 67.4 k of 337 k rows read, 20%",
+        "write: 202 rows written",
+    ]
+    done = replace(FRAME, reports=(replace(READ, done=336_776), WRITTEN))
+    assert [line.plain for line in closing_summary(done, [], None)][4:6] == [
+        "flights: 336,776 of 336,776 rows read",
+        "write: 202 rows written",
+    ]
+
+
+def test_reports_leave_room_for_the_table() -> None:
+    """However many there are, a few are shown."""
+    lines = shown(replace(FRAME, reports=(WRITTEN,) * 20), height=10)
+    assert lines.count("write: 202 rows written") == 4
+    assert "split" in lines[3]
 
 
 def test_in_a_narrow_terminal_progress_has_no_bar() -> None:

@@ -96,14 +96,15 @@ async def test_KU3_execute_exception_fails_its_input_otherwise() -> None:
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("method", ["next_tuple", "ack", "fail"])
 async def test_KU3_exceptions_of_a_spout_surface(method: str) -> None:
-    """What a spout raises, in whatever method, crashes the topology, and finished() raises it too."""
+    """What a spout raises, in whatever method, crashes the topology where no restarts are allowed, and finished()
+    raises it too."""
 
     class Broken(Feeder):
         def __init__(self) -> None:
             super().__init__()
             setattr(self, method, lambda *arguments: broken(arguments))
 
-    topology, feeder = Topology("KU-3"), Broken()
+    topology, feeder = Topology("KU-3", max_restarts=0), Broken()
     topology.bolt("bolt", broken if method == "fail" else Ack, topology.spout("spout", given(feeder)).none())
     feeder.feed("a", 1)
     with pytest.raises(TopologyCrashed, match=rf"{method} of spout\[0\] raised RuntimeError"):

@@ -58,6 +58,10 @@ def test_defaults() -> None:
         "max_attempts": 5,
         "replay_delay": 0.1,
         "replay_delay_max": 30.0,
+        "max_restarts": 3,
+        "restart_window": 60.0,
+        "restart_delay": 0.1,
+        "restart_delay_max": 10.0,
         "drain_timeout": 30.0,
         "tick": None,
     }
@@ -96,6 +100,10 @@ RANGES: list[tuple[str, str, list[Setting], list[object]]] = [
     ("max_attempts", "an integer >= 1", [1], [0, None, 1.0]),
     ("replay_delay", f"{SECONDS} >= 0", [0, 0.5], [-0.1, None]),
     ("replay_delay_max", f"{SECONDS} >= 0", [0.1, 60], [-1, None]),
+    ("max_restarts", "an integer >= 0", [0, 1], [-1, None, 1.0]),
+    ("restart_window", f"{SECONDS} > 0", [0.5, 60], [0, None]),
+    ("restart_delay", f"{SECONDS} >= 0", [0, 0.5], [-0.1, None]),
+    ("restart_delay_max", f"{SECONDS} >= 0", [0.1, 60], [-1, None]),
     ("drain_timeout", f"{SECONDS} >= 0 or None", [0, 5, None], [-1, "0", False]),
     ("tick", f"{SECONDS} > 0 or None", [0.5, 10, None], [0, True, [1]]),
 ]
@@ -296,11 +304,19 @@ def test_options_of_a_component(kind: ComponentKind, option: str) -> None:
 
 
 def test_which_options_are_a_components() -> None:
-    """Overridable are what paces or replays one spout, and what feeds one bolt."""
-    assert COMPONENT_OPTIONS == {
-        "spout": ("max_spout_pending", "max_attempts", "replay_delay", "replay_delay_max", "idle_max"),
-        "bolt": ("queue_capacity", "tick"),
-    }
+    """Overridable are what paces or replays one spout, what feeds one bolt, and what restarts either."""
+    restarts = ("max_restarts", "restart_window", "restart_delay", "restart_delay_max")
+    assert {
+        "spout": (
+            "max_spout_pending",
+            "max_attempts",
+            "replay_delay",
+            "replay_delay_max",
+            "idle_max",
+            *restarts,
+        ),
+        "bolt": ("queue_capacity", "tick", *restarts),
+    } == COMPONENT_OPTIONS
 
 
 def test_a_component_takes_storm_keys() -> None:
@@ -332,7 +348,10 @@ def test_misspelt_keyword_of_a_component() -> None:
     message = component_refusal("bolt", {"paralelism": 2})
     assert message == "component 'c': unknown option 'paralelism'; did you mean parallelism?"
     message = component_refusal("bolt", {"zzz": 2})
-    assert message == "component 'c': unknown option 'zzz'; there are queue_capacity, tick, parallelism"
+    assert message == (
+        "component 'c': unknown option 'zzz'; there are queue_capacity, tick, max_restarts, restart_window, "
+        "restart_delay, restart_delay_max, parallelism"
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -359,6 +360,20 @@ class Tally(BasicBolt[Any, None]):
     keeps_state = True
 
 
+def tally() -> Tally:
+    return Tally()
+
+
+class Advised:
+    """A factory of a bolt that knows a way out."""
+
+    keeps_state = True
+    state_advice = "use another mode"
+
+    def __call__(self) -> Tally:
+        return Tally()
+
+
 def resuming(id: str) -> SpoutSpec:
     return replace(spout(id), source=Resuming())
 
@@ -371,3 +386,35 @@ def test_state_below_a_source_that_resumes_is_refused() -> None:
     ):
         describe(resuming("s"), bolt("a", "s"), tally).validate()
     describe(spout("s"), resuming("t"), bolt("a", "s"), bolt("b", "t"), tally).validate()
+
+
+@pytest.mark.parametrize("advised", [Tally, partial(Tally), Advised(), tally])
+def test_the_refusal_of_state_says_what_to_do(advised: Any) -> None:
+    """The advice is the component's own, if it has one."""
+    said = "use another mode" if isinstance(advised, Advised) else "let that spout begin anew"
+    with pytest.raises(InvalidTopology, match=said):
+        describe(resuming("s"), replace(bolt("a", "s"), logic=advised)).validate()
+
+
+class Whole(BasicBolt[Any, None]):
+    """Works on epochs."""
+
+    needs_epochs = True
+
+
+class Epochal(Resuming):
+    """A factory of a spout that gives epochs."""
+
+    gives_epochs = True
+
+
+def test_epochs_need_one_spout_that_gives_them() -> None:
+    """What works on epochs is refused below any other spout, and beside a second one."""
+    whole, epochal = replace(bolt("whole", "s"), logic=Whole), replace(spout("s"), source=Epochal())
+    describe(epochal, whole).validate()
+    with pytest.raises(
+        InvalidTopology, match="bolt 'whole' writes exactly once, and spout 's' gives no epochs"
+    ):
+        describe(resuming("s"), whole).validate()
+    with pytest.raises(InvalidTopology, match="must have one spout; it has 's', 't': give each"):
+        describe(epochal, spout("t"), whole).validate()

@@ -31,7 +31,7 @@ def xor(*edges: int) -> int:
 
 def track(ledger: Ledger, root: int, *edges: int) -> OpenTree:
     """A spout emits to so many tasks at once; the message is called after its root."""
-    tree = OpenTree(xor(*edges), 7, f"m{root}")
+    tree = OpenTree(checksum=xor(*edges), spout=7, message_id=f"m{root}")
     ledger.init({root: tree})
     return tree
 
@@ -44,7 +44,7 @@ def ok(ledger: Ledger, root: int, own: int, *children: int) -> None:
 def verdicts(ledger: Ledger) -> list[tuple[object, Failure | None]]:
     """What was decided since the last look: message, and the failure or None."""
     acked, failed = ledger.take_verdicts()
-    return [(tree.message, None) for tree in acked] + [(tree.message, failure) for tree, failure in failed]
+    return [(tree.message_id, tree.failure) for tree in (*acked, *failed)]
 
 
 def expire(ledger: Ledger, most: int = 1000) -> list[tuple[object, Failure | None]]:
@@ -67,7 +67,7 @@ def test_fs_l1_a_chain() -> None:
     assert verdicts(ledger) == []
     ok(ledger, A, 200)
     assert ledger.acked == [tree]
-    assert (tree.spout, tree.message) == (7, "m11")
+    assert (tree.spout, tree.message_id) == (7, "m11")
     assert len(ledger) == ledger.orphans == 0
 
 
@@ -438,7 +438,7 @@ def test_inits_without_orphans_and_with_them_in_one_message() -> None:
     ledger = Ledger()
     ledger.fail(A, FAILED)
     ok(ledger, B, 100)
-    ledger.init({root: OpenTree(100, 7, f"m{root}") for root in (A, B, C)})
+    ledger.init({root: OpenTree(checksum=100, spout=7, message_id=f"m{root}") for root in (A, B, C)})
     assert verdicts(ledger) == [("m12", None), ("m11", FAILED)]
     assert (len(ledger), ledger.orphans) == (1, 0)
 
@@ -615,6 +615,43 @@ def test_fail_all_leaves_nothing_open() -> None:
     assert expire(ledger) == []
 
 
+LOST = Failure(FailureKind.TASK_LOST)
+
+
+def test_an_acker_that_died_fails_what_it_knew_of() -> None:
+    """Open trees fail at once; of roots that it only had acks or fails of, as soon as their init is here (law L4)."""
+    ledger = Ledger()
+    track(ledger, A, 100)
+    ok(ledger, B, 5)
+    ledger.fail(C, FAILED)
+    ledger.lose(LOST)
+    assert verdicts(ledger) == [("m11", LOST)]
+    track(ledger, B, 5)
+    track(ledger, C, 6)
+    assert verdicts(ledger) == [("m12", LOST), ("m13", FAILED)]
+    track(ledger, A, 7)
+    ok(ledger, A, 7)
+    assert verdicts(ledger) == [("m11", None)]
+
+
+def test_trees_of_one_spout_can_be_failed() -> None:
+    """Only its own, only those that the engine does not keep, wherever they are on their way to expiry."""
+
+    class Kept(OpenTree, eq=False):
+        """A message that the engine keeps."""
+
+    ledger = Ledger()
+    for root in (11, 12):
+        track(ledger, root, 100)
+        ledger.rotate()
+    ledger.init({13: OpenTree(checksum=1, spout=8), 14: Kept(checksum=1, spout=7)})
+    ledger.rotate()
+    assert (len(ledger), ledger.expiring) == (4, 1)
+    ledger.fail_of(7, LOST)
+    assert verdicts(ledger) == [("m11", LOST), ("m12", LOST)]
+    assert (len(ledger), ledger.settled) == (2, 2)
+
+
 def test_verdicts_are_taken_once() -> None:
     """The owner that takes them has them; the next look finds what came since."""
     ledger = Ledger()
@@ -623,7 +660,7 @@ def test_verdicts_are_taken_once() -> None:
     track(ledger, B)
     ledger.fail(C, FAILED)
     track(ledger, C, 100)
-    assert [tree.message for tree in first[0]] == ["m11"]
+    assert [tree.message_id for tree in first[0]] == ["m11"]
     assert verdicts(ledger) == [("m12", None), ("m13", FAILED)]
     assert verdicts(ledger) == []
     assert ledger.settled == 3

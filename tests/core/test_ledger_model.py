@@ -20,7 +20,7 @@ from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.schema import schema_of
-from stormlet.core.tuples import PLAIN, JoinedTuple, Source, Tuple
+from stormlet.core.tuples import PLAIN, Source, Tuple, joined_tuple
 
 SOURCE = Source("component", "default", 1, schema_of(None))
 NEVER_MORE_THAN = 1 << 30
@@ -166,7 +166,7 @@ class World:
                 ((root, edge),) = edges.items()
                 self.born(Tuple("value", SOURCE, PLAIN, root, edge))
             else:
-                self.born(JoinedTuple("value", SOURCE, PLAIN, dict(edges)))
+                self.born(joined_tuple("value", SOURCE, PLAIN, dict(edges)))
 
     def born(self, tup: Tuple[Any]) -> None:
         copy = Copy(tup)
@@ -191,7 +191,7 @@ class World:
     def deliver(self, message: Message) -> None:
         match message:
             case Message("init", root):
-                self.ledger.init({root: OpenTree(self.inits[root], 0, root)})
+                self.ledger.init({root: OpenTree(checksum=self.inits[root], spout=0, message_id=root)})
                 self.trees.init(root)
             case Message("fail", root, failure=Failure() as failure):
                 self.ledger.fail(root, failure)
@@ -229,18 +229,16 @@ class World:
         acked, failed = self.ledger.take_verdicts()
         assert acked == []
         assert len(failed) <= most
-        for tree, failure in failed:
-            assert tree.message in expiring
-            assert failure == Failure(FailureKind.TIMEOUT, holders=(str(tree.message),))
-            self.trees.settle(int(str(tree.message)), failure)
+        for tree in failed:
+            assert tree.message_id in expiring
+            assert tree.failure == Failure(FailureKind.TIMEOUT, holders=(str(tree.message_id),))
+            self.trees.settle(int(str(tree.message_id)), tree.failure)
         self.trees.news.clear()
 
     def compare(self) -> None:
         """The ledger must say what the model says, now."""
         acked, failed = self.ledger.take_verdicts()
-        said = [(tree.message, None) for tree in acked] + [
-            (tree.message, failure) for tree, failure in failed
-        ]
+        said = [(tree.message_id, tree.failure) for tree in (*acked, *failed)]
         assert Counter(said) == Counter(self.trees.news)
         self.trees.news.clear()
 
@@ -423,7 +421,7 @@ def test_a_timeout_is_never_early_and_late_by_one_rotation_at_most(
     since: dict[object, int] = {}
     for moment in range(60 + 90 + timeout + period + 1):
         for number in (number for number, time in enumerate(emitted) if time == moment):
-            ledger.init({number + 1: OpenTree(7, 0, number)})
+            ledger.init({number + 1: OpenTree(checksum=7, spout=0, message_id=number)})
             since[number] = moment
         for number in (number for number, time in resets if time == moment and number in since):
             ledger.reset_timeout(number + 1)
@@ -431,6 +429,6 @@ def test_a_timeout_is_never_early_and_late_by_one_rotation_at_most(
         if moment and moment % period == 0:
             ledger.rotate()
             ledger.expire(NEVER_MORE_THAN, {})
-        for tree, _ in ledger.take_verdicts()[1]:
-            assert timeout <= moment - since.pop(tree.message) <= timeout + period
+        for tree in ledger.take_verdicts()[1]:
+            assert timeout <= moment - since.pop(tree.message_id) <= timeout + period
     assert since == {}

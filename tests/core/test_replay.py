@@ -32,7 +32,12 @@ class Fixed(Random):
 )
 def test_which_failures_are_attempts(kind: FailureKind, counts: bool) -> None:
     """A message that no bolt has tried has not been attempted (law S6)."""
-    assert ReplayPolicy().counts(Failure(kind)) is counts
+    assert ReplayPolicy().counts(Failure(kind, "bolt", 3)) is counts
+
+
+def test_an_acker_s_death_is_no_attempt() -> None:
+    """No component has lost the tuples of that tree: the message had no part in it."""
+    assert not ReplayPolicy().counts(Failure(FailureKind.TASK_LOST, reason="__acker[0] died"))
 
 
 def test_five_attempts_by_default() -> None:

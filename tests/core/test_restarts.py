@@ -28,6 +28,14 @@ def test_none_may_be_allowed() -> None:
     assert Restarts(RestartPolicy(most=0)).pause(0.0) is None
 
 
+def test_kills_are_not_counted() -> None:
+    """Whoever kills a task knows why: that is not the crash loop that a limit is for."""
+    restarts = Restarts(RestartPolicy(most=1, first_pause=2.0))
+    assert [restarts.pause_after_kill() for _ in range(3)] == [2.0, 2.0, 2.0]
+    assert restarts.pause(0.0) == 2.0
+    assert restarts.count == 4
+
+
 def test_a_policy_reads_as_a_limit() -> None:
     """Messages say what the limit is."""
     assert str(RestartPolicy()) == "3 restarts within 60 s"

@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
-from stormlet.core.statistics import ComponentStatistics, Statistics, TaskStatistics, of_component
+from stormlet.core.statistics import ComponentStatistics, Progress, Statistics, TaskStatistics, of_component
 
 NAMES = [field.name for field in fields(TaskStatistics)]
 
@@ -30,6 +30,17 @@ def test_a_component_is_the_sum_of_its_tasks() -> None:
     component = of_component(tasks)
     assert [getattr(component, name) for name in NAMES] == [getattr(counted(7), name) for name in NAMES]
     assert component.tasks == tasks
+
+
+def test_reports_are_added() -> None:
+    """What all have reported counts together; what is known in all, only where each knows."""
+    tasks = {4: counted(1), 5: counted(2), 6: counted(4)}
+    reported = {5: Progress(3, 10, "rows"), 6: Progress(4, 20, "rows"), 7: Progress(99)}
+    assert of_component(tasks, reported).progress == Progress(7, 30, "rows")
+    assert of_component(tasks, {**reported, 4: Progress(1, None, "rows")}).progress == Progress(
+        8, None, "rows"
+    )
+    assert of_component(tasks, {7: Progress(99)}).progress is None
 
 
 def test_a_component_without_tasks() -> None:

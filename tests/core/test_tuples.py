@@ -17,6 +17,7 @@ from stormlet.core.tuples import (
     Source,
     Tuple,
     joined,
+    joined_tuple,
 )
 
 SOURCE = Source("split", "words", 3, schema_of(["word", "count"]))
@@ -27,7 +28,7 @@ def make(root: int = 7, edge: int = 100, lineage: Lineage = PLAIN) -> Tuple[tupl
 
 
 def join(edges: dict[int, int], lineage: Lineage = PLAIN) -> JoinedTuple[tuple[str, int]]:
-    return JoinedTuple(("cow", 2), SOURCE, lineage, edges)
+    return joined_tuple(("cow", 2), SOURCE, lineage, edges)
 
 
 def test_a_tuple_says_where_it_came_from() -> None:

@@ -500,7 +500,7 @@ async def test_F1_an_ack_leaves_before_its_task_is_cancelled() -> None:
             out.ack(tup)
             out.emit("bad")
 
-    topology = Topology("crashes")
+    topology = Topology("crashes", max_restarts=0)
     feed = topology.spout("feed")
     topology.bolt("next", ignore, topology.bolt("crashes", Crashes, feed.shuffle()).fields(broken))
     _, trees = await crash(topology, feed)
@@ -516,7 +516,7 @@ async def test_F1_an_init_leaves_before_its_task_is_cancelled() -> None:
             out.emit("x", message_id="x")
             raise LookupError
 
-    topology = Topology("crashes")
+    topology = Topology("crashes", max_restarts=0)
     topology.bolt("bolt", ignore, topology.spout("crashes", Crashes).shuffle())
     running, _ = await crash(topology)
     counts = running.statistics().components

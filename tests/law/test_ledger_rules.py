@@ -275,7 +275,7 @@ def send(ledger: Ledger, messages: Iterable[Message], root: int = 7) -> None:
     """Give a ledger inits, acks and fails of one root."""
     for verb, value in messages:
         if verb == "init":
-            ledger.init({root: OpenTree(value, 0, "message")})
+            ledger.init({root: OpenTree(checksum=value, spout=0, message_id="message")})
         elif verb == "ack":
             ledger.ack({root: value})
         else:

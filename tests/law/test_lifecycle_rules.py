@@ -1386,7 +1386,7 @@ async def test_C5_a_crash_settles_the_trees() -> None:
         def tick(self, out: Collector[object]) -> None:
             raise ZeroDivisionError
 
-    topology = Topology("crash")
+    topology = Topology("crash", max_restarts=0)
     fed = topology.spout("fed")
     topology.bolt("bolt", HoldAndCrash, fed.shuffle(), tick=0.5)
     trees: list[Tree[object]] = []

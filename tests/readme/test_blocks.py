@@ -38,12 +38,12 @@ def run(there: Path, *arguments: str) -> str:
 
 
 def test_every_block_is_run() -> None:
-    """There is no code but the programs, the two commands for CI, and those that are run here one after another."""
+    """There is no code but the programs, the three commands for CI, and those that are run here one after another."""
     lines = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
     in_ci = [line for line in lines if line.startswith("python3 -m venv .venv && ")]
     assert {language for language, _ in BLOCKS} == {"python", "sh"}
     assert len(PYTHON) == 3
-    assert len(in_ci) == 2
+    assert len(in_ci) == 3
     assert len(lines) == len(in_ci) + len(COMMANDS)
 
 
@@ -79,9 +79,9 @@ def test_the_test_passes(there: Path) -> None:
     assert "1 passed" in run(there, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_words.py")
 
 
-@pytest.mark.parametrize("mark", ["example", "test"])
+@pytest.mark.parametrize("mark", ["example", "Spark", "test"])
 def test_a_command_is_one_line(mark: str) -> None:
-    """Each of the two commands stands where CI looks for it, on one line."""
+    """Each of the three commands stands where CI looks for it, on one line."""
     found = re.findall(rf"<!-- the {mark} command -->\n```sh\n(.*?)```", README, re.DOTALL)
     assert len(found) == 1
     assert found[0].count("\n") == 1

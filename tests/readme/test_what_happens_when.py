@@ -195,11 +195,46 @@ async def noted(body: Awaitable[None], ends: list[object]) -> None:
         raise
 
 
+class Dies(Bolt[int, None]):
+    """Holds its inputs; the first three instances die of their first tick."""
+
+    def __init__(self, made: list[float]) -> None:
+        made.append(asyncio.get_running_loop().time())
+        self.made = made
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        if len(self.made) > 3:
+            out.ack(tup)
+
+    def tick(self, out: Collector[None]) -> None:
+        if len(self.made) <= 3:
+            raise ConnectionError("the database is gone")
+
+
+@pytest.mark.simulated_time
+async def test_when_a_task_dies() -> None:
+    """A spout raises, or another method that has no tuple to fail. Its task is restarted: another instance is made
+    after 0.1 s, then 0.2 s, 0.4 s; what the dead one had in hand fails with TASK_LOST at once and is replayed, what
+    was queued waits. Iterables go on where they were.
+    """
+    made: list[float] = []
+    topology = Topology("dies", message_timeout=None)
+    numbers = topology.spout("numbers", [1, 2])
+    topology.spout("open")  # as long as it may bring something, nothing is flushed
+    topology.bolt("bolt", lambda: Dies(made), numbers.shuffle(), tick=1.0)
+    async with topology.run() as running:
+        await asyncio.sleep(10.0)
+        counts = running.statistics().components
+    assert made == pytest.approx([0.0, 1.1, 2.2, 3.4])
+    assert counts["bolt"].restarts == 3
+    assert (counts["numbers"].acked, counts["numbers"].failed) == (2, 6)
+
+
 @pytest.mark.simulated_time
 async def test_when_a_source_raises() -> None:
-    """A spout raises, or another method that has no tuple to fail. The topology crashes: the body of the block is
-    cancelled, and the block raises `TopologyCrashed` with your exception as its cause. Messages without an outcome are
-    counted as left over.
+    """A task dies once more than `max_restarts` in `restart_window`, or a generator has raised. The topology crashes:
+    the body of the block is cancelled, and the block raises `TopologyCrashed` with your exception as its cause.
+    Messages without an outcome are counted as left over.
     """
 
     def values() -> Iterator[int]:
@@ -221,6 +256,20 @@ async def test_when_a_source_raises() -> None:
         await host()
     assert isinstance(raised.value.__cause__, ConnectionError)
     assert ends == ["cancelled", 1]
+
+
+@pytest.mark.simulated_time
+async def test_when_an_acker_dies() -> None:
+    """An acker dies. Its open trees fail at once, are replayed, and that is no attempt of theirs."""
+    topology = Topology("acker", max_attempts=1, message_timeout=1000.0)
+    topology.bolt("slow", lambda value: asyncio.sleep(1.0), topology.spout("one", [1]).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(0.5)
+        running.kill("__acker")
+        await running.finished()
+        counts = running.statistics().components["one"]
+    assert (counts.acked, counts.failed, counts.dead_letters) == (1, 1, 0)
+    assert asyncio.get_running_loop().time() < 3.0
 
 
 @pytest.mark.simulated_time

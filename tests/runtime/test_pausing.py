@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -22,7 +23,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from tests.helpers import run_to_end
+from tests.helpers import ignore, run_to_end
 
 pytestmark = pytest.mark.simulated_time
 
@@ -203,3 +204,38 @@ async def test_components_of_a_run_share_objects() -> None:
         await run_to_end(topology)
     assert registers[0] is registers[1] is not registers[2] is registers[3]
     assert registers[0].names == ["bolt[0]", "bolt[1]"]
+
+
+class OwnRounds(Rounds):
+    """Pauses for its own messages only."""
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        super().next_tuple(out)
+        out.pause_until_settled(own=True)
+
+
+async def test_a_pause_for_its_own_messages_ends_with_them() -> None:
+    """``own`` waits for no other spout, which may be busy for ever; bolts are flushed where they may be."""
+    notes: list[object] = []
+
+    class Busy(Spout[int]):
+        async def next_tuple(self, out: SpoutCollector[int]) -> None:
+            await asyncio.sleep(0.1)
+            out.emit(-1, message_id=-1)
+
+    topology = Topology("rounds")
+    topology.spout("busy", Busy)
+    topology.bolt("ack", ignore, topology.spout("rounds", lambda: OwnRounds(notes)).shuffle())
+    async with topology.run():
+        await asyncio.sleep(1.0)
+    assert notes == [(1, 0), (1, 1), (1, 2), ("settled", 0), (2, 0), (2, 1), (2, 2), ("settled", 0)]
+
+
+async def test_a_pause_for_its_own_messages_flushes_bolts() -> None:
+    """While it lasts the spout stands still, so that batches are flushed (law B8)."""
+    notes: list[object] = []
+
+    topology = Topology("rounds", message_timeout=None)
+    topology.bolt("batch", Together, topology.spout("rounds", lambda: OwnRounds(notes)).shuffle())
+    await run_to_end(topology)
+    assert notes[3:] == [("settled", 0), (2, 0), (2, 1), (2, 2), ("settled", 0)]

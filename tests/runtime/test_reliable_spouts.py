@@ -98,6 +98,21 @@ async def test_it_fails_after_the_dead_letter_is_kept() -> None:
     assert spout.told[-1] == ("id 2", FailureKind.FAILED)
 
 
+@pytest.mark.simulated_time
+async def test_a_spout_may_take_back_what_is_given_up() -> None:
+    """With ``buries = False`` there are no dead letters: ``fail`` alone tells, after the same attempts."""
+
+    class Keeps(Numbers):
+        buries = False
+
+    spout, letters = Keeps(), list[DeadLetter]()
+    running = await run_to_end(topology_of(spout, []), dead_letters=letters.append)
+    assert spout.told == [("id 0", None), ("id 2", FailureKind.FAILED), ("id 1", None)]
+    assert letters == []
+    numbers = running.statistics().components["numbers"]
+    assert (numbers.failed, numbers.replayed, numbers.dead_letters, numbers.pending) == (2, 1, 0, 0)
+
+
 class Hold(Bolt[int, None]):
     """Never settles what it gets."""
 

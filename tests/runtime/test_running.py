@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -14,22 +15,25 @@ from stormlet import (
     Bolt,
     Collector,
     DirectStream,
+    EndOfStream,
     FailureKind,
     InvalidConfiguration,
     InvalidEmit,
     InvalidTopology,
+    Progress,
     Running,
     RunState,
     Spout,
     SpoutCollector,
     StartFailed,
     Stream,
+    TaskContext,
     Topology,
     TopologyCrashed,
     Tuple,
     TupleFailed,
 )
-from tests.helpers import ignore, leave_by, now
+from tests.helpers import ignore, leave_by, now, run_to_end
 
 
 def stop_twice(running: Running) -> None:
@@ -457,3 +461,28 @@ async def test_a_cleanup_that_hangs_is_named() -> None:
         assert running.health().closing == ()
     assert seen == [("hangs[0]",)]
     assert running.health().closing == ()
+
+
+class Reporting(Spout[int]):
+    """Says how far it is, from its own thread and from another."""
+
+    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+        self.report = context.report_progress
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        self.report(Progress(1, 2, "rows"))
+        thread = Thread(target=self.report, args=(Progress(2, 2, "rows"),))
+        thread.start()
+        thread.join()
+        raise EndOfStream
+
+
+@pytest.mark.simulated_time
+async def test_what_tasks_report_is_in_the_statistics() -> None:
+    """What each said last counts, and stays after the end; who says nothing has nothing."""
+    topology = Topology("reporting")
+    topology.bolt("quiet", ignore, topology.spout("rows", Reporting, parallelism=2).shuffle())
+    running = await run_to_end(topology)
+    components = running.statistics().components
+    assert components["rows"].progress == Progress(4, 4, "rows")
+    assert components["quiet"].progress is None

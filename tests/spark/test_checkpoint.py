@@ -18,13 +18,13 @@ DONE = {0: ALL, 1: 17}
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    """A checkpoint comes back as it was, and nothing else is left in the directory."""
+    """A checkpoint comes back as it was, and beside it is only its lock."""
     file = CheckpointFile(tmp_path / "flights.checkpoint")
-    assert file.load(FINGERPRINT) == {}
+    assert file.load(FINGERPRINT).done == {}
     file.save(Checkpoint(FINGERPRINT, {0: 5}))
     file.save(Checkpoint(FINGERPRINT, DONE))
-    assert file.load(FINGERPRINT) == DONE
-    assert [each.name for each in tmp_path.iterdir()] == ["flights.checkpoint"]
+    assert file.load(FINGERPRINT) == Checkpoint(FINGERPRINT, DONE)
+    assert {each.name for each in tmp_path.iterdir()} == {"flights.checkpoint", "flights.checkpoint.lock"}
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_a_death_between_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(os, "fsync", die)
     with pytest.raises(SparkFailed, match=r"c cannot be written: .*No space left"):
         file.save(Checkpoint(FINGERPRINT, {}))
-    assert file.load(FINGERPRINT) == DONE
+    assert file.load(FINGERPRINT) == Checkpoint(FINGERPRINT, DONE)

@@ -115,7 +115,7 @@ def test_it_reads_ahead_no_further_than_its_queue() -> None:
     try:
         while frame.begun < MOST_CHUNKS + 1:
             assert pulling.puller.running
-        pulling.puller._thread.join(0.05)  # type: ignore[union-attr]
+        pulling.puller._thread.join(0.05)
         assert frame.begun == MOST_CHUNKS + 1
     finally:
         pulling.puller.close()
@@ -175,7 +175,9 @@ def test_other_errors_end_it_at_once(text: str, said: str) -> None:
 def test_rows_without_a_fixed_order_are_not_read_again() -> None:
     """Where Spark may give rows in another order, going on could lose some, so it fails and says the way out."""
     frame = Frame((1, RuntimeError(LOST)))
-    with pytest.raises(SparkFailed, match="rows have no fixed order to go on from; write it to files first"):
+    with pytest.raises(
+        SparkFailed, match="rows have no fixed order to go on from; give order_by= a unique key"
+    ):
         Pulling(frame, fixed_order=False).values()
 
 

@@ -18,6 +18,7 @@ import pytest
 
 from stormlet import InvalidTopology, Reject, StartFailed, Topology
 from stormlet.spark import DataFrameSpout, resuming
+from stormlet.spark.checkpoint import CheckpointFile
 from stormlet.spark.fingerprint import check_resumable, fingerprint_of
 from tests.helpers import run_to_end
 
@@ -57,7 +58,7 @@ async def run(frame: DataFrame, checkpoint: Path, most: int | None = None, **opt
     enough = asyncio.Event()
 
     async def note(row: Any) -> None:
-        numbers = row.column(0).to_pylist() if options else [row[0]]
+        numbers = row.column(0).to_pylist() if "batches" in options else [row[0]]
         if numbers[0] % 100 == 13:
             raise Reject("unlucky")
         await asyncio.sleep(0.0001)
@@ -118,14 +119,14 @@ async def test_a_checkpoint_of_any_moment_loses_nothing(
     kept: list[Path] = []
     done: list[int] = []
     done_then: list[set[int]] = []
-    save = resuming.CheckpointFile.save
+    save = CheckpointFile.save
 
     def keep(file: Any, checkpoint: Any) -> None:
         done_then.append(set(done))
         save(file, checkpoint)
         kept.append(shutil.copy(tmp_path / "c", tmp_path / f"c{len(kept)}"))
 
-    monkeypatch.setattr(resuming.CheckpointFile, "save", keep)
+    monkeypatch.setattr(CheckpointFile, "save", keep)
     topology = Topology("moments", max_spout_pending=20)
     rows = topology.spout("rows", DataFrameSpout(frame, checkpoint=tmp_path / "c"))
 
@@ -135,7 +136,7 @@ async def test_a_checkpoint_of_any_moment_loses_nothing(
 
     topology.bolt("note", note, rows.shuffle())
     await run_to_end(topology, dead_letters=lambda letter: None)
-    monkeypatch.setattr(resuming.CheckpointFile, "save", save)
+    monkeypatch.setattr(CheckpointFile, "save", save)
     assert len(kept) > 2
     for moment in {0, len(kept) // 2, len(kept) - 1}:
         again = set(await run(frame, Path(kept[moment])))
@@ -184,6 +185,19 @@ async def test_dead_letters_need_a_place(frame: DataFrame, tmp_path: Path) -> No
 
 
 @pytest.mark.asyncio
+async def test_two_spouts_with_one_checkpoint_are_refused(frame: DataFrame, tmp_path: Path) -> None:
+    """They would overwrite each other's; when the start has failed, the file is free again."""
+    topology = Topology("two")
+    source = DataFrameSpout(frame, checkpoint=tmp_path / "c")
+    topology.spout("rows", source)
+    topology.spout("more", source)
+    with pytest.raises(StartFailed) as caught:
+        await run_to_end(topology, dead_letters=lambda letter: None)
+    assert "c is the checkpoint of another source of this process; give each" in str(caught.value.__cause__)
+    assert len(await run(frame, tmp_path / "c")) == len(lucky())
+
+
+@pytest.mark.asyncio
 async def test_ackers_are_needed(frame: DataFrame, tmp_path: Path) -> None:
     """Without ackers every row would count as done at once (law L9)."""
     topology = Topology("ackers", ackers=0)
@@ -219,7 +233,8 @@ def frames_that_move(frame: DataFrame) -> Iterator[tuple[DataFrame, str]]:
 def test_rows_that_move_are_refused(frame: DataFrame, tmp_path: Path) -> None:
     """A DataFrame whose rows may be elsewhere in another run is refused, with the operator that moves them."""
     for moving, operator in frames_that_move(frame):
-        with pytest.raises(InvalidTopology, match=f"needs rows that keep their places, .* has {operator}"):
+        said = f"needs rows that keep their places, .* has {operator}; give order_by="
+        with pytest.raises(InvalidTopology, match=said):
             DataFrameSpout(moving, checkpoint=tmp_path / "c")
     with pytest.raises(InvalidTopology, match=r"needs the same rows in every run"):
         DataFrameSpout(frame.where("rand() < 0.5"), checkpoint=tmp_path / "c")

@@ -17,11 +17,13 @@ from stormlet import (
     DeadLetter,
     InvalidConfiguration,
     InvalidTopology,
+    Progress,
     StartFailed,
     Topology,
     TopologyCrashed,
     Tuple,
 )
+from stormlet.cli.inspecting.checks import findings
 from stormlet.core.schema import Schema
 from stormlet.spark.sink import DataFrameSink
 from stormlet.spark.writers import Writer
@@ -270,6 +272,16 @@ def test_arguments_that_do_not_fit(arguments: dict[str, Any], message: str) -> N
         DataFrameSink(**arguments)
 
 
+@simulated
+async def test_rows_written_are_counted() -> None:
+    """By the sink itself, as some of those that it acks or fails are not written."""
+    topology = Topology("counted")
+    values = topology.spout("values", [1, 2, -3, 4])
+    topology.bolt("write", Sink(Notebook(), rows=2), values.shuffle(), parallelism=2)
+    running = await run_to_end(topology)
+    assert running.statistics().components["write"].progress == Progress(3, None, "rows written")
+
+
 @pytest.mark.parametrize(("mode", "refused"), [("append", False), ("overwrite", True)])
 def test_a_source_that_resumes(mode: str, refused: bool) -> None:
     """A second run would replace what the first one has written, and would not write it again."""
@@ -279,8 +291,43 @@ def test_a_source_that_resumes(mode: str, refused: bool) -> None:
 
     topology = Topology("resuming")
     topology.bolt("write", Sink(Notebook(), mode=mode), topology.spout("values", Resuming).shuffle())
-    with pytest.raises(InvalidTopology, match="bolt 'write' keeps state") if refused else nullcontext():
+    said = "bolt 'write' keeps state, .* would replace what earlier runs have written, so use mode=\"append\""
+    with pytest.raises(InvalidTopology, match=said) if refused else nullcontext():
         topology.describe()
+
+
+class Total(BasicBolt[int, int]):
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Nothing to see."""
+
+    def finish(self, out: Collector[int]) -> None:
+        out.emit(1)
+        out.emit(-1)
+
+
+@simulated
+@pytest.mark.parametrize("on_error", ["fail", "stop"])
+async def test_rows_of_no_message_that_do_not_fit(on_error: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """As they would be nobody's dead letter, they are an exception; what fits is written, once."""
+    notebook = Notebook()
+    topology = Topology("totals")
+    totals = topology.bolt("total", Total, topology.spout("values", [1]).shuffle())
+    topology.bolt("write", Sink(notebook), totals.shuffle(), on_error=on_error)
+    said = "rows that belong to no message do not fit their columns, the first of 1: negative"
+    with pytest.raises(TopologyCrashed, match=said) if on_error == "stop" else nullcontext():
+        await run_to_end(topology)
+    assert notebook.batches == [[1, -1]]
+    if on_error == "fail":
+        assert said in caplog.text
+
+
+@pytest.mark.parametrize(("on_error", "found"), [("fail", ["unowned output"]), ("stop", [])])
+def test_check_knows_what_belongs_to_no_message(on_error: Any, found: list[str]) -> None:
+    """What ``finish`` emits into a sink is lost when a write fails, unless that stops the topology."""
+    topology = Topology("totals")
+    totals = topology.bolt("total", Total, topology.spout("values", [1]).shuffle())
+    topology.bolt("write", DataFrameSink("out"), totals.shuffle(), on_error=on_error)
+    assert [each.rule for each in findings(topology.describe())] == found
 
 
 def test_a_path_may_be_a_path() -> None:

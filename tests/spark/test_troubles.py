@@ -50,3 +50,14 @@ def test_no_way_out() -> None:
     assert way_out(error) is None
     assert summary(error) == "RuntimeError: it broke"
     assert summary(EOFError()) == "EOFError"
+
+
+def test_what_another_thread_failed_with() -> None:
+    """Where Spark says only that it waited in vain, its last cause is told."""
+    error = RuntimeError(
+        "An error occurred while calling o1.getResult.\n: org.apache.spark.SparkException: Exception thrown in "
+        "awaitResult: \n\tat org.apache\nCaused by: org.apache.spark.SparkException: Job aborted\n\tat org.apache\n"
+        "Caused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.\n\tat org.apache"
+    )
+    assert summary(error) == "org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero."
+    assert summary(RuntimeError("Exception thrown in awaitResult:")) == "Exception thrown in awaitResult:"

@@ -82,6 +82,7 @@ class Words(Spout[Word]):
         if word is None:
             raise EndOfStream
         out.emit(word, message_id=word.text)
+        out.emit_many([word, word], message_ids=[1, 2], origins=("here", "there"))
         out.emit("any value at all", stream="notes")
 
     def fail(self, message_id: object, failure: Failure) -> None:

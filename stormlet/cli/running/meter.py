@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from operator import length_hint
@@ -61,6 +61,17 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """What a component has reported of its own progress."""
+
+    component: str
+    done: int
+    known: int | None
+    """How much there is in all; None where nobody knows."""
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
 class Frame:
     """The topology at one moment."""
 
@@ -70,6 +81,7 @@ class Frame:
     progress: Progress | None
     dead_letters: int
     left_over: int
+    reports: tuple[Report, ...] = ()
 
     @property
     def tuples_per_second(self) -> float:
@@ -115,7 +127,8 @@ class Meter:
             for id in self._capacities
         )
         progress = None if self._total is None else _progress(self._total, self._done(now), seconds)
-        return Frame(self._topology, seconds, rows, progress, now.dead_letters, now.left_over)
+        reports = tuple(_reports(self._capacities, now))
+        return Frame(self._topology, seconds, rows, progress, now.dead_letters, now.left_over, reports)
 
     def _row(self, id: str, now: ComponentStatistics, before: ComponentStatistics, passed: float) -> Row:
         is_spout = id in self.spouts
@@ -177,6 +190,13 @@ def _length(source: object) -> int:
     with suppress(Exception):  # a __len__ of the user's; a run does not end for a bar
         return length_hint(source)
     return 0
+
+
+def _reports(ids: Iterable[str], now: Statistics) -> Iterator[Report]:
+    for id in ids:
+        progress = now.components[id].progress
+        if progress is not None:
+            yield Report(id, progress.done, progress.known, progress.unit)
 
 
 def _progress(total: int, done: int, seconds: float) -> Progress:

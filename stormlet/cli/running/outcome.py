@@ -92,4 +92,5 @@ def _counts(statistics: ComponentStatistics) -> Mapping[str, object]:
         "execute_latency": statistics.execute_latency,
         "complete_latency": statistics.complete_latency,
     }
-    return {**counts, **latencies}
+    progress = statistics.progress
+    return {**counts, **latencies, "progress": None if progress is None else asdict(progress)}

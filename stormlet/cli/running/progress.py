@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from stormlet.cli.running.meter import Frame
 from stormlet.cli.running.observation import PATIENCE, Observation
+from stormlet.cli.running.view import reported
 from stormlet.cli.units import duration, rough_duration, short_count
 
 EVERY = 10.0
@@ -14,7 +15,7 @@ EVERY = 10.0
 DRAIN_EVERY = 5.0
 """Seconds between two lines about a drain."""
 MOST_SPOUTS = 4
-"""How many spouts one line names."""
+"""How many spouts, and how many reports of progress, one line has."""
 
 Say = Callable[[str], object]
 
@@ -49,6 +50,7 @@ def _parts(frame: Frame) -> Iterator[str]:
         yield f"{row.id} {row.acked:,} acked, {row.failed:,} failed, {row.waiting:,} pending"
     if len(spouts) > MOST_SPOUTS:
         yield f"and {len(spouts) - MOST_SPOUTS} spouts more"
+    yield from (reported(each, "{:,}".format) for each in frame.reports[:MOST_SPOUTS])
     yield f"{short_count(frame.tuples_per_second)} tuples/s"
     if frame.dead_letters:
         yield f"{frame.dead_letters:,} dead letters"

@@ -3,13 +3,13 @@ summary."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from textwrap import wrap
 
 from rich.text import Text
 
 from stormlet.cli.fitting import bar, fitted
-from stormlet.cli.running.meter import Frame, Progress, Row
+from stormlet.cli.running.meter import Frame, Progress, Report, Row
 from stormlet.cli.running.table import closing_table, live_table
 from stormlet.cli.units import duration, rough_duration, short_count
 from stormlet.core.failures import RepeatedFailure
@@ -17,6 +17,8 @@ from stormlet.core.shortened import printable
 
 LONGEST_BAR = 30
 SHOWN_FAILURES = 5
+MOST_REPORTS = 4
+"""How many components may report their progress on the terminal, one line each."""
 ROOMY = 12
 """In a terminal of more lines, one stays empty between the view and what is printed above it."""
 
@@ -26,7 +28,13 @@ def live_view(
 ) -> list[Text]:
     """At most ``height`` lines; of more components, those that do most. ``drain`` says what a drain waits
     for."""
-    below = [*_progress(frame.progress, width), *_drain(drain, width), *_last_failure(failures, width)]
+    reports = [Text(fitted(reported(each, short_count), width)) for each in frame.reports[:MOST_REPORTS]]
+    below = [
+        *_progress(frame.progress, width),
+        *reports,
+        *_drain(drain, width),
+        *_last_failure(failures, width),
+    ]
     above = [Text()] if height > ROOMY else []
     room = height - len(above) - len(below) - 2
     lines = [*above, _title(frame, width), *_table(frame.rows, width, room), *below]
@@ -40,6 +48,7 @@ def closing_summary(
     of None is any; of a run that fed dead letters again, ``replayed`` says what became of those."""
     lines = [Text(f"{printable(frame.topology)}: {duration(frame.seconds)}", style="bold")]
     lines += closing_table(frame.rows, width)
+    lines += (Text(reported(each, "{:,}".format)) for each in frame.reports)
     lines += map(Text, _undone(frame, replayed))
     lines += _failures(failures, width)
     return lines
@@ -53,6 +62,14 @@ def repeated(failure: RepeatedFailure) -> str:
     says_it = failure.kind.partition(" ")[0].lower() in failure.error.lower()
     error = failure.error if says_it else f"{failure.kind}: {failure.error}"
     return printable(f"{where}: {error}{place}{value}")
+
+
+def reported(report: Report, count: Callable[[int], str]) -> str:
+    """``flights: 67.4 k of 337 k rows read, 20%``."""
+    if report.known is None:
+        return printable(f"{report.component}: {count(report.done)} {report.unit}")
+    part = f", {report.done / report.known:.0%}" if report.done < report.known else ""
+    return printable(f"{report.component}: {count(report.done)} of {count(report.known)} {report.unit}{part}")
 
 
 def _title(frame: Frame, width: int) -> Text:

@@ -51,6 +51,8 @@ class Words(Spout[Word]):
     def next_tuple(self, out: SpoutCollector[Word]) -> None:
         out.emit(Total(1), message_id=1)  # error: mypy, pyright
         out.emit(Word("a"), anchors=())  # error: mypy, pyright
+        out.emit_many([Total(1)], message_ids=[1])  # error: mypy, pyright
+        out.emit_many([Word("a")])  # error: mypy, pyright
         out.ack(Word("a"))  # error: mypy, pyright
 
     def fail(self, message_id: object) -> None:  # error: mypy, pyright

@@ -9,6 +9,7 @@ from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.checks.limits import overflowing_ackers, replays_after_the_drain
 from stormlet.cli.inspecting.checks.routing import idle_tasks, unroutable_keys
 from stormlet.cli.inspecting.checks.tracking import unacked_inputs, unanchored_outputs, untracked_messages
+from stormlet.cli.inspecting.checks.unowned import unowned_outputs
 from stormlet.cli.inspecting.checks.wiring import cycles, unheard_spouts, unused_streams
 from stormlet.core.description import Description
 
@@ -21,6 +22,7 @@ RULES: tuple[Callable[[Description], Iterator[Finding]], ...] = (
     untracked_messages,
     unacked_inputs,
     unanchored_outputs,
+    unowned_outputs,
     batches_slower_than_the_timeout,
     overflowing_ackers,
     replays_after_the_drain,

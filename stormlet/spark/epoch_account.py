@@ -1,0 +1,108 @@
+"""The account of one epoch: its rows, and what became of them in each attempt."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.replay import ReplayPolicy
+from stormlet.spark.origins import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A row that is left out of further attempts."""
+
+    origin: Origin
+    value: object
+    attempts: int
+    """Those that count (law S6)."""
+    history: tuple[Failure, ...]
+    """Why each attempt failed, in order; those that do not count are here too."""
+
+
+class EpochAccount:
+    """Which rows are to be emitted, which are open, and whether an attempt has failed; knows no clock and no
+    event loop.
+
+    An attempt counts only as a whole: what comes of a row may be joined with what comes of others, and bolts may
+    hold rows until the last one has come.
+    """
+
+    def __init__(self, number: int, policy: ReplayPolicy) -> None:
+        self.number = number
+        self.attempt = 0
+        self.whole = False
+        """Whether every row of the epoch was added."""
+        self.failed_rows = 0
+        """How many have failed in this attempt."""
+        self.fruitless = 0
+        """How many attempts in a row have failed without a row being given up."""
+        self._policy = policy
+        self._rows: dict[Origin, object] = {}
+        self._waiting: deque[Origin] = deque()
+        self._open = 0
+        self._histories: dict[Origin, list[Failure]] = {}
+        self._given_up: dict[Origin, GivenUp] = {}
+        self._given_up_before = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def begin(self, attempt: int) -> None:
+        """Another attempt at all rows that were not given up."""
+        fruitless = self.failed_rows and len(self._given_up) == self._given_up_before
+        self.fruitless = self.fruitless + 1 if fruitless else 0
+        self._given_up_before = len(self._given_up)
+        self.attempt = attempt
+        self.failed_rows = 0
+        self._waiting = deque(origin for origin in self._rows if origin not in self._given_up)
+
+    def add(self, origin: Origin, value: object) -> None:
+        """Another row of the epoch was read; it belongs to the attempt that is under way."""
+        self._rows[origin] = value
+        self._waiting.append(origin)
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether there are rows to emit."""
+        return bool(self._waiting)
+
+    def next(self) -> tuple[Origin, object]:
+        """The next row to emit; it is open then."""
+        origin = self._waiting.popleft()
+        self._open += 1
+        return origin, self._rows[origin]
+
+    def acked(self) -> None:
+        """A row is done in this attempt."""
+        self._open -= 1
+
+    def failed(self, origin: Origin, failure: Failure) -> None:
+        """A row has failed. What reached no task (OVERFLOW, law L13) waits again, and fails nothing."""
+        self._open -= 1
+        if failure.kind is FailureKind.OVERFLOW:
+            self._waiting.append(origin)
+            return
+        self.failed_rows += 1
+        history = self._histories.setdefault(origin, [])
+        history.append(failure)
+        attempts = sum(map(self._policy.counts, history))
+        if failure.kind is not FailureKind.SHUTDOWN and self._policy.gives_up(failure, attempts):
+            self._given_up[origin] = GivenUp(origin, self._rows[origin], attempts, tuple(history))
+
+    @property
+    def emitted(self) -> bool:
+        """Whether every row of the epoch was emitted in this attempt."""
+        return self.whole and not self._waiting
+
+    @property
+    def done(self) -> bool:
+        """Whether this attempt is over and has failed nowhere, so that it can be committed."""
+        return self.emitted and not self._open and not self.failed_rows
+
+    def given_up(self) -> Iterator[GivenUp]:
+        """The rows that were given up."""
+        return iter(self._given_up.values())

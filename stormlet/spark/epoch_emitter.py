@@ -1,0 +1,215 @@
+"""Emits epochs, each until an attempt at it has failed nowhere, and has them committed: what a spout that gives
+epochs is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import Any
+
+from stormlet.core.components import SpoutCollector, TaskContext
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.replay import ReplayPolicy
+from stormlet.errors import NotExactlyOnce
+from stormlet.spark.beside import beside
+from stormlet.spark.epoch_account import EpochAccount, GivenUp
+from stormlet.spark.epochs import Epochs, SourceKey
+from stormlet.spark.origins import Origin
+
+logger = logging.getLogger(__name__)
+
+FRUITLESS = 4
+"""So many times ``max_attempts`` an epoch may fail in a row without a row being given up."""
+
+Record = Callable[[EpochAccount], Awaitable[None]]
+"""Has the source remember that this epoch is done, whatever happens to the process from then on."""
+
+
+class EpochEmitter:
+    """One epoch at a time, from its first row to its commit.
+
+    The spout calls :meth:`begin`, :meth:`add` for each row that it reads, and :meth:`complete` after the last one.
+    Where there is something :attr:`to_do`, its ``next_tuple`` returns what :meth:`proceed` does; and it hands on its
+    outcomes. A row's message id is its origin.
+    """
+
+    def __init__(
+        self, context: TaskContext, out: SpoutCollector[Any], source: SourceKey, record: Record
+    ) -> None:
+        config = context.config
+        self._name = f"{context.topology}: {context.component}"
+        self._epochs = context.shared.one(Epochs)
+        self._out = out
+        self._source = source
+        self._record = record
+        self._sync_letters = context.sync_dead_letters
+        self._policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
+        self._random = Random(0)  # only the pauses of one source hang on it
+        self._loop = asyncio.get_running_loop()
+        self._account: EpochAccount | None = None
+        self._paused = False
+        self._emit_from = 0.0
+        self._replay_at: float | None = None
+        self._committing: asyncio.Task[None] | None = None
+
+    @property
+    def account(self) -> EpochAccount | None:
+        """That of the epoch which is under way."""
+        return self._account
+
+    @property
+    def to_do(self) -> bool:
+        """Whether there is more to do than to read."""
+        return self._account is not None and (self._account.has_waiting or self._account.whole)
+
+    @property
+    def committable(self) -> bool:
+        """Whether the epoch can be committed, or is being so."""
+        failed = self._committing is not None and self._committing.done()
+        done = self._account is not None and self._account.done
+        return done and not failed and not self._epochs.spoilt
+
+    def begin(self, epoch: int) -> None:
+        """The next rows belong to this epoch."""
+        self._account = EpochAccount(epoch, self._policy)
+        self._account.begin(self._epochs.begin(epoch))
+
+    def add(self, origin: Origin, value: object) -> None:
+        """Another row was read."""
+        self._running.add(origin, value)
+
+    def complete(self) -> None:
+        """There are no more rows of this epoch."""
+        self._running.whole = True
+
+    def acked(self) -> None:
+        """A row is done."""
+        self._running.acked()
+
+    def failed(self, origin: Origin, failure: Failure) -> None:
+        """A row has failed."""
+        self._running.failed(origin, failure)
+        if failure.kind is FailureKind.OVERFLOW:  # it waits, but not for the next attempt
+            self._emit_from = self._loop.time() + self._policy.pause(1, self._random)
+
+    def abandon(self) -> None:
+        """The epoch will begin anew, from its first row; nothing of it may be under way."""
+        self._account = None
+        self._paused = False
+
+    def proceed(self, most: int) -> Awaitable[None] | None:
+        """Emit at most so many rows; when all of the epoch are emitted, pause until everything is settled; and
+        then commit, or begin the next attempt. If what it returns is cancelled, it may be called again.
+
+        Raises :class:`~stormlet.errors.SparkFailed` if the epoch cannot be written, and
+        :class:`~stormlet.errors.NotExactlyOnce` if it does not come to an end.
+        """
+        if not self._running.emitted:
+            self._emit(most)
+        elif self._paused:
+            return self._settle()
+        else:  # not with the last row, which may have reached no task
+            self._paused = True
+            self._out.pause_until_settled()
+        return None
+
+    async def commit(self) -> None:
+        """Write the epoch, hand over its dead letters, and have the source remember it. A commit that has begun
+        goes on if the wait for it is cancelled."""
+        if self._committing is None:
+            self._committing = asyncio.create_task(self._commit(), name=f"{self._name} commit")
+        await asyncio.shield(self._committing)
+        self._committing = None
+        self._account = None
+
+    async def close(self, within: float | None) -> None:
+        """The run ends: commit if the epoch is done, within so many seconds; otherwise say what is left."""
+        if self.committable:
+            await self._commit_within(within)
+        elif self._account is not None and len(self._account):
+            logger.warning(
+                "%s: the run ends within epoch %d, of which nothing was written; its rows are left for the next run",
+                self._name,
+                self._account.number,
+            )
+
+    async def _commit_within(self, seconds: float | None) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self.commit()
+        finally:
+            if self._committing is not None and not self._committing.done():
+                self._committing.cancel()
+                await asyncio.wait([self._committing])
+
+    @property
+    def _running(self) -> EpochAccount:
+        assert self._account is not None, "no epoch was begun"
+        return self._account
+
+    def _emit(self, most: int) -> None:
+        account = self._running
+        if self._loop.time() < self._emit_from:
+            return
+        while most and account.has_waiting:
+            origin, value = account.next()
+            self._out.emit(value, message_id=origin, origin=origin, attempt=account.attempt)
+            most -= 1
+
+    async def _settle(self) -> None:
+        account = self._running
+        if account.done:
+            await self.commit()
+        else:
+            await self._wait(account)
+            account.begin(self._epochs.begin(account.number))
+        self._paused = False
+        self._out.wake()
+
+    async def _wait(self, account: EpochAccount) -> None:
+        if self._replay_at is None:
+            self._check_progress(account)
+            pause = self._policy.pause(account.attempt, self._random)
+            self._replay_at = self._loop.time() + pause
+            logger.warning(
+                "%s: attempt %d at epoch %d has failed for %d of its %d rows; they are all emitted again in %.3g s, "
+                "except those that were given up",
+                self._name,
+                account.attempt,
+                account.number,
+                account.failed_rows,
+                len(account),
+                pause,
+            )
+        await asyncio.sleep(self._replay_at - self._loop.time())
+        self._replay_at = None
+
+    def _check_progress(self, account: EpochAccount) -> None:
+        if account.fruitless >= FRUITLESS * self._policy.max_attempts:
+            raise NotExactlyOnce(
+                f"{self._name}: epoch {account.number} has failed {account.fruitless} times in a row, each time for "
+                f"other rows, the last time for {account.failed_rows} of {len(account)}; have the bolt that fails them "
+                f"try again by itself, or make epochs smaller"
+            )
+
+    async def _commit(self) -> None:
+        account = self._running
+        await self._epochs.commit(self._source)
+        letters = list(account.given_up())
+        for letter in letters:
+            await self._bury(letter)
+        if letters and self._sync_letters is not None:  # they must be there before the source says so
+            await beside(self._sync_letters, "stormlet dead letters")
+        await self._record(account)
+
+    async def _bury(self, letter: GivenUp) -> None:
+        await self._out.dead_letter(
+            letter.value,
+            letter.history[-1],
+            message_id=letter.origin,
+            attempts=letter.attempts,
+            origin=letter.origin,
+            history=letter.history,
+        )

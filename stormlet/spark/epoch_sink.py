@@ -1,0 +1,144 @@
+"""The bolt of a sink that writes exactly once: it keeps rows until the source's epoch is whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from stormlet.core.components import BatchBolt, Collector, TaskContext
+from stormlet.core.schema import Schema
+from stormlet.core.statistics import Progress
+from stormlet.core.tuples import Tuple
+from stormlet.errors import NotExactlyOnce, StormletError
+from stormlet.spark.epochs import Attempt, Epochs, SourceKey
+from stormlet.spark.origins import Origin
+from stormlet.spark.tables import Batch
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+R = TypeVar("R")
+
+
+class Stale(StormletError):
+    """What a sink has got comes of an attempt at an epoch that does not count any more."""
+
+
+class EpochWriter(Protocol):
+    """What an exactly-once sink needs; one for each of its tasks. All of it blocks."""
+
+    destination: str
+    """Where it writes to, when it is open."""
+
+    def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
+        """Before anything else; ``first`` is true in one task of the sink."""
+        ...
+
+    def convert(self, values: Sequence[object]) -> Batch:
+        """The rows that values become, without those that do not fit."""
+        ...
+
+    def check(self, source: SourceKey) -> None:
+        """See :meth:`stormlet.spark.epochs.EpochTarget.check`."""
+        ...
+
+    def write_epoch(self, source: SourceKey, epoch: int, tables: Sequence[Table]) -> None:
+        """See :meth:`stormlet.spark.epochs.EpochTarget.write`."""
+        ...
+
+    def interrupt(self) -> None:
+        """Have a write that is under way, in another thread, fail soon."""
+        ...
+
+
+class EpochSink(BatchBolt[Any, None]):
+    """Acks a row when it is kept under its epoch and attempt; what is kept is written by the source's commit."""
+
+    needs_acks = True
+    needs_epochs = True
+    resets_timeouts = True
+
+    def __init__(self, writer: EpochWriter, size: int, within: float) -> None:
+        self.size = size
+        self.within = within
+        self._writer = writer
+        self._thread: ThreadPoolExecutor
+        self._epochs: Epochs
+        self._component = ""
+        self._report: Callable[[Progress], None]
+        self._written = 0
+
+    @property
+    def destination(self) -> str:
+        """See :attr:`stormlet.spark.epochs.EpochTarget.destination`."""
+        return self._writer.destination
+
+    async def prepare(self, context: TaskContext) -> None:
+        """Find Spark, or start it, and see whether the columns can be written."""
+        self._component = context.component
+        self._report = context.report_progress
+        self._epochs = context.shared.one(Epochs)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"{context.component}[{context.task_index}]")
+        try:
+            await self._call(partial(self._writer.open, context.inputs, first=context.task_index == 0))
+            self._epochs.register(context.component, self)
+        except BaseException:
+            self._thread.shutdown(wait=False)
+            raise
+
+    async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
+        """Keep the rows of the attempt that is under way. Raises :class:`~stormlet.errors.NotExactlyOnce` for a row
+        that belongs to no epoch."""
+        attempt = self._epochs.attempt
+        of_attempt = [tup for tup in tups if self._counts(tup, out)]
+        batch = await self._call(partial(self._writer.convert, [tup.value for tup in of_attempt]))
+        if attempt != self._epochs.attempt:
+            raise Stale
+        for place, why in batch.misfits.items():
+            out.fail(of_attempt[place], why, permanent=True)
+        self._epochs.keep(self._component, batch.table)
+
+    async def check(self, source: SourceKey) -> None:
+        """See :meth:`stormlet.spark.epochs.EpochTarget.check`."""
+        await self._call(partial(self._writer.check, source))
+
+    async def write(self, source: SourceKey, epoch: int, tables: Sequence[Table]) -> None:
+        """See :meth:`stormlet.spark.epochs.EpochTarget.write`."""
+        try:
+            await self._call(partial(self._writer.write_epoch, source, epoch, tables))
+        except asyncio.CancelledError:
+            self._writer.interrupt()
+            raise
+        self._written += sum(table.num_rows for table in tables)
+        self._report(Progress(self._written, None, "rows written"))
+
+    async def cleanup(self) -> None:
+        """End the thread, when what it does has ended."""
+        await self._call(_nothing)
+        self._thread.shutdown(wait=False)
+
+    def _counts(self, tup: Tuple[Any], out: Collector[None]) -> bool:
+        """Whether the row is of the attempt that is under way. One of an older attempt is failed rather than left
+        out, as what it is joined with would be lost."""
+        origin = tup.origin
+        if not tup.roots or not isinstance(origin, Origin) or origin.epoch is None:
+            self._epochs.spoilt = True
+            raise NotExactlyOnce(
+                f"bolt {self._component!r} writes exactly once and has got {tup!r}, which comes from no row of the "
+                f"source: anchor what is emitted to the inputs it comes of, and send what finish, tick or running.emit "
+                f"emit to a sink without exactly_once"
+            )
+        if Attempt(origin.epoch, tup.attempt) == self._epochs.attempt:
+            return True
+        out.fail(tup, "it comes of an attempt at its epoch that does not count any more")
+        return False
+
+    async def _call(self, function: Callable[[], R]) -> R:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+
+def _nothing() -> None:
+    """Done when all that was asked of the thread before has been done."""

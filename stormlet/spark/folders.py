@@ -1,0 +1,29 @@
+"""Directories of the file systems that Spark writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Folder:
+    """A directory, which need not be there. Raises what the file system does."""
+
+    def __init__(self, session: SparkSession, path: str) -> None:
+        untyped = cast("Any", session)
+        given = untyped._jvm.org.apache.hadoop.fs.Path(path)
+        self._system = given.getFileSystem(untyped._jsparkSession.sessionState().newHadoopConf())
+        self._path = self._system.makeQualified(given)
+
+    def __str__(self) -> str:
+        """The path with its file system, the same wherever the process runs."""
+        return str(self._path.toString())
+
+    def names(self) -> Sequence[str]:
+        """What is in it."""
+        if not self._system.exists(self._path):
+            return ()
+        return [str(status.getPath().getName()) for status in self._system.listStatus(self._path)]

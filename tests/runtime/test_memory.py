@@ -1,0 +1,71 @@
+"""What a run leaves behind: nothing that the garbage collector could not collect."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any
+from weakref import ref
+
+import pytest
+
+from stormlet import Bolt, Collector, Running, Topology, Tuple
+
+pytestmark = pytest.mark.simulated_time
+
+
+class Value:
+    """Knows the topology that it runs through, as the request of a web application does."""
+
+    running: Running
+
+
+class Hold(Bolt[Any, None]):
+    """Leaves the trees open, in the ledger."""
+
+    def execute(self, tup: Tuple[Any], out: Collector[None]) -> None:
+        """Neither ack nor fail."""
+
+
+class Refuse(Bolt[Any, None]):
+    """Has every message wait for a replay."""
+
+    def execute(self, tup: Tuple[Any], out: Collector[None]) -> None:
+        """Fail it."""
+        out.fail(tup)
+
+
+@pytest.mark.parametrize("bolt", [Hold, Refuse])
+async def test_values_that_know_their_topology_are_collected(bolt: type[Bolt[Any, None]]) -> None:
+    """Trees are hidden from the collector, so a run that is cancelled must leave none of them: neither of a spout
+    nor of the host."""
+    values = [ref(value) for value in await cancelled_with_open_trees(bolt)]
+    gc.collect()
+    assert [value() for value in values] == [None, None]
+
+
+async def cancelled_with_open_trees(bolt: type[Bolt[Any, None]]) -> list[Value]:
+    topology = Topology("cycles", replay_delay=1000.0, replay_delay_max=1000.0)
+    values = [Value(), Value()]
+
+    async def spout() -> AsyncIterator[Value]:
+        yield values[0]
+        await asyncio.sleep(1000)
+
+    fed = topology.spout("fed", outputs=Value)
+    topology.bolt("bolt", bolt, topology.spout("spout", spout).shuffle(), fed.shuffle())
+    with suppress(Leave):
+        async with topology.run() as running:
+            for value in values:
+                value.running = running
+            await running.emit(fed, values[1], attempts=5)
+            await asyncio.sleep(1)
+            assert [running.statistics().components[each].pending for each in ("spout", "fed")] == [1, 1]
+            raise Leave
+    return values
+
+
+class Leave(Exception):
+    """Ends the block."""

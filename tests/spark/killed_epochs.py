@@ -1,0 +1,102 @@
+"""A run that writes exactly once and is killed again and again: failures, rejects, a join, and two sinks."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import msgspec
+
+from stormlet import Bolt, Collector, Reject, Topology, Tuple
+from stormlet.spark import DataFrameSink, DataFrameSpout, spark_session
+
+EPOCH_ROWS = 40
+STARTED = "started"
+"""What it prints before the topology starts: from then on it is worth killing."""
+
+LINES = """
+    SELECT id, part, id * part AS amount FROM orders LATERAL VIEW explode(array(1, 2)) AS part
+    WHERE id % 7 <> 3 AND id % 50 <> 14
+"""
+"""What must be in ``lines`` in the end."""
+SUMS = f"SELECT id, 0 AS part, sum(amount) AS amount FROM ({LINES}) GROUP BY id"
+"""What must be in ``sums`` in the end."""
+REJECTED = "SELECT id FROM orders WHERE id % 7 <> 3 AND id % 50 = 14"
+"""What must be among the dead letters in the end."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    id: int
+
+
+class Line(msgspec.Struct, frozen=True):
+    id: int
+    part: int
+    amount: int
+
+
+class Lines:
+    """The two lines of an order; in between it may fail."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+
+    async def __call__(self, order: Order) -> AsyncIterator[Line]:
+        if order.id % 7 == 3:
+            return
+        yield Line(order.id, 1, order.id)
+        if order.id % 50 == 14:
+            raise Reject("unlucky")
+        if self.random.random() < 0.005:
+            raise OSError("flaky")
+        await asyncio.sleep(0.002)
+        yield Line(order.id, 2, order.id * 2)
+
+
+class Sum(Bolt[Line, Line]):
+    """Joins the lines of an order."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[int, Tuple[Line]] = {}
+
+    def execute(self, tup: Tuple[Line], out: Collector[Line]) -> None:
+        other = self.waiting.pop(tup.value.id, None)
+        if other is None:
+            self.waiting[tup.value.id] = tup
+            return
+        out.emit(Line(tup.value.id, 0, tup.value.amount + other.value.amount), anchors=(tup, other))
+        out.ack(tup)
+        out.ack(other)
+
+    def flush(self, out: Collector[Line]) -> None:
+        while self.waiting:
+            out.fail(self.waiting.popitem()[1], "its other line has not come")
+
+
+def topology(folder: Path, seed: int) -> Topology:
+    """All of it; ``seed`` is of the failures."""
+    frame = spark_session("local[2]").read.parquet(str(folder / "orders"))
+    made = Topology("killed", max_attempts=1000, replay_delay=0.01)
+    source = DataFrameSpout(frame, as_=Order, checkpoint=folder / "checkpoint", epoch_rows=EPOCH_ROWS)
+    orders = made.spout("orders", source)
+    lines = made.bolt("lines", Lines(Random(seed)), orders.shuffle(), outputs=Line)
+    sums = made.bolt("sum", Sum, lines.fields("id"), parallelism=2)
+    for name, rows, options in (("lines", lines, {}), ("sums", sums, {"partition_by": "part"})):
+        sink = DataFrameSink(folder / "out" / name, exactly_once=True, **options)
+        made.bolt(f"write {name}", sink, rows.shuffle(), parallelism=2)
+    return made
+
+
+async def main(folder: Path, seed: int) -> None:
+    """Do what is left to do."""
+    made = topology(folder, seed)
+    print(STARTED, flush=True)
+    async with made.run(dead_letters=folder / "letters.jsonl") as running:
+        await running.finished()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,190 @@
+"""Kills a run that writes exactly once at random moments, starts it again until it ends, and compares what it has
+written with Spark SQL's own answer: ``python -m tests.spark.kills FOLDER --kills 25 --seed 1``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from stormlet.spark import spark_session
+from tests.spark.killed_epochs import LINES, REJECTED, STARTED, SUMS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
+CHILD = "tests.spark.killed_epochs"
+LONGEST_LIFE = 8.0
+"""Seconds from the start of the topology within which it is killed, if not in a commit."""
+LONGEST_COMMIT = 0.6
+"""Seconds from the appearance of a directory within which it is killed in a commit."""
+
+
+@dataclass
+class Kills:
+    """What has been done to a run."""
+
+    seed: int
+    random: Random = field(init=False, repr=False)
+    total: int = 0
+    in_writes: int = 0
+    """While Spark was writing an epoch."""
+    before_checkpoints: int = 0
+    """After an epoch was written, before the checkpoint had it."""
+    of_python_alone: int = 0
+    """The JVM was left to find out by itself."""
+
+    left: list[subprocess.Popen[bytes]] = field(default_factory=list, repr=False)
+    """Those of which the JVM may still be there."""
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+
+
+def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
+    """Start and kill it until it was killed so often, and then let it end; if it ends before, so be it."""
+    try:
+        while kills.total < most:
+            if not live_and_die(folder, kills):
+                return
+        child = start(folder, kills.random.randrange(2**32))
+        child.communicate()
+        assert child.returncode == 0, "the last run has failed"
+    finally:
+        while kills.left:
+            end(kills.left.pop())
+
+
+def live_and_die(folder: Path, kills: Kills) -> bool:
+    """One life; false if it has ended by itself."""
+    child = start(folder, kills.random.randrange(2**32))
+    assert child.stdout is not None
+    try:
+        if STARTED.encode() not in child.stdout.readline():
+            raise AssertionError("it has not started")
+        if not wait_for_the_moment(child, folder, kills.random):
+            assert child.wait() == 0, "it has failed"
+            return False
+        kill(child, folder, kills)
+        return True
+    except BaseException:
+        end(child)
+        raise
+
+
+def start(folder: Path, seed: int) -> subprocess.Popen[bytes]:
+    """In a process group of its own, which has the JVM, too."""
+    command = [sys.executable, "-m", CHILD, str(folder), str(seed)]
+    return subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
+    """Nothing of it stays."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.communicate()
+
+
+def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, random: Random) -> bool:
+    """At any time of its life; or, every other time, soon after an epoch's directory has appeared. False if it ends
+    before."""
+    at = time.monotonic() + random.uniform(0.0, LONGEST_LIFE)
+    in_commit, known = random.random() < 0.5, set(epochs(folder))
+    while time.monotonic() < at or in_commit:
+        if child.poll() is not None:
+            return False
+        if in_commit and not known.issuperset(epochs(folder)):
+            at, in_commit = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT), False
+        time.sleep(0.002)
+    return child.poll() is None
+
+
+def epochs(folder: Path) -> list[Path]:
+    """The directories of epochs that are there, in both sinks."""
+    return list(folder.glob("out/*/source=*/epoch=*"))
+
+
+def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
+    """Either the process with its JVM, or itself alone."""
+    alone = kills.random.random() < 0.3
+    if alone:
+        child.kill()
+        child.wait()
+        kills.left.append(child)
+    else:
+        end(child)
+    kills.total += 1
+    kills.of_python_alone += alone
+    path = folder / "checkpoint"
+    done = json.loads(path.read_text())["epochs"] if path.exists() else 0
+    last = [each for each in epochs(folder) if each.name == f"epoch={done}"]
+    writing = any((each / "_temporary").exists() or not (each / "_SUCCESS").exists() for each in last)
+    kills.in_writes += writing
+    kills.before_checkpoints += bool(last) and not writing
+
+
+def make_orders(spark: SparkSession, folder: Path, rows: int) -> None:
+    """The orders to read, in three files."""
+    spark.range(0, rows, 1, 3).write.mode("overwrite").parquet(str(folder / "orders"))
+
+
+def differences(spark: SparkSession, folder: Path) -> Iterator[str]:
+    """Where what was written is not Spark SQL's own answer, row for row."""
+    spark.read.parquet(str(folder / "orders")).createOrReplaceTempView("orders")
+    for name, query in (("lines", LINES), ("sums", SUMS)):
+        written = spark.read.parquet(str(folder / "out" / name)).select("id", "part", "amount")
+        expected = spark.sql(query).select("id", "part", "amount")
+        for what, rows in (
+            ("missing", expected.exceptAll(written)),
+            ("too many", written.exceptAll(expected)),
+        ):
+            if count := rows.count():
+                yield f"{name}: {count} rows {what}, such as {rows.first()}"
+    rejected = {row["id"] for row in spark.sql(REJECTED).collect()}
+    if rejected != set(letters(folder)):
+        yield f"dead letters: {sorted(rejected.symmetric_difference(letters(folder)))}"
+
+
+def letters(folder: Path) -> list[int]:
+    """The orders among the dead letters."""
+    lines: list[Any] = [json.loads(line) for line in (folder / "letters.jsonl").read_text().splitlines()]
+    return [line["value"]["id"] for line in lines]
+
+
+def main() -> None:
+    """Run after run, each with files of its own, until there were enough kills."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rows", type=int, default=3000)
+    options = parser.parse_args()
+    spark, kills, runs = spark_session("local[2]"), Kills(options.seed), 0
+    while kills.total < options.kills:
+        runs += 1
+        folder = options.folder / f"run{runs}"
+        make_orders(spark, folder, options.rows)
+        run_with_kills(folder, kills, options.kills)
+        found = list(differences(spark, folder))
+        twice = len(letters(folder)) - len(set(letters(folder)))
+        print(f"run {runs}: {kills}; {twice} dead letters twice; {found or 'equal to Spark SQL'}", flush=True)
+        if found:
+            sys.exit(1)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
