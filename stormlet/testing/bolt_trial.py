@@ -55,7 +55,7 @@ async def try_bolt(
     trial = _Trial(bolt, inputs, schema, options, time_limit)
     with observed_by(trial.recorded):
         await trial.run(seed, seconds)
-    leaks = not_allowed(trial.recorded.leaks(), list(allowed))
+    leaks = not_allowed(trial.recorded.leaks, list(allowed))
     if leaks:
         raise Leaked(leaks)
     return trial.result()

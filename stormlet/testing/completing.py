@@ -76,7 +76,7 @@ async def complete_async(
         )
         async with run as running:
             await _finished(running, recorded, time_limit)
-    leaks = not_allowed(recorded.leaks(), allow_leaks)
+    leaks = not_allowed(recorded.leaks, allow_leaks)
     if leaks:
         raise Leaked(leaks)
     return Completed(

@@ -58,7 +58,7 @@ class SimulatedTest:
 
     def leaks(self) -> list[Leak]:
         """What must not be left behind, once the test and its fixtures are over."""
-        in_runs = [leak for run in self._runs for leak in run.leaks()]
+        in_runs = [leak for run in self._runs for leak in run.leaks]
         return [*in_runs, *(Leak("tasks", f"task {line}") for line in self._task.others())]
 
     def close(self) -> list[Leak]:

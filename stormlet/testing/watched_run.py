@@ -27,7 +27,8 @@ class WatchedRun:
 
     def __init__(self) -> None:
         self.name = ""
-        self.drained = False
+        self.leaks: Sequence[Leak] = ()
+        """What it has left behind, once it has ended."""
         self._run: Observed | None = None
         self._spouts: Sequence[SpoutTask] = ()
         self._bolts: Sequence[BoltTask] = ()
@@ -37,7 +38,7 @@ class WatchedRun:
 
     @property
     def crash(self) -> str | None:
-        """How it has crashed, if it has."""
+        """How it has crashed, if it has and was not left yet."""
         return None if self._run is None else self._run.health().crash
 
     def built(self, name: str, run: Observed, tasks: Tasks) -> None:
@@ -67,12 +68,15 @@ class WatchedRun:
             )
 
     def ended(self, *, drained: bool) -> None:
-        """See :meth:`stormlet.runtime.observers.Observer.ended`."""
-        self.drained = drained
+        """See :meth:`stormlet.runtime.observers.Observer.ended`. The run is kept no longer: whatever it holds can
+        be collected."""
+        self.leaks = list(self._leaks(drained))
+        self._run, self._spouts, self._bolts = None, (), ()
+        self._values = EmittedValues()
+        self._open.clear()
 
-    def leaks(self) -> Iterator[Leak]:
-        """What a run must not leave behind. One that did not drain may have left anything undone."""
-        if self.drained:
+    def _leaks(self, drained: bool) -> Iterator[Leak]:
+        if drained:  # what was cancelled may have left anything undone
             yield from self._of_kind("inputs", self.unsettled())
             yield from self._of_kind("trees", self._left_over)
         yield from self._of_kind("values", self._values.changes())
