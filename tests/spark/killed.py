@@ -1,30 +1,36 @@
-"""A run that the test of SIGKILL kills: reads files under a checkpoint, and notes each row that it was given."""
+"""A run that is killed at any moment: reads files under a checkpoint, and notes each row that it got, and when."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 from stormlet import Reject, Topology
 from stormlet.spark import DataFrameSpout, resuming, spark_session
 
+SAVE_EVERY = 0.1
+"""Seconds between two checkpoints."""
 
-async def main(folder: Path) -> None:
-    """Read everything that is not done, slowly."""
-    spark = spark_session("local[2]")
+
+async def main(folder: Path, *, in_order: bool) -> None:
+    """Read everything that is not done, slowly; ``in_order`` reads a DataFrame that has no order of its own."""
+    spark = spark_session("local[2]", **{"spark.sql.shuffle.partitions": "3"})
     frame = spark.read.parquet(str(folder / "rows"))
     seen = (folder / "seen").open("a", buffering=1)
 
     async def note(row: tuple[int]) -> None:
         if row[0] % 100 == 13:
             raise Reject("unlucky")
-        await asyncio.sleep(0.0005)
-        print(row[0], file=seen)
+        await asyncio.sleep(0.001)
+        print(row[0], time.time(), file=seen)
 
-    resuming.SAVE_EVERY = 0.1
+    resuming.SAVE_EVERY = SAVE_EVERY
     topology = Topology("killed", max_spout_pending=50)
-    rows = topology.spout("rows", DataFrameSpout(frame, checkpoint=folder / "checkpoint"))
+    ways: dict[str, Any] = {"checkpoint": folder / "checkpoint", "order_by": "id" if in_order else ()}
+    rows = topology.spout("rows", DataFrameSpout(frame.distinct() if in_order else frame, **ways))
     topology.bolt("note", note, rows.shuffle())
     async with topology.run(dead_letters=folder / "letters.jsonl") as running:
         await running.finished()
@@ -32,4 +38,4 @@ async def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1])))
+    asyncio.run(main(Path(sys.argv[1]), in_order="in-order" in sys.argv))

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,6 +17,7 @@ from stormlet.spark import DataFrameSpout, resuming
 from stormlet.spark.checkpoint import CheckpointFile
 from stormlet.spark.fingerprint import check_resumable, fingerprint_of
 from tests.helpers import run_to_end
+from tests.spark.kill_rows import Rows, run_with_kills
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,32 +140,25 @@ async def test_a_checkpoint_of_any_moment_loses_nothing(
         assert again | done_then[moment] >= lucky()
 
 
-@pytest.mark.timeout(180)
 def test_sigkill_loses_nothing(spark: SparkSession, files: Path, tmp_path: Path) -> None:
-    """Killed at any moment and started again, the run does every row at least once, or has its dead letter."""
+    """Killed at some moment and started again, the run does every row at least once, or has its dead letter, and does
+    none again that was done long before. ``python -m tests.spark.kill_rows`` does it often, and by key, too."""
     shutil.copytree(files, tmp_path / "rows")
-    command = [sys.executable, "-m", "tests.spark.killed", str(tmp_path)]
-    process = subprocess.Popen(command, cwd=ROOT)
-    try:
-        wait_for_lines(process, tmp_path / "seen", 1000)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    subprocess.run(command, cwd=ROOT, check=True)
-    seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
-    letters = [json.loads(line)["value"][0] for line in (tmp_path / "letters.jsonl").read_text().splitlines()]
-    assert set(seen) == lucky()
-    assert set(letters) == set(range(3000)) - lucky()
-    assert len(seen) < 2 * 3000, "the second run went on"
+    rows = run_with_kills(tmp_path, Random(1), 1)
+    assert list(rows.faults()) == []
+    assert len(rows.killed) == 1
 
 
-def wait_for_lines(process: subprocess.Popen[bytes], path: Path, least: int) -> None:
-    for _ in range(6000):
-        if path.exists() and path.read_bytes().count(b"\n") >= least:
-            return
-        assert process.poll() is None, "it ended too early"
-        time.sleep(0.01)
-    pytest.fail("it is too slow")
+def test_the_harness_sees_what_is_lost_and_what_comes_again() -> None:
+    """Or it would prove nothing."""
+    done, letters = [(row, 10.0 + row / 1000) for row in sorted(lucky())], set(range(3000)) - lucky()
+    assert list(Rows(done, [], letters).faults()) == []
+    assert list(Rows(done[1:], [], letters).faults()) == ["1 rows lost, such as 0"]
+    assert list(Rows(done, [], set()).faults()) == ["dead letters: []"]
+    assert list(Rows([*done, (2000, 20.0)], [13.0], letters).faults()) == []
+    assert list(Rows([*done, (0, 20.0)], [13.0], letters).faults()) == [
+        "row 0 came again 3.00 s after it was done"
+    ]
 
 
 # What is refused.
