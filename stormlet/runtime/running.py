@@ -106,6 +106,7 @@ class Running:
         self._dead_letters = DeadLetters(options.dead_letters, self._failures)
         self._tasks = Assembly(self._engine, configurations, self._dead_letters, directory.holders).tasks()
         directory.tasks = self._tasks
+        self._engine.parts.assembled(self._tasks)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
         self._conductor.conduct(self._tasks, plan.order)
         self._running: dict[asyncio.Task[None], Task] = {}

@@ -133,9 +133,14 @@ class Tracker:
         return UNLIMITED if self._most_pending is None else self._most_pending - self.pending
 
     @property
-    def replays_waiting(self) -> bool:
-        """Whether messages wait to be emitted again."""
-        return bool(self._replays or self._due)
+    def replays_waiting(self) -> int:
+        """How many messages wait to be emitted again."""
+        return len(self._replays) + len(self._due)
+
+    @property
+    def burying(self) -> int:
+        """How many messages are being handed to the dead letters."""
+        return len(self._burying)
 
     @property
     def has_work(self) -> bool:

@@ -153,10 +153,11 @@ class EpochEmitter:
         account = self._running
         if self._loop.time() < self._emit_from:
             return
-        while most and account.has_waiting:
-            origin, value = account.next()
-            self._out.emit(value, message_id=origin, origin=origin, attempt=account.attempt)
-            most -= 1
+        rows = account.next(most)
+        origins = list(rows)
+        self._out.emit_many(
+            list(rows.values()), message_ids=origins, origins=origins, attempt=account.attempt
+        )
 
     async def _settle(self) -> None:
         account = self._running

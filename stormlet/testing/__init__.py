@@ -1,5 +1,5 @@
 """Tools for testing topologies: simulated time with a pytest plugin, whole topologies on given values, single bolts,
-and spouts and bolts that a test holds in its hands.
+spouts and bolts that a test holds in its hands, and simulations with faults.
 
 The names are loaded when they are first used: pytest imports this package in every run of every user.
 """
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from stormlet.testing.bolt_results import BoltResult, InputResult
     from stormlet.testing.bolt_runs import run_bolt, run_bolt_async
     from stormlet.testing.bolt_trial import Input
+    from stormlet.testing.chaos.faults import Fault, FaultKind, Faults
+    from stormlet.testing.chaos.simulating import SeedResult, SimulationFailed, SimulationReport, simulate
     from stormlet.testing.collecting import CollectingBolt
     from stormlet.testing.completed import Completed
     from stormlet.testing.completing import NotCompleted, complete, complete_async
@@ -27,6 +29,8 @@ _HOMES = {
     "bolt_results": ["BoltResult", "InputResult"],
     "bolt_runs": ["run_bolt", "run_bolt_async"],
     "bolt_trial": ["Input"],
+    "chaos.faults": ["Fault", "FaultKind", "Faults"],
+    "chaos.simulating": ["SeedResult", "SimulationFailed", "SimulationReport", "simulate"],
     "collecting": ["CollectingBolt"],
     "completed": ["Completed"],
     "completing": ["NotCompleted", "complete", "complete_async"],
@@ -47,6 +51,9 @@ __all__ = [
     "Delay",
     "Emission",
     "Fail",
+    "Fault",
+    "FaultKind",
+    "Faults",
     "Feeder",
     "Hold",
     "Input",
@@ -57,14 +64,18 @@ __all__ = [
     "Outcome",
     "Raise",
     "ScriptedBolt",
+    "SeedResult",
     "Settled",
     "SimulatedLoop",
     "Simulation",
+    "SimulationFailed",
+    "SimulationReport",
     "complete",
     "complete_async",
     "run_bolt",
     "run_bolt_async",
     "run_simulated",
+    "simulate",
 ]
 
 

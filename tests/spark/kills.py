@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CHILD = "tests.spark.killed_epochs"
-LONGEST_LIFE = 8.0
+LONGEST_LIFE = 20.0
 """Seconds from the start of the topology within which it is killed, if not in a commit."""
+LATEST_EPOCH = 5
+"""Or else in one of its first epochs."""
 LONGEST_COMMIT = 0.6
 """Seconds from the appearance of a directory within which it is killed in a commit."""
 
@@ -99,15 +101,15 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, random: Random) -> bool:
-    """At any time of its life; or, every other time, soon after an epoch's directory has appeared. False if it ends
-    before."""
+    """At any time of its life; or, every other time, soon after a sink's directory of an epoch has appeared. False if
+    it ends before."""
     at = time.monotonic() + random.uniform(0.0, LONGEST_LIFE)
-    in_commit, known = random.random() < 0.5, set(epochs(folder))
-    while time.monotonic() < at or in_commit:
-        if child.poll() is not None:
-            return False
-        if in_commit and not known.issuperset(epochs(folder)):
-            at, in_commit = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT), False
+    if random.random() < 0.5:
+        until = len(epochs(folder)) + random.randint(1, 2 * LATEST_EPOCH)
+        while len(epochs(folder)) < until and child.poll() is None:
+            time.sleep(0.002)
+        at = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT)
+    while time.monotonic() < at and child.poll() is None:
         time.sleep(0.002)
     return child.poll() is None
 

@@ -179,6 +179,64 @@ async def test_what_reaches_no_task_is_emitted_again() -> None:
     assert set(seen.values()) == {1}
 
 
+async def test_the_last_row_may_reach_no_task() -> None:
+    """The pause, in which bolts are flushed, begins when all rows of the attempt are on their way."""
+    store, seen = Store(), Counter[int]()
+
+    def count(value: int) -> int:
+        seen[value] += 1
+        return value
+
+    topology = Topology("last", acker_high_water=1)
+    numbers = topology.spout("numbers", Source(store, 4, 4), outputs=int)
+    counted = topology.bolt("count", count, numbers.shuffle())
+    topology.bolt("write", Sink(store), topology.bolt("pairs", Pairs, counted.shuffle()).shuffle())
+    running = await run_to_end(topology)
+    assert running.statistics().components["numbers"].overflowed > 0
+    assert store.rows() == [1, 5]
+    assert set(seen.values()) == {1}
+
+
+async def test_bolts_know_the_attempt() -> None:
+    """It is counted by epoch, from 1."""
+    seen: list[tuple[int, int]] = []
+
+    class Look(BasicBolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            seen.append((tup.value, tup.attempt))
+            if (tup.value, tup.attempt) == (1, 1):
+                raise OSError("flaky")
+
+    await run_to_end(written(Store(), Look, total=4, size=2))
+    assert sorted(seen) == [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (3, 1)]
+
+
+async def test_a_bolt_that_is_restarted() -> None:
+    """What it held is replayed with its epoch, and the sink has each row once."""
+
+    class Dies(Bolt[int, int]):
+        lives = 0
+
+        def __init__(self) -> None:
+            Dies.lives += 1
+            self.held: list[Tuple[int]] = []
+
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            out.emit(2 * tup.value, anchors=tup)
+            self.held.append(tup)
+
+        def flush(self, out: Collector[int]) -> None:
+            if Dies.lives < 4:
+                raise OSError("dead")
+            while self.held:
+                out.ack(self.held.pop())
+
+    store = Store()
+    await run_to_end(written(store, Dies))
+    assert Dies.lives == 4
+    assert store.rows() == doubled()
+
+
 class Pairs(Bolt[int, int]):
     """Joins each even number with the odd one after it: the sum, anchored to both."""
 
