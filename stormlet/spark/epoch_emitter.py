@@ -121,8 +121,6 @@ class EpochEmitter:
         if self._committing is None:
             self._committing = asyncio.create_task(self._commit(), name=f"{self._name} commit")
         await asyncio.shield(self._committing)
-        self._committing = None
-        self._account = None
 
     async def close(self, within: float | None) -> None:
         """The run ends: commit if the epoch is done, within so many seconds; otherwise say what is left."""
@@ -139,6 +137,12 @@ class EpochEmitter:
         try:
             async with asyncio.timeout(seconds):
                 await self.commit()
+        except TimeoutError:
+            logger.warning(
+                "%s: the epoch was not written within drain_timeout=%g s, and is left for the next run",
+                self._name,
+                seconds,
+            )
         finally:
             if self._committing is not None and not self._committing.done():
                 self._committing.cancel()
@@ -204,6 +208,7 @@ class EpochEmitter:
         if letters and self._sync_letters is not None:  # they must be there before the source says so
             await beside(self._sync_letters, "stormlet dead letters")
         await self._record(account)
+        self._account = self._committing = None
 
     async def _bury(self, letter: GivenUp) -> None:
         await self._out.dead_letter(

@@ -115,6 +115,19 @@ class DataFrameSink:
         return SparkWriter(self._destination, self._schema)
 
 
+class Begun:
+    """The sinks of a run that have begun: a task that is restarted must not replace what was written before."""
+
+    def __init__(self) -> None:
+        self._components = set[str]()
+
+    def is_first(self, component: str) -> bool:
+        """Whether no task of the sink has asked before."""
+        first = component not in self._components
+        self._components.add(component)
+        return first
+
+
 class BatchWriter(BatchBolt[Any, None]):
     """Writes batches in a thread of its own."""
 
@@ -135,7 +148,8 @@ class BatchWriter(BatchBolt[Any, None]):
         name = f"{context.component}[{context.task_index}]"
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         try:
-            await self._call(partial(self._writer.open, context.inputs, first=context.task_index == 0))
+            first = context.shared.one(Begun).is_first(context.component)
+            await self._call(partial(self._writer.open, context.inputs, first=first))
         except BaseException:
             self._thread.shutdown(wait=False)
             raise

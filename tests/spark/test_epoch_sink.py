@@ -104,7 +104,9 @@ async def test_rows_of_no_epoch_are_refused(bench: Bench, wrong: Tuple[int]) -> 
     """Untracked, or without an epoch: nobody would emit them again, or never without a double."""
     with pytest.raises(NotExactlyOnce, match="comes from no row of the source"):
         await bench.execute(tup(1), wrong)
-    assert bench.epochs.spoilt
+    with pytest.raises(NotExactlyOnce, match="epoch 4 is not written"):
+        await bench.written()
+    assert bench.store.rows() == []
 
 
 async def test_rows_before_the_first_epoch_are_refused() -> None:

@@ -26,9 +26,11 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import SparkFailed
+from stormlet.spark.epoch_sink import EpochSink
+from stormlet.spark.epochs import SourceKey
 from stormlet.spark.origins import Origin
 from tests.helpers import now, run_to_end
-from tests.spark.epoch_kit import Numbers, Sink, Store
+from tests.spark.epoch_kit import Numbers, Sink, Store, StoreWriter
 
 pytestmark = pytest.mark.simulated_time
 
@@ -484,3 +486,43 @@ async def test_a_pause_of_the_topology() -> None:
     assert [event for event in store.events if event[0] == "recorded"] == [
         ("recorded", epoch) for epoch in range(3)
     ]
+
+
+class SlowSink(Sink):
+    """Writes for so many seconds."""
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        super().__init__(store)
+        self.seconds = seconds
+
+    def __call__(self) -> EpochSink:
+        class Slow(EpochSink):
+            async def write(bolt, source: SourceKey, epoch: int, tables: Any) -> None:  # noqa: N805
+                await asyncio.sleep(self.seconds)
+                await super().write(source, epoch, tables)
+
+        return Slow(StoreWriter(self.store, self.destination), self.size, 10.0)
+
+
+def slowly_written(store: Store, seconds: float, **options: Any) -> Topology:
+    topology = Topology("slow", **options)
+    numbers = topology.spout("numbers", Source(store, 20, 10), outputs=int)
+    topology.bolt("write", SlowSink(store, seconds), numbers.shuffle())
+    return topology
+
+
+async def test_a_stop_within_a_commit(caplog: pytest.LogCaptureFixture) -> None:
+    """It goes on to its end, and nothing is said to be left."""
+    store = Store()
+    await stop_after(1.0, slowly_written(store, 5.0))
+    assert store.events == [("written", 0), ("recorded", 0)]
+    assert "the run ends within" not in caplog.text
+
+
+async def test_a_commit_that_takes_too_long_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """It is given up after the time that a drain may take, and the next run writes the epoch."""
+    store = Store()
+    await stop_after(1.0, slowly_written(store, 500.0, drain_timeout=3.0))
+    assert now() < 10
+    assert store.events == []
+    assert "slow: numbers: the epoch was not written within drain_timeout=3 s" in caplog.text

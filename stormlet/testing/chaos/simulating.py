@@ -96,6 +96,7 @@ def simulate(
     faults: FaultsLike = Faults(),  # noqa: B008 it is frozen
     sources: Mapping[Any, Any] | None = None,
     seconds: float | None = None,
+    configuration: Mapping[str, object] | None = None,
     on_seed: Callable[[SeedResult], None] | None = None,
 ) -> SimulationReport:
     """Run the topology once for each seed, on a loop whose order, slices and faults the seed decides, and judge
@@ -103,14 +104,15 @@ def simulate(
 
     A run ends when the topology is finished; with ``seconds`` it is stopped after so many simulated ones, and
     drains. ``topology`` is a topology, or a function that makes a new one for each run; ``sources`` stand in for
-    its spouts, as for :meth:`~stormlet.Topology.run`. ``on_seed`` is called with each result.
+    its spouts, and ``configuration`` changes its own, as for :meth:`~stormlet.Topology.run`. ``on_seed`` is called
+    with each result.
 
     Raises :class:`SimulationFailed` for the first seed that breaks the law, with the fewest faults that still do;
     :class:`~stormlet.errors.InvalidTopology` for a topology that never finishes.
     """
     wanted = read_faults(faults) if isinstance(faults, str) else faults
     report = SimulationReport()
-    simulator = Simulator(topology, sources, seconds)
+    simulator = Simulator(topology, sources, seconds, configuration)
     with _silence():
         for seed in seeds:
             result = simulator.run(seed, wanted)
@@ -126,11 +128,16 @@ class Simulator:
     """Runs one topology under any seed."""
 
     def __init__(
-        self, topology: TopologyLike, sources: Mapping[Any, Any] | None = None, seconds: float | None = None
+        self,
+        topology: TopologyLike,
+        sources: Mapping[Any, Any] | None = None,
+        seconds: float | None = None,
+        configuration: Mapping[str, object] | None = None,
     ) -> None:
         self._topology = topology
         self._sources = sources
         self._seconds = seconds
+        self._configuration: Mapping[str, Any] = configuration or {}
         self.name = ""
         """The topology's, once there was a run."""
 
@@ -175,7 +182,8 @@ class Simulator:
         loop, witness = asyncio.get_running_loop(), parts.witness
         crowded = _crowded(parts)
         try:
-            run = topology.run(seed=seed, sources=self._sources, drain_timeout=None, **crowded)
+            changed = {**self._configuration, "drain_timeout": None, **crowded}
+            run = topology.run(seed=seed, sources=self._sources, **changed)
             async with run as running:
                 witness.timeout = parts.tasks.all_spouts[0].context.config.message_timeout
                 parts.running = running
