@@ -61,8 +61,8 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
             if not live_and_die(folder, kills):
                 return
         child = start(folder, kills.random.randrange(2**32))
-        child.communicate()
-        assert child.returncode == 0, "the last run has failed"
+        kills.left.append(child)
+        assert child.wait() == 0, "the last run has failed"
     finally:
         while kills.left:
             end(kills.left.pop())
@@ -136,6 +136,7 @@ def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
     writing = any((each / "_temporary").exists() or not (each / "_SUCCESS").exists() for each in last)
     kills.in_writes += writing
     kills.before_checkpoints += bool(last) and not writing
+    print(kills, f"{done} epochs done", flush=True)
 
 
 def make_orders(spark: SparkSession, folder: Path, rows: int) -> None:
