@@ -36,6 +36,7 @@ COMMANDS = {
     "graph": "Draw the components and the streams between them.",
     "describe": "Show tasks and settings, and where each value came from.",
     "run": "Run a topology until everything is done.",
+    "simulate": "Run a topology under many seeds and faults, on simulated time.",
     "dead-letters": "List the messages that a run gave up.",
     "bench": "Measure what a tuple costs on this machine.",
 }

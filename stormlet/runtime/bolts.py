@@ -64,8 +64,8 @@ class BoltTask(Task):
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``prepare`` has returned."""
         outbox.sliced = concurrency == 1
-        self._concurrency = concurrency
-        self._on_error = on_error
+        self.concurrency = concurrency
+        self.on_error = on_error
         self._pace = Pace()
         self._errand_pace = Pace()
         self._errands: deque[str] = deque()
@@ -125,7 +125,7 @@ class BoltTask(Task):
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
         self.doing = "execute"
-        if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self._on_error == "stop":
+        if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self.on_error == "stop":
             raise error
         unsettled = [tup for tup in tups if tup.state <= HELD]
         for tup in unsettled:
@@ -134,7 +134,7 @@ class BoltTask(Task):
         self._errors += not unsettled
         roots = (root for tup in tups for root in tup.roots)
         self.engine.failures.raised(self.plan, "execute", error, [tup.value for tup in tups], roots)
-        if self._on_error == "restart" and not isinstance(error, Reject):
+        if self.on_error == "restart" and not isinstance(error, Reject):
             self.told(error)
             raise error
 
@@ -172,7 +172,7 @@ class BoltTask(Task):
             if not self._batch:  # else a task that died has left some
                 self._batch = self.inbox.take()
                 self._left = iter(self._batch)
-            await (self._execute_batch() if self._concurrency == 1 else self._start_calls())
+            await (self._execute_batch() if self.concurrency == 1 else self._start_calls())
             self._executed_before += len(self._batch)
             self._batch, self._left = [], iter(())
 
@@ -208,7 +208,7 @@ class BoltTask(Task):
     async def _start_calls(self) -> None:
         """Start a call for each input of the batch, in order, at most ``concurrency`` at a time (law B3)."""
         while length_hint(self._left):
-            while len(self._calls) >= self._concurrency:
+            while len(self._calls) >= self.concurrency:
                 await self._free_slot()
             tup = next(self._left)
             call = self.spawn(self._call(tup), f"{self.name} execute")
@@ -278,7 +278,7 @@ class BoltTask(Task):
 
     @property
     def may_restart(self) -> bool:
-        return self._on_error != "stop" and self.worker.restartable
+        return self.on_error != "stop" and self.worker.restartable
 
     async def lose(self, error: Exception) -> None:
         """Fail exactly what was handed to the instance that died: what is queued waits for the next one."""

@@ -15,6 +15,7 @@ from stormlet.core.plan import Plan, TaskPlan
 from stormlet.core.restarts import Restarts
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.messages import MessageObserver
 from stormlet.runtime.parts import Parts
 from stormlet.runtime.slices import Slices
 
@@ -47,6 +48,7 @@ class Engine:
     simulated: bool = False
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""
+    observer: MessageObserver | None = None
     collected: dict[StreamId, dict[int, list[object]]] = field(
         default_factory=dict[StreamId, dict[int, list[object]]]
     )

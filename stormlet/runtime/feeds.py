@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
-from inspect import isawaitable
+from inspect import isasyncgen, isawaitable
 from itertools import repeat
 from operator import is_
 from typing import Any, TypeAlias, cast
@@ -36,6 +36,7 @@ class HostFeed:
 
     passive = True
     dies = False
+    survives_kills = True
 
     settle: Settle | None = None
 
@@ -168,6 +169,7 @@ class AsyncIteratorFeed(_KeptFeed):
     ) -> None:
         super().__init__(task, values, resume, emitted)
         self._values = values
+        self.survives_kills = resume is not None or not isasyncgen(values)
 
     def _resumed(self, values: object, resume: Resume) -> Feed:
         return AsyncIteratorFeed(

@@ -5,10 +5,11 @@ Each is its own open tree: one attempt runs at a time, and the next one begins w
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
+from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import Lineage
 from stormlet.runtime.trees import Tree
 
@@ -66,3 +67,16 @@ class HostMessage(Message, kw_only=True, eq=False):
         """The attempt is over."""
         if self.collected is not None:
             self.collected.pop(self.root, None)
+
+
+class MessageObserver(Protocol):
+    """Looks on at the messages of one run. A :class:`Message` is one tree in all its attempts; what a ``Spout`` class
+    keeps by itself is another tree in each."""
+
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
+        """This spout task begins an attempt: it emits the value."""
+        ...
+
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
+        """An attempt has its outcome, and the task is about to be told."""
+        ...

@@ -11,12 +11,16 @@ from stormlet.core.plan import TaskPlan
 from stormlet.runtime.inbox import Inbox
 
 if TYPE_CHECKING:
+    from stormlet.runtime.assembly import Tasks
     from stormlet.runtime.outbox import Shard
     from stormlet.runtime.workers import Worker
 
 
 class Parts:
     """Makes them as they are used."""
+
+    def assembled(self, tasks: Tasks) -> None:
+        """All tasks of the run are there."""
 
     def inbox(self, plan: TaskPlan, capacity: int, wake_consumer: Callable[[], None]) -> Inbox:
         """The queue of a bolt task."""

@@ -39,6 +39,7 @@ from stormlet.runtime.engine import Culprit, Engine
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.host_streams import HostStreams
 from stormlet.runtime.messages import HostMessage
+from stormlet.runtime.observers import OBSERVE
 from stormlet.runtime.parts import Parts
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
 from stormlet.runtime.task import Task
@@ -83,6 +84,8 @@ class Running:
         simulated = bool(getattr(loop, "simulated_time", False))
         seed = _seed(loop, simulated=simulated) if options.seed is None else options.seed
         clock = _clock(loop, simulated=simulated)
+        observe = OBSERVE.get()
+        self._observer = None if observe is None else observe()
         directory = Directory()
         self._failures = FailureLog(self._name, loop, directory)
         self._engine = Engine(
@@ -97,11 +100,13 @@ class Running:
             clock=clock,
             parts=getattr(loop, "parts", None) or Parts(),
             simulated=simulated,
+            observer=self._observer,
             longest_step=loop.slow_callback_duration if loop.get_debug() and not simulated else None,
         )
         self._dead_letters = DeadLetters(options.dead_letters, self._failures)
         self._tasks = Assembly(self._engine, configurations, self._dead_letters, directory.holders).tasks()
         directory.tasks = self._tasks
+        self._engine.parts.assembled(self._tasks)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
         self._conductor.conduct(self._tasks, plan.order)
         self._running: dict[asyncio.Task[None], Task] = {}
@@ -115,6 +120,8 @@ class Running:
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
         self._ended = False
+        if self._observer is not None:
+            self._observer.built(self._name, self, self._tasks)
 
     # What the host does.
 
@@ -353,8 +360,15 @@ class Running:
                 await self._drained()
         finally:
             await self._end()
+            if self._observer is not None:
+                self._observer.ended(drained=error is None and self._has_drained)
         if self._crash is not None:
             raise self._crash
+
+    @property
+    def _has_drained(self) -> bool:
+        draining = self._draining
+        return self._crash is None and draining is not None and draining.done() and not draining.cancelled()
 
     async def _drained(self) -> None:
         if self._draining is None:

@@ -70,6 +70,11 @@ class Feed(Protocol):
         ...
 
     @property
+    def survives_kills(self) -> bool:
+        """Whether it still can be asked for more after it was cancelled while the task awaited it."""
+        ...
+
+    @property
     def dies(self) -> bool:
         """Whether it is an instance of user code that dies with its task, and must be closed."""
         ...
@@ -410,6 +415,10 @@ class SpoutTask(Task):
     @property
     def may_restart(self) -> bool:
         return self.feed.restartable
+
+    @property
+    def survives_kills(self) -> bool:
+        return self.may_restart and self.feed.survives_kills
 
     async def lose(self, error: Exception) -> None:
         """Have what the instance knows by message id fail, and close it; what the engine keeps goes on."""

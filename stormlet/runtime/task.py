@@ -176,6 +176,11 @@ class Task:
         """Whether it may be restarted at all where it has died."""
         return True
 
+    @property
+    def survives_kills(self) -> bool:
+        """Whether it may be restarted after :meth:`die`, whatever it is waiting for then."""
+        return self.may_restart
+
     async def lose(self, error: Exception) -> None:
         """It has died: send what is unsent, fail what was with the dead instance, and have that clean up."""
 

@@ -108,6 +108,7 @@ class Tracker:
         """Whether messages that are given up go to the dead letters."""
         self._owner = owner
         self._engine = owner.engine
+        self._observer = owner.engine.observer
         self._loop = owner.engine.loop
         self._outbox = owner.outbox
         self._number = number
@@ -132,9 +133,14 @@ class Tracker:
         return UNLIMITED if self._most_pending is None else self._most_pending - self.pending
 
     @property
-    def replays_waiting(self) -> bool:
-        """Whether messages wait to be emitted again."""
-        return bool(self._replays or self._due)
+    def replays_waiting(self) -> int:
+        """How many messages wait to be emitted again."""
+        return len(self._replays) + len(self._due)
+
+    @property
+    def burying(self) -> int:
+        """How many messages are being handed to the dead letters."""
+        return len(self._burying)
 
     @property
     def has_work(self) -> bool:
@@ -196,6 +202,8 @@ class Tracker:
     def _track(self, outlet: Outlet, value: object, lineage: Lineage, tree: OpenTree) -> None:
         """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law
         L17)."""
+        if self._observer is not None:
+            self._observer.tracked(self._owner.plan, tree, value)
         if not self._ackers:
             outlet.deliver(value, 0, lineage)
             self.outcomes.append(tree)  # law L9
@@ -262,6 +270,8 @@ class Tracker:
     def _settle(self, tree: OpenTree, settle: Settle | None) -> Awaitable[None] | None:
         if tree is self._sampled:
             self._sample_ends(tree.failure)
+        if self._observer is not None:
+            self._observe(tree)
         if tree.failure is not None:
             return self._settle_failed(tree, tree.failure, settle)
         self.counts.acked += 1
@@ -272,6 +282,10 @@ class Tracker:
         else:
             return self._tell(tree.message_id, None, settle)
         return None
+
+    def _observe(self, tree: OpenTree) -> None:
+        if self._observer is not None and type(tree) is not Buried:  # whose outcome was seen before
+            self._observer.settled(self._owner.plan, tree)
 
     def _settle_failed(
         self, tree: OpenTree, failure: Failure, settle: Settle | None
@@ -457,6 +471,7 @@ class Tracker:
     def settle_left_over(self) -> None:
         """The task has ended: settle what can be settled without it, and count the rest."""
         for tree in self.outcomes:
+            self._observe(tree)
             self.pending -= 1
             if type(tree) is Buried:  # its spout was not told any more
                 continue

@@ -9,6 +9,7 @@ import msgspec
 
 from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.claims import Claim
+from stormlet.spark.disks import sync
 from stormlet.spark.keys import Key
 
 
@@ -101,7 +102,7 @@ class CheckpointFile:
                 file.flush()
                 os.fsync(file.fileno())
             self._next.replace(self._path)
-            _sync_directory(self._path.parent)
+            sync(self._path.parent)
         except OSError as error:
             raise SparkFailed(f"the checkpoint {self._path} cannot be written: {error}") from error
 
@@ -113,13 +114,3 @@ def _of_other_epochs(path: Path, rows: int | None) -> str:
         f"{path} is the checkpoint of a run in epochs of {rows} rows; give epoch_rows={rows}, or, to begin anew, "
         f"remove it and what exactly-once sinks have written"
     )
-
-
-def _sync_directory(directory: Path) -> None:
-    if os.name == "nt":  # has no handle of a directory to sync
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

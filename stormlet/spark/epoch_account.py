@@ -70,11 +70,11 @@ class EpochAccount:
         """Whether there are rows to emit."""
         return bool(self._waiting)
 
-    def next(self) -> tuple[Origin, object]:
-        """The next row to emit; it is open then."""
-        origin = self._waiting.popleft()
-        self._open += 1
-        return origin, self._rows[origin]
+    def next(self, most: int) -> dict[Origin, object]:
+        """The next rows to emit, in order; they are open then."""
+        origins = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+        self._open += len(origins)
+        return {origin: self._rows[origin] for origin in origins}
 
     def acked(self) -> None:
         """A row is done in this attempt."""

@@ -121,8 +121,6 @@ class EpochEmitter:
         if self._committing is None:
             self._committing = asyncio.create_task(self._commit(), name=f"{self._name} commit")
         await asyncio.shield(self._committing)
-        self._committing = None
-        self._account = None
 
     async def close(self, within: float | None) -> None:
         """The run ends: commit if the epoch is done, within so many seconds; otherwise say what is left."""
@@ -139,6 +137,12 @@ class EpochEmitter:
         try:
             async with asyncio.timeout(seconds):
                 await self.commit()
+        except TimeoutError:
+            logger.warning(
+                "%s: the epoch was not written within drain_timeout=%g s, and is left for the next run",
+                self._name,
+                seconds,
+            )
         finally:
             if self._committing is not None and not self._committing.done():
                 self._committing.cancel()
@@ -153,10 +157,11 @@ class EpochEmitter:
         account = self._running
         if self._loop.time() < self._emit_from:
             return
-        while most and account.has_waiting:
-            origin, value = account.next()
-            self._out.emit(value, message_id=origin, origin=origin, attempt=account.attempt)
-            most -= 1
+        rows = account.next(most)
+        origins = list(rows)
+        self._out.emit_many(
+            list(rows.values()), message_ids=origins, origins=origins, attempt=account.attempt
+        )
 
     async def _settle(self) -> None:
         account = self._running
@@ -203,6 +208,7 @@ class EpochEmitter:
         if letters and self._sync_letters is not None:  # they must be there before the source says so
             await beside(self._sync_letters, "stormlet dead letters")
         await self._record(account)
+        self._account = self._committing = None
 
     async def _bury(self, letter: GivenUp) -> None:
         await self._out.dead_letter(

@@ -16,6 +16,7 @@ from stormlet.errors import NotExactlyOnce, StormletError
 from stormlet.spark.epochs import Attempt, Epochs, SourceKey
 from stormlet.spark.origins import Origin
 from stormlet.spark.tables import Batch
+from stormlet.spark.whole_batches import rows_in
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -71,6 +72,10 @@ class EpochSink(BatchBolt[Any, None]):
         self._report: Callable[[Progress], None]
         self._written = 0
 
+    def weight(self, value: object) -> int:
+        """Its rows."""
+        return rows_in(value)
+
     @property
     def destination(self) -> str:
         """See :attr:`stormlet.spark.epochs.EpochTarget.destination`."""
@@ -96,7 +101,7 @@ class EpochSink(BatchBolt[Any, None]):
         of_attempt = [tup for tup in tups if self._counts(tup, out)]
         batch = await self._call(partial(self._writer.convert, [tup.value for tup in of_attempt]))
         if attempt != self._epochs.attempt:
-            raise Stale
+            raise Stale("the attempt at its epoch does not count any more")
         for place, why in batch.misfits.items():
             out.fail(of_attempt[place], why, permanent=True)
         self._epochs.keep(self._component, batch.table)
@@ -123,15 +128,15 @@ class EpochSink(BatchBolt[Any, None]):
     def _counts(self, tup: Tuple[Any], out: Collector[None]) -> bool:
         """Whether the row is of the attempt that is under way. One of an older attempt is failed rather than left
         out, as what it is joined with would be lost."""
-        origin = tup.origin
-        if not tup.roots or not isinstance(origin, Origin) or origin.epoch is None:
+        origin, attempt = tup.origin, self._epochs.attempt
+        if not tup.roots or not isinstance(origin, Origin) or origin.epoch is None or attempt.epoch is None:
             self._epochs.spoilt = True
             raise NotExactlyOnce(
                 f"bolt {self._component!r} writes exactly once and has got {tup!r}, which comes from no row of the "
                 f"source: anchor what is emitted to the inputs it comes of, and send what finish, tick or running.emit "
-                f"emit to a sink without exactly_once"
+                f"emit, and dead letters that are replayed, to a sink without exactly_once"
             )
-        if Attempt(origin.epoch, tup.attempt) == self._epochs.attempt:
+        if Attempt(origin.epoch, tup.attempt) == attempt:
             return True
         out.fail(tup, "it comes of an attempt at its epoch that does not count any more")
         return False

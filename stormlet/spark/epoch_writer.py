@@ -61,10 +61,12 @@ class SparkEpochWriter(SparkWriter):
         import pyarrow as pa
 
         rows = sum(table.num_rows for table in tables)
-        folder = self._destination.below(f"{SOURCE}={source}", f"{EPOCH}={epoch}")
+        names = (f"{SOURCE}={source}", f"{EPOCH}={epoch}")
+        folder = self._destination.below(*names)
 
         def replace() -> None:
-            frame = self._frame(pa.concat_tables(tables) if rows else [])
+            frame = self._frame(pa.concat_tables(tables) if rows else [], self._schema)
             folder.replace(frame.coalesce(1 + rows // ROWS_PER_FILE))
+            self._folder.sync(*names)
 
         self._in_turn(f"writing {rows:,} rows to {folder}", replace)

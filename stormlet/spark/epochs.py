@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from stormlet.errors import InvalidTopology, SparkFailed
+from stormlet.errors import InvalidTopology, NotExactlyOnce, SparkFailed
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -113,8 +113,11 @@ class Epochs:
         """Write what the attempt has brought, in each sink as a whole, and nothing where it brought nothing.
 
         A write that fails is tried again with growing pauses; nothing that is kept is lost by that. Raises
-        :class:`~stormlet.errors.SparkFailed` if it does not help.
+        :class:`~stormlet.errors.SparkFailed` if it does not help, and :class:`~stormlet.errors.NotExactlyOnce` if
+        what is kept is not all that has come.
         """
+        if self.spoilt:
+            raise NotExactlyOnce(f"epoch {self.attempt.epoch} is not written, as a sink has refused a row")
         for component, target in self._targets.items():
             await self._write(component, target, source)
 

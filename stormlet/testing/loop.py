@@ -78,6 +78,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """Where a run takes its randomness from unless it is given a seed of its own (law L16)."""
         self._outstanding = set[object]()
         self._task_numbers = count()
+        self._until_idle: list[asyncio.Future[None]] = []
         self._clock = _Clock(self._next_moment)
         super().__init__(self._clock)
         self._clock_resolution = math.ulp(0.0)
@@ -86,6 +87,13 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Simulated seconds since this loop was made."""
         return self._clock.now
+
+    async def idle(self) -> None:
+        """Wait until nothing can happen any more before time passes. What is awaited from sockets counts as
+        nothing; work in an executor is waited for."""
+        calm: asyncio.Future[None] = self.create_future()
+        self._until_idle.append(calm)
+        await calm
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*_Ts], _T], *args: *_Ts
@@ -127,6 +135,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         :class:`Deadlock`."""
         if self._outstanding:
             return None
+        if self._until_idle:
+            self._tell_idle()
+            return self.time()
         when = self._scheduled[0].when() if self._scheduled else math.inf
         if when < math.inf:  # sleeping for ever is not being scheduled
             # asyncio runs every timer due before now plus this, so that exactly those due by now are run.
@@ -135,6 +146,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         if len(self._clock.get_map()) > 1:  # more than the loop's pipe to itself
             return None
         raise Deadlock(self.time(), tuple(describe_task(task) for task in pending_tasks(self)))
+
+    def _tell_idle(self) -> None:
+        waiting, self._until_idle = self._until_idle, []
+        for each in waiting:
+            if not each.done():
+                each.set_result(None)
 
     def _numbered_task(
         self,

@@ -1,113 +1,128 @@
-"""The pytest plugin: ``@pytest.mark.simulated_time`` runs an ``async def`` test on a loop with simulated
-time.
+"""The pytest plugin: ``@pytest.mark.simulated_time`` runs an ``async def`` test on a loop with simulated time,
+with its async fixtures in the same task.
 
-It is loaded in every pytest run of everybody who has stormlet installed, so it imports nothing until a marked
-test runs. It stands beside pytest-asyncio and anyio: a test belongs to the plugin whose marker it carries.
+It is loaded in every pytest run of everybody who has stormlet installed, so it imports nothing until a test is
+ours. It stands beside pytest-asyncio and anyio: a test belongs to the plugin whose marker it carries, and so do its
+async fixtures of function scope.
 """
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Generator
+
+    from stormlet.testing.claims import Claim
+    from stormlet.testing.simulation import Simulation
 
 MARKER: Final = "simulated_time"
+LEAKS: Final = "simulated_time_allow_leaks"
 
-_ROUNDS_TO_END: Final = 100
-"""Rounds of the loop that tasks have to end in after the test, without time passing: cancelled ones need a
-few."""
-
-
-class _Simulation:
-    """What a marked test asks for; kept from its set-up, because other plugins may wrap the function
-    afterwards."""
-
-    def __init__(self, name: str, test: Callable[..., Awaitable[object]], seed: int) -> None:
-        self.name = name
-        self.seed = seed
-        self._test = test
-
-    def run(self, fixtures: Mapping[str, object]) -> list[str]:
-        """Run the test and give a line for each task that it left pending; raises what the test raises."""
-        import asyncio
-        from functools import partial
-
-        from stormlet.testing.loop import SimulatedLoop
-
-        wanted = inspect.signature(self._test).parameters
-        arguments = {name: value for name, value in fixtures.items() if name in wanted}
-        with asyncio.Runner(loop_factory=partial(SimulatedLoop, self.seed)) as runner:
-            return runner.run(self._body(arguments))
-
-    async def _body(self, arguments: Mapping[str, object]) -> list[str]:
-        """The one task of the test, under its name."""
-        import asyncio
-
-        from stormlet.testing.loop import describe_task, pending_tasks
-
-        own = asyncio.current_task()
-        assert own is not None
-        own.set_name(self.name)
-        await self._test(**arguments)
-        loop = asyncio.get_running_loop()
-        for _ in range(_ROUNDS_TO_END):
-            if len(pending_tasks(loop)) == 1:
-                break
-            await asyncio.sleep(0)
-        return [describe_task(task) for task in pending_tasks(loop) if task is not own]
+_CLAIM: Final = pytest.StashKey["Claim"]()
 
 
-_SIMULATION: Final = pytest.StashKey[_Simulation]()
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options for ``pytest.ini`` and its kind."""
+    text = "run every `async def` test on simulated time, except those marked for another plugin"
+    parser.addini(MARKER, text, type="bool", default=False)
+    text = "what tests on simulated time may leave behind: inputs, trees, values, tasks, threads"
+    parser.addini(LEAKS, text, type="args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker."""
+    """Register the marker; refuse options that cannot be obeyed."""
     text = "run this `async def` test on an event loop with simulated time (stormlet.testing.SimulatedLoop)"
-    config.addinivalue_line("markers", f"{MARKER}(seed=0): {text}")
+    config.addinivalue_line("markers", f"{MARKER}(seed=0, allow_leaks=False): {text}")
+    if config.getini(LEAKS):
+        _check_leaks(config.getini(LEAKS))
+    if config.getini(MARKER) and _asyncio_takes_all(config):
+        raise pytest.UsageError(
+            f"{MARKER} = true and asyncio_mode = auto both claim every async test: leave out one of them, "
+            f"and mark the tests that are for the other"
+        )
+
+
+def _check_leaks(allowed: object) -> None:
+    from stormlet.testing.claims import are_options
+
+    if not are_options(allow_leaks=allowed):
+        raise pytest.UsageError(
+            f"{LEAKS} takes any of inputs, trees, values, tasks, threads, not {allowed!r}"
+        )
+
+
+def _asyncio_takes_all(config: pytest.Config) -> bool:
+    if not config.pluginmanager.hasplugin("asyncio"):
+        return False
+    mode: object = config.getoption("asyncio_mode") or config.getini("asyncio_mode")
+    return mode == "auto"
+
+
+@pytest.fixture
+def sim(request: pytest.FixtureRequest) -> Simulation:
+    """The simulated time of this test: ``sim.now``, ``await sim.advance(minutes=10)``, ``await
+    sim.settled()``."""
+    claimed: Claim | None = request.node.stash.get(_CLAIM, None)
+    if claimed is None:
+        pytest.fail(
+            f"{request.node.nodeid} asks for the fixture sim, but does not run on simulated time: "
+            f"mark it with @pytest.mark.{MARKER}",
+            pytrace=False,
+        )
+    return claimed.simulated.simulation()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Refuse a marker that cannot be obeyed before any fixture is set up."""
-    marker = item.get_closest_marker(MARKER)
-    if marker is None:
+    """Claim the test before any fixture is set up."""
+    if item.get_closest_marker(MARKER) is None and not item.config.getini(MARKER):
         return
-    seed = marker.kwargs.get("seed", 0)
-    if marker.args or marker.kwargs.keys() - {"seed"} or type(seed) is not int:
-        pytest.fail(
-            f"{item.nodeid}: write @pytest.mark.{MARKER} or @pytest.mark.{MARKER}(seed=7)", pytrace=False
-        )
-    if not isinstance(item, pytest.Function) or not _is_ours_to_run(item):
-        pytest.fail(
-            f"{item.nodeid} is marked {MARKER}, but it is not an `async def` test function; "
-            "a plain function can call stormlet.testing.run_simulated(coroutine) instead",
-            pytrace=False,
-        )
-    item.stash[_SIMULATION] = _Simulation(item.name, item.obj, seed)
+    from stormlet.testing.claims import claim
+
+    claimed = claim(item)
+    if claimed is not None:
+        item.stash[_CLAIM] = claimed
 
 
-def _is_ours_to_run(item: pytest.Function) -> bool:
-    """Whether it is a coroutine function that no class runs in its own way, as unittest's do."""
-    from unittest import TestCase
-
-    of_unittest = item.cls is not None and issubclass(item.cls, TestCase)
-    return inspect.iscoroutinefunction(item.obj) and not of_unittest
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Run an async fixture in the task of our test, before other plugins see that it is async."""
+    claimed: Claim | None = request.node.stash.get(_CLAIM, None)
+    function = fixturedef.func
+    if claimed is None or not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fixturedef, "func", claimed.sync_form(function, request))
+        return (yield)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a marked test; a task that outlives it fails it, which asyncio would only cancel in silence."""
-    simulation = pyfuncitem.stash.get(_SIMULATION, None)
-    if simulation is None:
+    """Run a test of ours."""
+    claimed = pyfuncitem.stash.get(_CLAIM, None)
+    if claimed is None:
         return None
-    leaked = simulation.run(pyfuncitem.funcargs)
-    if leaked:
-        lines = "".join(f"\n  {line}" for line in leaked)
-        pytest.fail(
-            f"the test ended, but these tasks of it did not (await or cancel them):{lines}", pytrace=False
-        )
+    claimed.run(pyfuncitem.funcargs)
     return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """After the fixtures of a test of ours, close its loop and look for what it has left behind."""
+    claimed = item.stash.get(_CLAIM, None)
+    if claimed is None:
+        return (yield)
+    del item.stash[_CLAIM]
+    try:
+        result = yield
+    except BaseException:
+        claimed.abandon()
+        raise
+    claimed.end()
+    return result

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,10 +25,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 CHILD = "tests.spark.killed_epochs"
-LONGEST_LIFE = 8.0
+LONGEST_LIFE = 20.0
 """Seconds from the start of the topology within which it is killed, if not in a commit."""
+LATEST_EPOCH = 5
+"""Or else in one of its first epochs."""
 LONGEST_COMMIT = 0.6
 """Seconds from the appearance of a directory within which it is killed in a commit."""
+
+
+def epochs_in_checkpoint(folder: Path) -> int:
+    """As a DataFrame's source remembers them."""
+    path = folder / "checkpoint"
+    return int(json.loads(path.read_text())["epochs"]) if path.exists() else 0
 
 
 @dataclass
@@ -36,6 +44,10 @@ class Kills:
     """What has been done to a run."""
 
     seed: int
+    child: str = CHILD
+    """The module that is run."""
+    epochs_done: Callable[[Path], int] = field(default=epochs_in_checkpoint, repr=False)
+    """How many the source remembers to be done."""
     random: Random = field(init=False, repr=False)
     total: int = 0
     in_writes: int = 0
@@ -58,7 +70,7 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
         while kills.total < most:
             if not live_and_die(folder, kills):
                 return
-        child = start(folder, kills.random.randrange(2**32))
+        child = start(folder, kills)
         child.communicate()
         assert child.returncode == 0, "the last run has failed"
     finally:
@@ -68,7 +80,7 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
 
 def live_and_die(folder: Path, kills: Kills) -> bool:
     """One life; false if it has ended by itself."""
-    child = start(folder, kills.random.randrange(2**32))
+    child = start(folder, kills)
     assert child.stdout is not None
     try:
         if STARTED.encode() not in child.stdout.readline():
@@ -83,9 +95,9 @@ def live_and_die(folder: Path, kills: Kills) -> bool:
         raise
 
 
-def start(folder: Path, seed: int) -> subprocess.Popen[bytes]:
+def start(folder: Path, kills: Kills) -> subprocess.Popen[bytes]:
     """In a process group of its own, which has the JVM, too."""
-    command = [sys.executable, "-m", CHILD, str(folder), str(seed)]
+    command = [sys.executable, "-m", kills.child, str(folder), str(kills.random.randrange(2**32))]
     return subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -99,15 +111,15 @@ def end(child: subprocess.Popen[bytes]) -> None:
 
 
 def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, random: Random) -> bool:
-    """At any time of its life; or, every other time, soon after an epoch's directory has appeared. False if it ends
-    before."""
+    """At any time of its life; or, every other time, soon after a sink's directory of an epoch has appeared. False if
+    it ends before."""
     at = time.monotonic() + random.uniform(0.0, LONGEST_LIFE)
-    in_commit, known = random.random() < 0.5, set(epochs(folder))
-    while time.monotonic() < at or in_commit:
-        if child.poll() is not None:
-            return False
-        if in_commit and not known.issuperset(epochs(folder)):
-            at, in_commit = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT), False
+    if random.random() < 0.5:
+        until = len(epochs(folder)) + random.randint(1, 2 * LATEST_EPOCH)
+        while len(epochs(folder)) < until and child.poll() is None:
+            time.sleep(0.002)
+        at = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT)
+    while time.monotonic() < at and child.poll() is None:
         time.sleep(0.002)
     return child.poll() is None
 
@@ -128,8 +140,7 @@ def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
         end(child)
     kills.total += 1
     kills.of_python_alone += alone
-    path = folder / "checkpoint"
-    done = json.loads(path.read_text())["epochs"] if path.exists() else 0
+    done = kills.epochs_done(folder)
     last = [each for each in epochs(folder) if each.name == f"epoch={done}"]
     writing = any((each / "_temporary").exists() or not (each / "_SUCCESS").exists() for each in last)
     kills.in_writes += writing

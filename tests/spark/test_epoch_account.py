@@ -28,7 +28,7 @@ def emit_all(epoch: EpochAccount) -> list[object]:
     """All that wait, in order."""
     values: list[object] = []
     while epoch.has_waiting:
-        values.append(epoch.next()[1])
+        values += epoch.next(2).values()
     return values
 
 

@@ -26,9 +26,11 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import SparkFailed
+from stormlet.spark.epoch_sink import EpochSink
+from stormlet.spark.epochs import SourceKey
 from stormlet.spark.origins import Origin
 from tests.helpers import now, run_to_end
-from tests.spark.epoch_kit import Numbers, Sink, Store
+from tests.spark.epoch_kit import Numbers, Sink, Store, StoreWriter
 
 pytestmark = pytest.mark.simulated_time
 
@@ -177,6 +179,64 @@ async def test_what_reaches_no_task_is_emitted_again() -> None:
     assert running.statistics().components["numbers"].overflowed > 0
     assert store.rows() == doubled(100)
     assert set(seen.values()) == {1}
+
+
+async def test_the_last_row_may_reach_no_task() -> None:
+    """The pause, in which bolts are flushed, begins when all rows of the attempt are on their way."""
+    store, seen = Store(), Counter[int]()
+
+    def count(value: int) -> int:
+        seen[value] += 1
+        return value
+
+    topology = Topology("last", acker_high_water=1)
+    numbers = topology.spout("numbers", Source(store, 4, 4), outputs=int)
+    counted = topology.bolt("count", count, numbers.shuffle())
+    topology.bolt("write", Sink(store), topology.bolt("pairs", Pairs, counted.shuffle()).shuffle())
+    running = await run_to_end(topology)
+    assert running.statistics().components["numbers"].overflowed > 0
+    assert store.rows() == [1, 5]
+    assert set(seen.values()) == {1}
+
+
+async def test_bolts_know_the_attempt() -> None:
+    """It is counted by epoch, from 1."""
+    seen: list[tuple[int, int]] = []
+
+    class Look(BasicBolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            seen.append((tup.value, tup.attempt))
+            if (tup.value, tup.attempt) == (1, 1):
+                raise OSError("flaky")
+
+    await run_to_end(written(Store(), Look, total=4, size=2))
+    assert sorted(seen) == [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (3, 1)]
+
+
+async def test_a_bolt_that_is_restarted() -> None:
+    """What it held is replayed with its epoch, and the sink has each row once."""
+
+    class Dies(Bolt[int, int]):
+        lives = 0
+
+        def __init__(self) -> None:
+            Dies.lives += 1
+            self.held: list[Tuple[int]] = []
+
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            out.emit(2 * tup.value, anchors=tup)
+            self.held.append(tup)
+
+        def flush(self, out: Collector[int]) -> None:
+            if Dies.lives < 4:
+                raise OSError("dead")
+            while self.held:
+                out.ack(self.held.pop())
+
+    store = Store()
+    await run_to_end(written(store, Dies))
+    assert Dies.lives == 4
+    assert store.rows() == doubled()
 
 
 class Pairs(Bolt[int, int]):
@@ -426,3 +486,43 @@ async def test_a_pause_of_the_topology() -> None:
     assert [event for event in store.events if event[0] == "recorded"] == [
         ("recorded", epoch) for epoch in range(3)
     ]
+
+
+class SlowSink(Sink):
+    """Writes for so many seconds."""
+
+    def __init__(self, store: Store, seconds: float) -> None:
+        super().__init__(store)
+        self.seconds = seconds
+
+    def __call__(self) -> EpochSink:
+        class Slow(EpochSink):
+            async def write(bolt, source: SourceKey, epoch: int, tables: Any) -> None:  # noqa: N805
+                await asyncio.sleep(self.seconds)
+                await super().write(source, epoch, tables)
+
+        return Slow(StoreWriter(self.store, self.destination), self.size, 10.0)
+
+
+def slowly_written(store: Store, seconds: float, **options: Any) -> Topology:
+    topology = Topology("slow", **options)
+    numbers = topology.spout("numbers", Source(store, 20, 10), outputs=int)
+    topology.bolt("write", SlowSink(store, seconds), numbers.shuffle())
+    return topology
+
+
+async def test_a_stop_within_a_commit(caplog: pytest.LogCaptureFixture) -> None:
+    """It goes on to its end, and nothing is said to be left."""
+    store = Store()
+    await stop_after(1.0, slowly_written(store, 5.0))
+    assert store.events == [("written", 0), ("recorded", 0)]
+    assert "the run ends within" not in caplog.text
+
+
+async def test_a_commit_that_takes_too_long_at_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    """It is given up after the time that a drain may take, and the next run writes the epoch."""
+    store = Store()
+    await stop_after(1.0, slowly_written(store, 500.0, drain_timeout=3.0))
+    assert now() < 10
+    assert store.events == []
+    assert "slow: numbers: the epoch was not written within drain_timeout=3 s" in caplog.text

@@ -50,3 +50,27 @@ async def test_the_stream_runs(spark: SparkSession, tmp_path: Path, monkeypatch:
     sys.modules.pop("arrivals")
     assert sorted(spark.read.parquet(str(tmp_path / "invoices")).collect()) == [(0, 2.5), (1, 2.5)]
     assert len((tmp_path / "rejected.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_bookings_are_written_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two entries for each order, nothing of one that is rejected, and another run adds nothing."""
+    spark.createDataFrame([(1, 500), (2, -1), (3, 700)], "id bigint, cents bigint").write.parquet(
+        str(tmp_path / "orders")
+    )
+    (tmp_path / "exact.py").write_text(PROGRAMS["exact.py"], "utf-8")
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    command = ["run", str(tmp_path / "exact.py"), "--arg", f"folder={tmp_path}"]
+    codes = [main([*command, "--dead-letters", str(tmp_path / "rejected.jsonl")]) for _ in range(2)]
+    sys.modules.pop("exact")
+    capsys.readouterr()
+    assert codes == [1, 0]
+    entries = spark.read.parquet(str(tmp_path / "entries")).select("order", "account", "cents")
+    assert sorted(map(tuple, entries.collect())) == [
+        (1, "customer", -500),
+        (1, "sales", 500),
+        (3, "customer", -700),
+        (3, "sales", 700),
+    ]
+    assert len((tmp_path / "rejected.jsonl").read_text().splitlines()) == 1

@@ -177,6 +177,17 @@ async def test_one_task_begins() -> None:
 
 
 @simulated
+async def test_a_task_that_is_restarted_does_not_begin_again() -> None:
+    """Otherwise ``mode="overwrite"`` would replace what was written before the task died."""
+    notebook = Notebook()
+    async with written([1, 2], notebook).run() as running:
+        await running.finished()
+        running.kill("write")
+        await asyncio.sleep(1.0)
+    assert notebook.opened == [(["int"], True), (["int"], False)]
+
+
+@simulated
 async def test_columns_that_cannot_be_written_fail_the_start() -> None:
     """The component is named, and no thread stays."""
 

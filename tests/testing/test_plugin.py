@@ -4,36 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib.metadata import entry_points
 from textwrap import dedent
 
 import pytest
 
-INI = """
-[pytest]
-addopts = --strict-markers
-asyncio_mode = strict
-asyncio_default_fixture_loop_scope = function
-filterwarnings =
-    error
-    ignore:Module already imported:pytest.PytestAssertRewriteWarning
-"""
-
-
-LOAD = () if "stormlet" in entry_points(group="pytest11").names else ("-p", "stormlet.testing.plugin")
-"""Loads our plugin where stormlet only lies here and is not installed."""
-
-
-@pytest.fixture
-def inner(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A folder for a pytest run."""
-    pytester.makeini(INI)
-    return pytester
-
-
-def run(inner: pytest.Pytester, source: str, *arguments: str) -> pytest.RunResult:
-    inner.makepyfile("import asyncio\nimport pytest\n" + dedent(source))
-    return inner.runpytest_inprocess(*LOAD, *arguments)
+from tests.testing.plugin_runs import LOAD, run
 
 
 def test_a_test_on_simulated_time(inner: pytest.Pytester) -> None:
@@ -235,14 +210,27 @@ def test_a_marker_on_no_async_function(inner: pytest.Pytester, source: str) -> N
     result.stdout.no_fnmatch_line("*plugin.py*")
 
 
-@pytest.mark.parametrize("arguments", ["7", "sed=7", "seed=None", "seed=True", "seed='7'", "seed=1, x=2"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "7",
+        "sed=7",
+        "seed=None",
+        "seed=True",
+        "seed='7'",
+        "seed=1, x=2",
+        "allow_leaks=1",
+        "allow_leaks='tasks'",
+        "allow_leaks=['x']",
+    ],
+)
 def test_wrong_arguments_of_the_marker(inner: pytest.Pytester, arguments: str) -> None:
     """The marker takes an integer seed by name, and says so."""
     source = f"@pytest.mark.simulated_time({arguments})\nasync def test_it():\n    pass\n"
     result = run(inner, source)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(
-        ["*::test_it: write @pytest.mark.simulated_time or @pytest.mark.simulated_time(seed=7)"]
+        ["*::test_it: write @pytest.mark.simulated_time, or with options, as in *(seed=7, allow_leaks=*)"]
     )
 
 
@@ -275,9 +263,9 @@ def test_a_leaked_task_fails_the_test(inner: pytest.Pytester) -> None:
     result.assert_outcomes(failed=1, passed=1)
     result.stdout.re_match_lines(
         [
-            r"the test ended, but these tasks of it did not \(await or cancel them\):",
-            r"  lingerer: linger \(\w+\.py:\d+\) > sleep \(tasks\.py:\d+\)",
-            r"  spinner: spin \(",
+            r"left behind \(allow_leaks=\['tasks'\] allows it\):",
+            r"  task lingerer: linger \(\w+\.py:\d+\) > sleep \(tasks\.py:\d+\)",
+            r"  task spinner: spin \(",
         ],
         consecutive=True,
     )
@@ -321,13 +309,15 @@ def test_a_failure_goes_before_its_leaks(inner: pytest.Pytester) -> None:
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["E*LookupError: mine"])
-    result.stdout.no_fnmatch_line("*the test ended*")
+    result.stdout.no_fnmatch_line("*left behind*")
 
 
 def test_the_marker_is_listed(inner: pytest.Pytester) -> None:
     """`pytest --markers` explains the marker."""
     result = inner.runpytest_inprocess(*LOAD, "--markers")
-    result.stdout.fnmatch_lines(["@pytest.mark.simulated_time(seed=0): run this `async def` test on *"])
+    result.stdout.fnmatch_lines(
+        ["@pytest.mark.simulated_time(seed=0, allow_leaks=False): run this `async def` test on *"]
+    )
 
 
 def test_the_plugin_loads_no_loop(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,19 @@ from stormlet import (
     Tuple,
 )
 from stormlet.spark import DataFrameSink, DataFrameSpout
+from stormlet.testing import (
+    Ack,
+    BoltResult,
+    CollectingBolt,
+    Fail,
+    Feeder,
+    Input,
+    ScriptedBolt,
+    complete,
+    complete_async,
+    run_bolt,
+    run_bolt_async,
+)
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -364,3 +377,39 @@ def frame_sinks(words: Stream[Word], numbers: Stream[int]) -> None:
     """A sink takes any stream, and several; it emits nothing."""
     assert_type(topology.bolt("write", DataFrameSink("out"), words.shuffle()), Stream[None])
     assert_type(topology.bolt("both", DataFrameSink("out"), words.shuffle(), numbers.shuffle()), Stream[None])
+
+
+# The test kit.
+
+
+def kit() -> None:
+    """Results have the types of the streams and of the bolt."""
+    result = complete(topology, {"words": WORDS}, seed=3, allow_leaks=["inputs"])
+    assert_type(result.emitted(totals), list[Total])
+    assert_type(result[totals], list[Total])
+    assert_type(result["totals"], list[Any])
+    assert_type(run_bolt(length, WORDS), BoltResult[Word, int])
+    assert_type(run_bolt(known, [Input(word, after=3.0) for word in WORDS]).emitted(), list[Total])
+    assert_type(run_bolt(letters, WORDS).emitted(), list[str])
+    assert_type(run_bolt(looked_up, WORDS, concurrency=2).emitted(), list[Total])
+    assert_type(run_bolt(streamed, WORDS, seconds=3.0), BoltResult[Word, str])
+    assert_type(run_bolt(Count, WORDS, tick=1.0).acked, list[Word])
+    assert_type(run_bolt(partial(Count), WORDS).inputs[0].value, Word)
+
+
+async def kit_soon() -> None:
+    """The same in a coroutine."""
+    assert_type((await complete_async(topology, {words: WORDS})).emitted(totals), list[Total])
+    assert_type(await run_bolt_async(Count, WORDS), BoltResult[Word, Total])
+
+
+def hands() -> None:
+    """Feeders are sources, scripted and collecting bolts are logic."""
+    feeder, seen = Feeder[Word](), CollectingBolt[Word]()
+    assert_type(topology.spout("fed by hand", feeder), Stream[Word])
+    assert_type(topology.bolt("seen", seen, words.shuffle()), Stream[None])
+    assert_type(seen.values, list[Word])
+    script = ScriptedBolt({Word("a"): [Fail("once"), Ack()]})
+    topology.bolt("scripted", script, words.shuffle())
+    assert_type(script.held, list[Word])
+    assert_type(feeder.acked, list[Word])

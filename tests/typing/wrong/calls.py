@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from stormlet import BasicBolt, Bolt, Collector, Running, Spout, SpoutCollector, Topology, Tuple
+from stormlet.testing import CollectingBolt, Feeder, ScriptedBolt, complete, run_bolt
 
 
 class Word(msgspec.Struct):
@@ -89,3 +90,16 @@ async def host(running: Running) -> None:
     tree = await running.emit(words, Word("a"), collect=totals)
     text: str = (await tree)[0]  # error: mypy, pyright
     nothing: list[int] = await running.emit(words, Word("a"), collect=totals)  # error: mypy, pyright
+
+
+def kit() -> None:
+    """Misuses the test kit."""
+    complete(topology, [Word("a")])  # error: mypy, pyright
+    complete(topology, allow_leaks=["input"])  # error: mypy, pyright
+    complete("words")  # error: mypy, pyright
+    run_bolt(length, [1])  # error: mypy, pyright
+    run_bolt(length, [Word("a")], tik=1.0)  # error: mypy, pyright
+    counts: list[str] = run_bolt(length, [Word("a")]).emitted()  # error: mypy, pyright
+    Feeder[Word]().feed("a")  # error: mypy, pyright
+    topology.bolt("seen", CollectingBolt[Total](), words.shuffle())  # error: mypy, pyright
+    ScriptedBolt({"a": "ack"})  # error: mypy, pyright

@@ -1,0 +1,59 @@
+"""What must hold of a spout at any time, and of everything when a simulated run has finished."""
+
+from __future__ import annotations
+
+from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.bolts import BoltTask
+from stormlet.runtime.messages import Buried
+from stormlet.runtime.spouts import SpoutTask
+from stormlet.testing.chaos.witness import Witness
+
+
+def check_pending(witness: Witness, spout: SpoutTask) -> None:
+    """What is pending is open, or waits to be told, replayed or buried; and it is not too much (law S3)."""
+    tracker = spout.tracker
+    untold = sum(type(tree) is not Buried for tree in tracker.outcomes)
+    buried = len(tracker.outcomes) - untold
+    sent = witness.open_of[spout.plan] + len(spout.outbox.inits)
+    known = sent + untold + buried + tracker.replays_waiting + tracker.burying
+    if tracker.pending != known:
+        witness.violation(
+            "{} counts {} pending messages, and there are {}", spout.name, tracker.pending, known
+        )
+    most = spout.context.config.max_spout_pending
+    if most is not None and tracker.pending > most and not spout.feed.dies:
+        witness.violation("{} has {} messages pending, of at most {}", spout.name, tracker.pending, most)
+
+
+def check_settled(witness: Witness, tasks: Tasks) -> None:
+    """The run has finished: nothing is open, queued, held or waiting, and every account is balanced (law S5)."""
+    for acker in tasks.ackers:
+        if len(acker.ledger) or acker.load:
+            witness.violation(
+                "{} has {} open trees, and counts {}", acker.name, len(acker.ledger), acker.load
+            )
+    for bolt in tasks.all_bolts:
+        _check_bolt(witness, bolt)
+    for spout in tasks.all_spouts:
+        check_pending(witness, spout)
+        _check_accounts(witness, spout)
+    for attempt in witness.open.values():
+        witness.violation("{} never had an outcome", witness.journal.tree(attempt.root))
+
+
+def _check_bolt(witness: Witness, bolt: BoltTask) -> None:
+    left = sum(1 for _ in bolt.tuples())
+    if left:
+        witness.violation("{} has {} tuples left", bolt.name, left)
+    if bolt.worker.method("finish") is not None and bolt.finished_after < bolt.executed:
+        witness.violation("{} has executed inputs after its finish", bolt.name)
+
+
+def _check_accounts(witness: Witness, spout: SpoutTask) -> None:
+    account, counts, name = witness.accounts[spout.plan], spout.tracker.counts, spout.name
+    told, counted = (account.acked, account.failed), (counts.acked, counts.failed)
+    if told != counted:
+        witness.violation("{} was told {} acks and fails, and counts {}", name, told, counted)
+    ended = account.kept_acked + counts.dead_letters + counts.left_over
+    if account.messages != ended and not spout.feed.dies:
+        witness.violation("{} had {} messages, of which {} had an end", name, account.messages, ended)

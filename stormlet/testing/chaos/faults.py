@@ -1,0 +1,145 @@
+"""What goes wrong in a simulation: how often, or exactly where."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from random import Random
+from typing import Any, TypeAlias
+
+from stormlet.errors import InvalidConfiguration
+
+
+class FaultKind(Enum):
+    """The kinds of faults."""
+
+    KILL = "kill"
+    """A task dies: a bolt at an input, before or after executing it; a spout or an acker at a message to the
+    ackers."""
+    ERROR = "error"
+    """A bolt raises instead of executing an input."""
+    SLOW = "slow"
+    """A bolt takes up to twenty seconds longer for an input."""
+    DELAY = "delay"
+    """A message to an acker arrives up to ten seconds later, behind others (law L3)."""
+    DUPLICATE = "duplicate"
+    """The acks and fails of a message to an acker arrive twice (law L5)."""
+    DROP = "drop"
+    """The acks and fails of a message to an acker never arrive (law L5)."""
+    JUMP = "jump"
+    """The clock jumps up to forty seconds ahead, as after a host that has blocked the loop."""
+    CROWD = "crowd"
+    """Queues and ``max_spout_pending`` are one to three for the whole run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: the ``number``-th opportunity, from 1, for this kind at this place."""
+
+    kind: FaultKind
+    place: str
+    """A task, such as ``split[0]``, ``clock`` or ``queues``."""
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}:{self.place}@{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """How likely each kind of fault is at each opportunity; a kind that has 0 does not happen. After ``most`` faults a
+    run is left in peace, so that it can come to its end."""
+
+    kill: float = 0.01
+    error: float = 0.02
+    slow: float = 0.03
+    delay: float = 0.05
+    duplicate: float = 0.01
+    drop: float = 0.01
+    jump: float = 0.005
+    crowd: float = 0.5
+    most: int = 20
+
+    def rate(self, kind: FaultKind) -> float:
+        """Of one kind."""
+        rate: float = getattr(self, kind.value)
+        return rate
+
+
+NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+FaultsLike: TypeAlias = Faults | Sequence[Fault] | str
+"""Rates, or exactly these; as a text, ``kill=0.1 drop=0`` or ``kill:split[0]@3 drop:count[1]@7``."""
+
+_EXACT = re.compile(r"(\w+):(\S+)@(\d+)")
+_RATE = re.compile(r"(\w+)=([\d.eE+-]+)")
+
+
+def read_faults(text: str) -> Faults | Sequence[Fault]:
+    """Read what a command line says; "none" is no fault at all.
+
+    Raises :class:`~stormlet.errors.InvalidConfiguration`, with what is understood.
+    """
+    words = text.replace(",", " ").split()
+    if words == ["none"]:
+        return NO_FAULTS
+    exact = [_EXACT.fullmatch(word) for word in words]
+    if words and all(exact):
+        return [Fault(_kind(match[1]), match[2], int(match[3])) for match in exact if match]
+    rates = [_RATE.fullmatch(word) for word in words]
+    if not all(rates):
+        raise InvalidConfiguration(
+            f"faults {text!r}: write rates such as 'kill=0.1 drop=0', exact ones such as 'kill:split[0]@3', or 'none'"
+        )
+    given: dict[str, Any] = {_kind(match[1]).value: _rate(match[2]) for match in rates if match}
+    return replace(Faults(), **given)
+
+
+def _kind(text: str) -> FaultKind:
+    try:
+        return FaultKind(text)
+    except ValueError:
+        kinds = ", ".join(kind.value for kind in FaultKind)
+        raise InvalidConfiguration(f"there is no fault {text!r}, only {kinds}") from None
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = -1.0
+    if not 0.0 <= rate <= 1.0:
+        raise InvalidConfiguration(f"the rate of a fault is a number from 0 to 1, not {text!r}")
+    return rate
+
+
+class Injector:
+    """Decides at each opportunity whether a fault happens: by the seed, or by an exact list."""
+
+    def __init__(self, seed: int, faults: Faults | Iterable[Fault]) -> None:
+        self.injected: list[Fault] = []
+        """Those that have happened, in order."""
+        self._seed = seed
+        self._rates = {kind: faults.rate(kind) for kind in FaultKind} if isinstance(faults, Faults) else None
+        self._most = faults.most if isinstance(faults, Faults) else None
+        self._exact = frozenset[Fault]() if isinstance(faults, Faults) else frozenset(faults)
+        self._random = Random(f"{seed}/faults").random
+        self._opportunities = Counter[tuple[FaultKind, str]]()
+
+    def strikes(self, kind: FaultKind, place: str) -> Random | None:
+        """An opportunity: None if nothing happens, else where the fault takes its size from."""
+        key = (kind, place)
+        self._opportunities[key] += 1
+        if self._rates is not None:
+            if self._random() >= self._rates[kind] or len(self.injected) == self._most:
+                return None
+            fault = Fault(kind, place, self._opportunities[key])
+        else:
+            fault = Fault(kind, place, self._opportunities[key])
+            if fault not in self._exact:
+                return None
+        self.injected.append(fault)
+        return Random(f"{self._seed}/{fault}")

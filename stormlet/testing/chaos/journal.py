@@ -1,0 +1,39 @@
+"""What happened in a simulation, for people to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stormlet.core.shortened import shortened
+
+
+class Journal:
+    """Lines with their simulated time. They are written when they are read: nearly no journal ever is."""
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
+        self._entries: list[tuple[float, str, tuple[object, ...]]] = []
+        self._roots: dict[int, int] = {}
+
+    def note(self, text: str, *values: object) -> None:
+        """Something has happened; ``text`` has a ``{}`` for each of the values."""
+        self._entries.append((self._time(), text, values))
+
+    def tree(self, root: int) -> Tree:
+        """How a tree is called: by the order in which they were seen."""
+        return Tree(self._roots.setdefault(root, len(self._roots) + 1))
+
+    def lines(self) -> list[str]:
+        """All of it."""
+        return [f"{time:10.3f}  {text.format(*map(_shown, values))}" for time, text, values in self._entries]
+
+
+class Tree(int):
+    """The number of a tree."""
+
+    def __str__(self) -> str:
+        return f"tree {int(self)}"
+
+
+def _shown(value: object) -> str:
+    return str(value) if isinstance(value, str | int | float) else shortened(value)

@@ -1,0 +1,329 @@
+"""The parts of a disturbed run: each does its work, lets the witness know, and suffers what the injector decides."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from random import Random
+from typing import Any, NoReturn
+
+from stormlet.core.components import TaskContext
+from stormlet.core.ledger import OpenTree
+from stormlet.core.plan import ACKER, TaskPlan
+from stormlet.core.tuples import Tuple
+from stormlet.errors import StormletError, TaskKilled
+from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.collectors import AnyTuple, BoltCollector
+from stormlet.runtime.inbox import Inbox
+from stormlet.runtime.outbox import Control, Shard
+from stormlet.runtime.parts import Parts
+from stormlet.runtime.running import Running
+from stormlet.runtime.workers import Method, Worker
+from stormlet.testing.chaos.endings import check_pending
+from stormlet.testing.chaos.faults import FaultKind, Injector
+from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.witness import Witness
+
+LONGEST_SLOWNESS = 20.0
+LONGEST_DELAY = 10.0
+LONGEST_JUMP = 40.0
+
+
+class InjectedError(StormletError):
+    """What a bolt raises because the simulation wants it."""
+
+
+class DisturbedParts(Parts):
+    """Makes the parts of one run."""
+
+    def __init__(self, injector: Injector) -> None:
+        self.injector = injector
+        self.journal = Journal(self._now)
+        self.witness = Witness(self._now, self.journal)
+        self.running: Running | None = None
+        """Set when the topology has started: before, nothing is disturbed."""
+        self.tasks: Tasks
+        self.immortal: frozenset[str] = frozenset()
+        """Components whose tasks cannot be restarted."""
+        self.infallible: frozenset[str] = frozenset()
+        """Bolts whose exceptions stop the topology."""
+        self.jump: Callable[[float], None]
+        self._time: Callable[[], float] = float
+
+    def use(self, time: Callable[[], float], jump: Callable[[float], None]) -> None:
+        """The clock of the loop, and how to set it forward."""
+        self._time = time
+        self.jump = jump
+
+    def assembled(self, tasks: Tasks) -> None:
+        """Find out what must not be disturbed."""
+        self.tasks = tasks
+        every = [*tasks.all_spouts, *tasks.all_bolts]
+        self.immortal = frozenset(task.plan.component for task in every if not task.survives_kills)
+        self.infallible = frozenset(
+            task.plan.component for task in tasks.all_bolts if task.on_error == "stop"
+        )
+        self.witness.calls = {
+            **{task.plan.task: 1 for task in tasks.all_spouts},
+            **{task.plan.task: task.concurrency for task in tasks.all_bolts},
+        }
+        self.witness.unbounded = frozenset(task.plan.task for task in tasks.all_spouts if task.feed.dies)
+
+    def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
+        """A bolt task is about to execute an input: a good moment to look at the books of the spouts."""
+        self.witness.executes(plan, tup)
+        for spout in self.tasks.all_spouts:
+            check_pending(self.witness, spout)
+
+    def finishing(self, plan: TaskPlan) -> None:
+        """``finish`` of a task is called: its upstreams must have finished (law C2)."""
+        for component in self._upstream(plan.component):
+            for spout in self.tasks.spouts.get(component, ()):
+                if not spout.ended:
+                    self.witness.violation("{} finishes before {} has ended", plan.name, spout.name)
+            for bolt in self.tasks.bolts.get(component, ()):
+                if bolt.inbox.items or bolt.finished_after < bolt.executed:
+                    self.witness.violation("{} finishes before {}", plan.name, bolt.name)
+
+    def _upstream(self, component: str) -> Iterable[str]:
+        order = self.tasks.all_bolts[0].engine.plan
+        cycle = next(group for group in order.order if component in group)
+        inputs = (each.source.component for each in order.description.bolts[component].inputs)
+        return [each for each in dict.fromkeys(inputs) if each not in cycle]
+
+    def _now(self) -> float:
+        return self._time()
+
+    def strikes(self, kind: FaultKind, place: str) -> Random | None:
+        """Whether a fault happens here and now."""
+        return None if self.running is None else self.injector.strikes(kind, place)
+
+    def kill(self, plan: TaskPlan) -> None:
+        """Have a task die."""
+        assert self.running is not None
+        self.journal.note("FAULT: {} is killed", plan.name)
+        self.running.kill(plan.component, plan.index)
+
+    def inbox(self, plan: TaskPlan, capacity: int, wake_consumer: Callable[[], None]) -> Inbox:
+        """A queue whose tuples are seen."""
+        self.witness.queue(plan, capacity)
+        return WatchedInbox(capacity, wake_consumer, partial(self.witness.delivered, plan))
+
+    def outcomes(self, plan: TaskPlan) -> deque[OpenTree]:
+        """Outcomes that are judged when they are told."""
+        return WatchedOutcomes(partial(self.witness.told, plan))
+
+    def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
+        """Ackers that messages may reach late, twice or not at all."""
+        acker_plans = [TaskPlan(ACKER, index + 1, index, len(ackers)) for index in range(len(ackers))]
+        return [
+            DisturbedShard(self, plan, acker, acker_plan)
+            for acker, acker_plan in zip(ackers, acker_plans, strict=True)
+        ]
+
+    def worker(self, plan: TaskPlan, worker: Worker) -> Worker:
+        """A worker that may die, raise or take its time."""
+        return DisturbedWorker(self, plan, worker)
+
+
+class WatchedInbox(Inbox):
+    """An inbox whose list tells of what is appended."""
+
+    __slots__ = ("_delivered",)
+
+    def __init__(
+        self,
+        capacity: int,
+        wake_consumer: Callable[[], None],
+        delivered: Callable[[Tuple[Any], int], None],
+    ) -> None:
+        super().__init__(capacity, wake_consumer)
+        self._delivered = delivered
+        self.items = WatchedList(delivered)
+
+    def take(self) -> list[Tuple[Any]]:
+        items = super().take()
+        if type(self.items) is list:
+            self.items = WatchedList(self._delivered)
+        return items
+
+
+class WatchedList(list[Tuple[Any]]):
+    """Tuples that wait."""
+
+    __slots__ = ("_delivered",)
+
+    def __init__(self, delivered: Callable[[Tuple[Any], int], None]) -> None:
+        super().__init__()
+        self._delivered = delivered
+
+    def append(self, tup: Tuple[Any]) -> None:
+        super().append(tup)
+        self._delivered(tup, len(self))
+
+
+class WatchedOutcomes(deque[OpenTree]):
+    """Outcomes that wait."""
+
+    def __init__(self, told: Callable[[OpenTree], None]) -> None:
+        super().__init__()
+        self._told = told
+
+    def append(self, tree: OpenTree) -> None:
+        self._told(tree)
+        super().append(tree)
+
+    def extend(self, trees: Iterable[OpenTree]) -> None:
+        for tree in trees:
+            self.append(tree)
+
+
+class DisturbedShard:
+    """The way from one task to one acker."""
+
+    def __init__(self, parts: DisturbedParts, plan: TaskPlan, acker: Shard, acker_plan: TaskPlan) -> None:
+        self._parts = parts
+        self._plan = plan
+        self._acker = acker
+        self._acker_plan = acker_plan
+
+    def post(self, control: Control) -> None:
+        """Hand on a control message, or parts of it."""
+        parts, place = self._parts, self._plan.name
+        for root, tree in control.inits.items():
+            parts.witness.emitted(self._plan, root, tree)
+        for each in self._lossy(control):
+            if (random := parts.strikes(FaultKind.DELAY, place)) is not None:
+                self._delay(each, random.uniform(0.0, LONGEST_DELAY))
+            else:
+                self._acker.post(each)
+        self._kill(place)
+        if (random := parts.strikes(FaultKind.JUMP, "clock")) is not None:
+            seconds = random.uniform(0.0, LONGEST_JUMP)
+            parts.journal.note("FAULT: the clock jumps by {} s", round(seconds, 3))
+            parts.jump(seconds)
+
+    def _lossy(self, control: Control) -> list[Control]:
+        """Inits cannot be lost in one process, and a lost one would never be heard of; acks and fails are (L5)."""
+        parts, place = self._parts, self._plan.name
+        if not control.acks and not control.fails:
+            return [control]
+        roots = [*control.acks, *(root for root, _ in control.fails)]
+        again = Control({}, control.acks, control.fails, [])
+        if parts.witness.timeout is not None and parts.strikes(FaultKind.DROP, place) is not None:
+            parts.journal.note("FAULT: acks and fails of {} are lost", place)
+            parts.witness.disturbed(roots)
+            return [Control(control.inits, {}, [], control.resets)]
+        if parts.witness.timeout is not None and parts.strikes(FaultKind.DUPLICATE, place) is not None:
+            parts.journal.note("FAULT: acks and fails of {} arrive twice", place)
+            parts.witness.disturbed(roots)
+            return [control, again]
+        return [control]
+
+    def _delay(self, control: Control, seconds: float) -> None:
+        self._parts.journal.note("FAULT: a message of {} comes {} s late", self._plan.name, round(seconds, 3))
+        self._parts.witness.disturbed(
+            [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
+        )
+        asyncio.get_running_loop().call_later(seconds, self._acker.post, control)
+
+    def _kill(self, place: str) -> None:
+        parts = self._parts
+        if parts.strikes(FaultKind.KILL, self._acker_plan.name) is not None:
+            parts.kill(self._acker_plan)
+        may_die = self._plan.component in parts.tasks.spouts and self._plan.component not in parts.immortal
+        if may_die and parts.strikes(FaultKind.KILL, place) is not None:
+            parts.kill(self._plan)
+
+
+class DisturbedWorker(Worker):
+    """Around another worker, which has the tuples between two faults for itself."""
+
+    def __init__(self, parts: DisturbedParts, plan: TaskPlan, inner: Worker) -> None:
+        super().__init__(inner.desk)
+        self.auto_acks = inner.auto_acks
+        self.chunk = inner.chunk
+        self._parts = parts
+        self._plan = plan
+        self._inner = inner
+        self._met: tuple[AnyTuple, FaultKind, Random] | None = None
+
+    @property
+    def restartable(self) -> bool:
+        return self._inner.restartable
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+        pause = self._inner.work(self._until_fault(tuples))
+        if pause is not None or self._met is None:
+            return pause
+        (tup, kind, random), self._met = self._met, None
+        if kind is FaultKind.KILL and random.random() < 0.5:
+            self._die()  # with what is unsent
+        return self._suffer(tup, kind, random, self.desk.out)
+
+    def _until_fault(self, tuples: Iterable[AnyTuple]) -> Iterator[AnyTuple]:
+        for tup in tuples:
+            self._parts.executing(self._plan, tup)
+            fault = self._fault()
+            if fault is not None:
+                self._met = (tup, *fault)
+                return
+            yield tup
+
+    def _fault(self) -> tuple[FaultKind, Random] | None:
+        plan, parts = self._plan, self._parts
+        for kind, spared in (
+            (FaultKind.KILL, parts.immortal),
+            (FaultKind.ERROR, parts.infallible),
+            (FaultKind.SLOW, frozenset[str]()),
+        ):
+            if plan.component not in spared and (random := parts.strikes(kind, plan.name)) is not None:
+                return kind, random
+        return None
+
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
+        self._parts.executing(self._plan, tup)
+        fault = self._fault()
+        if fault is None:
+            await self._inner.execute(tup, out)
+        else:
+            await self._suffer(tup, *fault, out)
+
+    async def _suffer(self, tup: AnyTuple, kind: FaultKind, random: Random, out: BoltCollector) -> None:
+        name, journal = self._plan.name, self._parts.journal
+        if kind is FaultKind.ERROR:
+            journal.note("FAULT: {} raises on {}", name, tup.value)
+            self.desk.user_failed((tup,), InjectedError(f"{name} was to raise"), out)
+        elif kind is FaultKind.SLOW:
+            seconds = random.uniform(0.0, LONGEST_SLOWNESS)
+            journal.note("FAULT: {} takes {} s for {}", name, round(seconds, 3), tup.value)
+            await self.awaited(asyncio.sleep(seconds), None)
+            await self._inner.execute(tup, out)
+        else:
+            if random.random() < 0.5:
+                await self._inner.execute(tup, out)
+            self._die()
+        await self.outbox.room()
+
+    def _die(self) -> NoReturn:
+        self._parts.journal.note("FAULT: {} dies", self._plan.name)
+        raise TaskKilled("the simulation has killed it")
+
+    def method(self, name: str) -> Method | None:
+        method = self._inner.method(name)
+        return None if method is None else partial(self._call, name, method)
+
+    def _call(self, name: str, method: Method, out: Any) -> Awaitable[None] | None:
+        self._parts.witness.begins(self._plan)
+        self._parts.journal.note("{}: {}", self._plan.name, name)
+        if name == "finish":
+            self._parts.finishing(self._plan)
+        return method(out)
+
+    def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        return self._inner.prepare(context)
+
+    def cleanup(self) -> Awaitable[None] | None:
+        return self._inner.cleanup()

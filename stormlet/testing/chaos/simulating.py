@@ -1,0 +1,268 @@
+"""``simulate``: one run for each seed, and for a seed that fails the fewest faults that still make it fail."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from stormlet.errors import InvalidTopology, StormletError
+from stormlet.runtime.running import Running
+from stormlet.testing.chaos.endings import check_settled
+from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, Injector, read_faults
+from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.loop import SeededLoop
+from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
+from stormlet.topology import Topology
+
+LONGEST = 20_000.0
+"""Simulated seconds after which a run that has not finished is a failure."""
+SHOWN_LINES = 60
+
+TopologyLike = Topology | Callable[[], Topology]
+
+
+@dataclass(frozen=True, slots=True)
+class SeedResult:
+    """One run."""
+
+    seed: int
+    faults: Sequence[Fault]
+    """Those that happened, in order."""
+    violations: Sequence[str]
+    """What was wrong; empty if all was well."""
+    counts: Mapping[str, int]
+    journal: Journal = field(repr=False)
+
+    @property
+    def log(self) -> Sequence[str]:
+        """What happened, a line each; the same for the same seed in every process."""
+        return self.journal.lines()
+
+
+@dataclass(slots=True)
+class SimulationReport:
+    """What simulations have done in all."""
+
+    seeds: int = 0
+    faults: Counter[FaultKind] = field(default_factory=Counter[FaultKind])
+    counts: Counter[str] = field(default_factory=Counter[str])
+    """``acked``, ``replayed``, ``dead_letters`` and ``restarts``."""
+
+    def add(self, result: SeedResult) -> None:
+        """One more seed."""
+        self.seeds += 1
+        self.faults.update(fault.kind for fault in result.faults)
+        self.counts.update(result.counts)
+
+
+class SimulationFailed(StormletError, AssertionError):
+    """A seed under which the law was broken. The message has a line that repeats it, and the end of its log."""
+
+    def __init__(self, topology: str, result: SeedResult) -> None:
+        super().__init__(topology, result)
+        self.topology = topology
+        self.result = result
+
+    @property
+    def exactly(self) -> str:
+        """The faults, as ``simulate(..., faults=...)`` takes them."""
+        return " ".join(map(str, self.result.faults)) or "none"
+
+    def __str__(self) -> str:
+        result, log = self.result, self.result.log
+        left_out = len(log) - SHOWN_LINES
+        above = [f"... {left_out} lines above, in result.log"] if left_out > 0 else []
+        return "\n".join(
+            (
+                f"topology {self.topology!r}, seed {result.seed}: {result.violations[0]}",
+                *(f"and: {violation}" for violation in result.violations[1:4]),
+                f"repeat it with simulate(..., seeds=[{result.seed}], faults={self.exactly!r})",
+                *above,
+                *log[-SHOWN_LINES:],
+            )
+        )
+
+
+def simulate(
+    topology: TopologyLike,
+    *,
+    seeds: Iterable[int] = range(100),
+    faults: FaultsLike = Faults(),  # noqa: B008 it is frozen
+    sources: Mapping[Any, Any] | None = None,
+    seconds: float | None = None,
+    configuration: Mapping[str, object] | None = None,
+    on_seed: Callable[[SeedResult], None] | None = None,
+) -> SimulationReport:
+    """Run the topology once for each seed, on a loop whose order, slices and faults the seed decides, and judge
+    every run.
+
+    A run ends when the topology is finished; with ``seconds`` it is stopped after so many simulated ones, and
+    drains. ``topology`` is a topology, or a function that makes a new one for each run; ``sources`` stand in for
+    its spouts, and ``configuration`` changes its own, as for :meth:`~stormlet.Topology.run`. ``on_seed`` is called
+    with each result.
+
+    Raises :class:`SimulationFailed` for the first seed that breaks the law, with the fewest faults that still do;
+    :class:`~stormlet.errors.InvalidTopology` for a topology that never finishes.
+    """
+    wanted = read_faults(faults) if isinstance(faults, str) else faults
+    report = SimulationReport()
+    simulator = Simulator(topology, sources, seconds, configuration)
+    with _silence():
+        for seed in seeds:
+            result = simulator.run(seed, wanted)
+            if result.violations:
+                raise SimulationFailed(simulator.name, simulator.shrunk(result))
+            report.add(result)
+            if on_seed is not None:
+                on_seed(result)
+    return report
+
+
+class Simulator:
+    """Runs one topology under any seed."""
+
+    def __init__(
+        self,
+        topology: TopologyLike,
+        sources: Mapping[Any, Any] | None = None,
+        seconds: float | None = None,
+        configuration: Mapping[str, object] | None = None,
+    ) -> None:
+        self._topology = topology
+        self._sources = sources
+        self._seconds = seconds
+        self._configuration: Mapping[str, Any] = configuration or {}
+        self.name = ""
+        """The topology's, once there was a run."""
+
+    def run(self, seed: int, faults: Faults | Iterable[Fault]) -> SeedResult:
+        """One run."""
+        topology = self._topology if isinstance(self._topology, Topology) else self._topology()
+        self.name = topology.name
+        parts = DisturbedParts(Injector(seed, faults))
+        counts: dict[str, int] = {}
+        with asyncio.Runner(loop_factory=lambda: SeededLoop(seed, parts)) as runner:
+            loop = runner.get_loop()
+            assert isinstance(loop, SeededLoop)
+            parts.use(loop.time, loop.jump)
+            try:
+                counts = runner.run(self._run(topology, seed, parts))
+            except Deadlock as error:
+                parts.witness.violation("it hangs: {}", str(error))
+        witness = parts.witness
+        return SeedResult(seed, parts.injector.injected, witness.violations, counts, parts.journal)
+
+    def shrunk(self, failed: SeedResult) -> SeedResult:
+        """The same seed with the fewest faults found that still make it fail."""
+        size = len(failed.faults)
+        while size:
+            smaller = self._without_some(failed, size)
+            if smaller is not None:
+                failed = smaller
+                size = min(size, len(failed.faults))
+            else:
+                size //= 2
+        return failed
+
+    def _without_some(self, failed: SeedResult, size: int) -> SeedResult | None:
+        for first in range(0, len(failed.faults), size):
+            fewer = [*failed.faults[:first], *failed.faults[first + size :]]
+            result = self.run(failed.seed, fewer)
+            if result.violations and len(result.faults) < len(failed.faults):
+                return result
+        return None
+
+    async def _run(self, topology: Topology, seed: int, parts: DisturbedParts) -> dict[str, int]:
+        loop, witness = asyncio.get_running_loop(), parts.witness
+        crowded = _crowded(parts)
+        try:
+            changed = {**self._configuration, "drain_timeout": None, **crowded}
+            run = topology.run(seed=seed, sources=self._sources, **changed)
+            async with run as running:
+                witness.timeout = parts.tasks.all_spouts[0].context.config.message_timeout
+                parts.running = running
+                await self._until_end(running, parts)
+        except _Broken:
+            return {}
+        except InvalidTopology:
+            raise
+        except StormletError as error:
+            witness.violation("{}", str(error))
+            return {}
+        if len(asyncio.all_tasks()) > 1:
+            witness.violation("tasks are left: {}", ", ".join(map(describe_task, pending_tasks(loop))))
+        return _counts(running, parts.tasks.spouts)
+
+    async def _until_end(self, running: Running, parts: DisturbedParts) -> None:
+        """Wait for the end, or for the first violation, which ends the run by :class:`_Broken`."""
+        broken = asyncio.Event()
+        parts.witness.on_violation = broken.set
+        fed = [task.name for task in parts.tasks.all_spouts if task.feed.passive]
+        if fed and self._seconds is None:
+            raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=, or say seconds=")
+        waiting = [asyncio.ensure_future(_broken(broken))]
+        if self._seconds is None:
+            waiting.append(asyncio.ensure_future(running.finished()))
+        try:
+            done, _ = await asyncio.wait(
+                waiting, timeout=self._seconds or LONGEST, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for each in waiting:
+                each.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        if self._seconds is None and not broken.is_set():
+            if done:
+                check_settled(parts.witness, parts.tasks)
+            else:
+                parts.witness.violation("it has not finished after {} s", LONGEST)
+        if broken.is_set():
+            raise _Broken
+
+
+class _Broken(Exception):
+    """The law was broken."""
+
+
+async def _broken(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+def _crowded(parts: DisturbedParts) -> dict[str, Any]:
+    random = parts.injector.strikes(FaultKind.CROWD, "queues")
+    if random is None:
+        return {}
+    sizes = {"queue_capacity": random.randint(1, 3), "max_spout_pending": random.randint(1, 3)}
+    parts.journal.note("FAULT: {}", ", ".join(f"{name}={size}" for name, size in sizes.items()))
+    return sizes
+
+
+def _counts(running: Running, spouts: Collection[str]) -> dict[str, int]:
+    components = running.statistics().components
+    of_spouts = [components[id] for id in spouts]
+    return {
+        "acked": sum(each.acked for each in of_spouts),
+        "replayed": sum(each.replayed for each in of_spouts),
+        "dead_letters": sum(each.dead_letters for each in of_spouts),
+        "restarts": sum(each.restarts for each in components.values()),
+    }
+
+
+@contextmanager
+def _silence() -> Generator[None]:
+    """The engine tells of every injected failure, which is not what anybody wants to read."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("stormlet")]
+    loggers = [(logger, logger.disabled) for logger in map(logging.getLogger, names)]
+    try:
+        for logger, _ in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in loggers:
+            logger.disabled = disabled

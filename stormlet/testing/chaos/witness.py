@@ -1,0 +1,212 @@
+"""Watches a simulated run and judges it: it stores every tuple tree as it is, and knows no XOR and no ledger.
+
+What it holds against the engine, by law: every tracked emission has exactly one outcome (L4, L15), told to the
+task that emitted it (S1); a tree is acked only when every tuple of it was acked (L1, L2, L7), and times out only
+if one was not, and not too early (L12); nothing is pending that is not accounted for, and everything is (S3); no
+queue grows beyond its bound (B6); ``finish`` comes when the upstreams have finished (C2); messages that the engine
+keeps end as acked or as dead letters (S6); in the end nothing is left (S5).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.plan import TaskPlan
+from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
+from stormlet.runtime.messages import Buried, Message
+from stormlet.testing.chaos.journal import Journal
+
+TINY = 1e-6
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One tracked emission that has no outcome yet."""
+
+    root: int
+    plan: TaskPlan
+    at: float
+
+
+@dataclass(slots=True)
+class Account:
+    """What one spout task has emitted, and what it was told."""
+
+    acked: int = 0
+    failed: int = 0
+    messages: int = 0
+    """Those that the engine keeps, each counted once."""
+    kept_acked: int = 0
+
+
+@dataclass(slots=True)
+class Queue:
+    """What is known of one inbox."""
+
+    capacity: int
+    units: dict[int, int] = field(default_factory=dict[int, int])
+    """By producer: the tuples of its running call."""
+    largest: dict[int, int] = field(default_factory=dict[int, int])
+    """By producer: those of its largest call so far."""
+
+
+class Witness:
+    """The judge of one run."""
+
+    def __init__(self, time: Callable[[], float], journal: Journal) -> None:
+        self.violations: list[str] = []
+        self.journal = journal
+        self.on_violation: Callable[[], object] = _nothing
+        """Called when the law was broken: what comes after says little."""
+        self.accounts = defaultdict[TaskPlan, Account](Account)
+        self.open: dict[OpenTree, Attempt] = {}
+        """Trees without an outcome."""
+        self.open_of = Counter[TaskPlan]()
+        """How many of them each spout task has."""
+        self.timeout: float | None = None
+        """Seconds; the run's ``message_timeout``."""
+        self.calls: Mapping[int, int] = {}
+        """By task: how many calls it may run at a time."""
+        self.unbounded: frozenset[int] = frozenset()
+        """Tasks whose calls may emit any number of tuples without waiting: spout classes and the host."""
+        self._time = time
+        self._tuples: dict[int, list[Tuple[Any]]] = {}
+        self._disturbed = set[int]()
+        self._acked = set[int]()
+        self._told = set[OpenTree]()
+        self._queues: dict[int, Queue] = {}
+        self._last_call = -1.0
+
+    def violation(self, text: str, *values: object) -> None:
+        """The law was broken."""
+        self.journal.note(f"VIOLATION: {text}", *values)
+        self.violations.append(text.format(*values))
+        self.on_violation()
+
+    # Tuples.
+
+    def queue(self, plan: TaskPlan, capacity: int) -> None:
+        """A task has an inbox."""
+        self._queues[plan.task] = Queue(capacity)
+
+    def delivered(self, plan: TaskPlan, tup: Tuple[Any], queued: int) -> None:
+        """A tuple is in the inbox of a task, with so many others."""
+        roots = tup.roots
+        names = [self.journal.tree(root) for root in roots]
+        self.journal.note(
+            "{} gets {} from {}" + ", {}" * len(names), plan.name, tup.value, tup.component, *names
+        )
+        for root, name in zip(roots, names, strict=True):
+            if root in self._acked:
+                self.violation("{} was acked, and then {} got {} of it", name, plan.name, tup.value)
+            self._tuples.setdefault(root, []).append(tup)
+        self._check_queue(plan, tup.task, queued)
+
+    def _check_queue(self, plan: TaskPlan, producer: int, queued: int) -> None:
+        queue = self._queues[plan.task]
+        unit = queue.units[producer] = queue.units.get(producer, 0) + 1
+        if unit > queue.largest.get(producer, 0):
+            queue.largest[producer] = unit
+        if queued > 2 * queue.capacity + sum(
+            largest * self.calls[task] for task, largest in queue.largest.items()
+        ) and self.unbounded.isdisjoint(queue.largest):
+            self.violation(
+                "the queue of {} has {} tuples, with a capacity of {}", plan.name, queued, queue.capacity
+            )
+
+    def begins(self, plan: TaskPlan) -> None:
+        """A task begins another call of user code."""
+        self._last_call = self._time()
+        for queue in self._queues.values():
+            queue.units.pop(plan.task, None)
+
+    def executes(self, plan: TaskPlan, tup: Tuple[Any]) -> None:
+        """A task is about to execute an input."""
+        self.begins(plan)
+        self.journal.note("{} executes {}", plan.name, tup.value)
+
+    # Trees.
+
+    def emitted(self, plan: TaskPlan, root: int, tree: OpenTree) -> None:
+        """A spout task has told an acker of a new tree."""
+        if isinstance(tree, Message):
+            self.accounts[plan].messages += tree.lineage.attempt == 1 and not tree.history
+        if tree in self.open:
+            self.violation("{} begins anew before it had an outcome", self.journal.tree(root))
+        self.open[tree] = Attempt(root, plan, self._time())
+        self.open_of[plan] += 1
+        self._told.discard(tree)
+        self.begins(plan)
+        self.journal.note("{} begins {}", plan.name, self.journal.tree(root))
+
+    def disturbed(self, roots: Any) -> None:
+        """Messages about these trees were lost, doubled or delayed: their trees may time out."""
+        self._disturbed.update(roots)
+
+    def told(self, plan: TaskPlan, tree: OpenTree) -> None:
+        """A spout task gets an outcome."""
+        if type(tree) is Buried:
+            return
+        failure = tree.failure
+        account = self.accounts[plan]
+        account.acked += failure is None
+        account.failed += failure is not None
+        if isinstance(tree, Message):
+            account.kept_acked += failure is None
+        attempt = self.open.pop(tree, None)
+        if attempt is None:
+            self._told_at_once(plan, tree)
+        else:
+            self._judge(plan, attempt, failure)
+        self._told.add(tree)
+
+    def _told_at_once(self, plan: TaskPlan, tree: OpenTree) -> None:
+        kind = None if tree.failure is None else tree.failure.kind
+        self.journal.note(
+            "{}: a message is settled at once: {}",
+            plan.name,
+            "acked" if tree.failure is None else str(tree.failure),
+        )
+        if tree in self._told and kind not in (FailureKind.OVERFLOW, FailureKind.SHUTDOWN):
+            self.violation("{} was told a second outcome of one emission", plan.name)
+        if isinstance(tree, Message) and not tree.history and tree.lineage.attempt == 1:
+            self.accounts[plan].messages += 1
+
+    def _judge(self, plan: TaskPlan, attempt: Attempt, failure: Failure | None) -> None:
+        self.open_of[attempt.plan] -= 1
+        name = self.journal.tree(attempt.root)
+        self.journal.note("{} of {}: {}", name, plan.name, "acked" if failure is None else str(failure))
+        if plan is not attempt.plan:
+            self.violation("{} of {} was told to {}", name, attempt.plan.name, plan.name)
+        tuples = self._tuples.pop(attempt.root, [])
+        if failure is None:
+            self._acked.add(attempt.root)
+            for tup in tuples:
+                if tup.state != ACKED:
+                    self.violation("{} was acked although {} was not", name, tup)
+            return
+        states = {tup.state for tup in tuples}
+        if failure.kind is FailureKind.TIMEOUT:
+            self._judge_timeout(name, attempt, failure)
+        elif failure.kind is FailureKind.FAILED and FAILED not in states:
+            self.violation("{} failed although no tuple of it did: {}", name, str(failure))
+        elif failure.kind is FailureKind.TASK_LOST and failure.component is not None and LOST not in states:
+            self.violation("{} is lost although no tuple of it was: {}", name, str(failure))
+
+    def _judge_timeout(self, name: object, attempt: Attempt, failure: Failure) -> None:
+        # What is settled at the very moment at which it times out may be too late.
+        may_be_late = self._last_call == self._time()
+        if not failure.holders and attempt.root not in self._disturbed and not may_be_late:
+            self.violation("{} timed out although nobody had a tuple of it", name)
+        waited = self._time() - attempt.at
+        if self.timeout is not None and waited < self.timeout - TINY:
+            self.violation("{} timed out after {} s", name, round(waited, 6))
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

@@ -1,0 +1,137 @@
+"""The tests that pytest leaves to us: which they are, and how they are run."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+from unittest import TestCase
+
+import pytest
+
+from stormlet.errors import InvalidConfiguration
+from stormlet.testing.leaks import AllowLeaks, describe_leaks, kinds_allowed, not_allowed
+from stormlet.testing.simulated_test import SimulatedTest
+
+MARKER: Final = "simulated_time"
+LEAKS: Final = "simulated_time_allow_leaks"
+OTHERS: Final = ("asyncio", "anyio", "trio")
+"""Markers of other plugins that run async tests."""
+
+
+class Claim:
+    """A test that is ours to run; made at its set-up, because other plugins may wrap the function afterwards."""
+
+    def __init__(
+        self,
+        name: str,
+        test: Callable[..., Awaitable[object]],
+        seed: int = 0,
+        allow_leaks: AllowLeaks = False,
+    ) -> None:
+        self.simulated = SimulatedTest(name, seed)
+        self._test = test
+        self._allow_leaks = allow_leaks
+        self._fixtures = 0
+        self._passed = False
+        self._ended = False
+
+    def run(self, funcargs: Mapping[str, object]) -> None:
+        """Run the test; without fixtures that are to end, look at once for what it has left behind."""
+        wanted = inspect.signature(self._test).parameters
+        arguments = {name: value for name, value in funcargs.items() if name in wanted}
+        self.simulated.run(self._test(**arguments))
+        self._passed = True
+        if not self._fixtures:
+            self.end()
+
+    def sync_form(
+        self, function: Callable[..., Any], request: pytest.FixtureRequest
+    ) -> Callable[..., object]:
+        """A plain function that does what this async fixture function does, in the task of the test."""
+        name = request.fixturename or ""
+
+        def begin(**arguments: object) -> object:
+            begun = _of_instance(function, request.instance)(**arguments)
+            if inspect.iscoroutine(begun):
+                return self.simulated.run(begun)
+            value: object = self.simulated.begin(begun, name)
+            self._fixtures += 1
+            request.addfinalizer(lambda: self.simulated.end(begun, name))
+            return value
+
+        return begin
+
+    def end(self) -> None:
+        """Close the loop; if the test has passed so far, what is left behind fails it."""
+        if self._ended:
+            return
+        self._ended = True
+        found = self.simulated.leaks() if self._passed else []
+        found += self.simulated.close()
+        leaks = not_allowed(found, self._allow_leaks)
+        if self._passed and leaks:
+            pytest.fail(describe_leaks(leaks), pytrace=False)
+
+    def abandon(self) -> None:
+        """Something has failed: close the loop, whatever is left."""
+        self._passed = False
+        self.end()
+
+
+def claim(item: pytest.Item) -> Claim | None:
+    """Claim a test, if it is ours; a marker that cannot be obeyed fails it."""
+    if next(item.iter_markers(MARKER), None) is not None:
+        _check(item)
+    elif not _is_ours_to_run(item) or any(item.get_closest_marker(name) for name in OTHERS):
+        return None
+    assert isinstance(item, pytest.Function)
+    return Claim(item.name, item.obj, **_options(item))
+
+
+def are_options(seed: object = 0, allow_leaks: object = False, **unknown: object) -> bool:
+    """Whether the marker may be given these."""
+    try:
+        kinds_allowed(allow_leaks)
+    except InvalidConfiguration:
+        return False
+    return type(seed) is int and not unknown
+
+
+def _options(item: pytest.Item) -> dict[str, Any]:
+    """What ``pytest.ini`` and the markers say; the closest marker has the last word."""
+    options: dict[str, Any] = {"allow_leaks": item.config.getini(LEAKS)}
+    for marker in reversed(list(item.iter_markers(MARKER))):
+        options.update(marker.kwargs)
+    return options
+
+
+def _check(item: pytest.Item) -> None:
+    if any(marker.args for marker in item.iter_markers(MARKER)) or not are_options(**_options(item)):
+        pytest.fail(
+            f"{item.nodeid}: write @pytest.mark.{MARKER}, or with options, as in "
+            f"@pytest.mark.{MARKER}(seed=7, allow_leaks=['inputs'])",
+            pytrace=False,
+        )
+    if not _is_ours_to_run(item):
+        pytest.fail(
+            f"{item.nodeid} is marked {MARKER}, but it is not an `async def` test function; "
+            "a plain function can call stormlet.testing.run_simulated(coroutine) instead",
+            pytrace=False,
+        )
+
+
+def _is_ours_to_run(item: pytest.Item) -> bool:
+    """Whether it is a coroutine function that no class runs in its own way, as unittest's do."""
+    if not isinstance(item, pytest.Function):
+        return False
+    of_unittest = item.cls is not None and issubclass(item.cls, TestCase)
+    return inspect.iscoroutinefunction(item.obj) and not of_unittest
+
+
+def _of_instance(function: Callable[..., Any], instance: object) -> Callable[..., Any]:
+    """A fixture that is a method belongs to the instance of the test, not to that of its collection."""
+    if inspect.ismethod(function) and type(function.__self__) is type(instance):
+        bound: Callable[..., Any] = function.__func__.__get__(instance)
+        return bound
+    return function

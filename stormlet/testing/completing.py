@@ -1,0 +1,130 @@
+"""A whole topology on given values (Storm's ``Testing.completeTopology``)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from stormlet.core.description import Stream
+from stormlet.core.logic import SourceKind
+from stormlet.core.outcomes import DeadLetter
+from stormlet.errors import StormletError
+from stormlet.runtime.observers import OBSERVE, Observer
+from stormlet.runtime.running import Running
+from stormlet.testing.completed import Completed
+from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
+from stormlet.testing.loop import run_simulated
+from stormlet.testing.recorded_run import RecordedRun
+from stormlet.topology import Sources, Topology
+
+ONE_DAY: Final = 86_400.0
+
+
+class NotCompleted(StormletError, AssertionError):
+    """A topology was not done with everything when its time was over, most often because a source goes on for
+    ever."""
+
+
+def complete(
+    topology: Topology,
+    sources: Sources | None = None,
+    *,
+    seed: int = 0,
+    time_limit: float = ONE_DAY,
+    allow_leaks: AllowLeaks = False,
+    **configuration: object,
+) -> Completed:
+    """Run a topology on simulated time until it is quiescent, and return what it has done.
+
+    ``sources`` are given values, or any other sources, for spouts by their id or stream; a spout that the host
+    feeds has nothing to say unless it is named here. Where all spouts end by themselves, none need be named.
+    ``time_limit`` is in simulated seconds; ``configuration`` is as for :meth:`Topology.run
+    <stormlet.topology.Topology.run>`. In a running loop, await :func:`complete_async`.
+
+    Raises :class:`NotCompleted` when the time is over, :class:`~stormlet.testing.Leaked` for what the run leaves
+    behind and ``allow_leaks`` does not name, what :meth:`Topology.run <stormlet.topology.Topology.run>` and its
+    block raise, :class:`~stormlet.testing.Deadlock`, and :class:`RuntimeError` in a running loop.
+    """
+    refuse_in_a_loop("complete")
+    return run_simulated(
+        complete_async(
+            topology, sources, seed=seed, time_limit=time_limit, allow_leaks=allow_leaks, **configuration
+        ),
+        seed,
+    )
+
+
+async def complete_async(
+    topology: Topology,
+    sources: Sources | None = None,
+    *,
+    seed: int | None = None,
+    time_limit: float = ONE_DAY,
+    allow_leaks: AllowLeaks = False,
+    **configuration: object,
+) -> Completed:
+    """As :func:`complete`, on the running loop and in its time; where that is simulated, with its seed."""
+    kinds_allowed(allow_leaks)
+    loop, recorded, dead_letters = asyncio.get_running_loop(), RecordedRun(), list[DeadLetter]()
+    given = _all_sources(topology, sources or {})
+    began = loop.time()
+    with observed_by(recorded):
+        run = topology.run(
+            seed=seed, active=True, dead_letters=dead_letters.append, sources=given, **configuration
+        )
+        async with run as running:
+            await _finished(running, recorded, time_limit)
+    leaks = not_allowed(recorded.leaks, allow_leaks)
+    if leaks:
+        raise Leaked(leaks)
+    return Completed(
+        topology.describe(),
+        recorded.emissions,
+        recorded.outcomes,
+        dead_letters,
+        running.statistics(),
+        loop.time() - began,
+    )
+
+
+@contextmanager
+def observed_by(observer: Observer) -> Generator[None]:
+    """Let it look on at what runs in this block."""
+    token = OBSERVE.set(lambda: observer)
+    try:
+        yield
+    finally:
+        OBSERVE.reset(token)
+
+
+def refuse_in_a_loop(name: str) -> None:
+    """Raises :class:`RuntimeError` where a loop is running: no other one can be started there."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RuntimeError(
+        f"{name} starts an event loop of its own; in a coroutine, write await {name}_async(...)"
+    )
+
+
+def _all_sources(topology: Topology, sources: Sources) -> Sources:
+    """These, and silence for the other spouts that only the host feeds."""
+    named = {spout.component if isinstance(spout, Stream) else spout for spout in sources}
+    spouts = topology.describe().spouts
+    fed = [id for id, spec in spouts.items() if spec.kind is SourceKind.FED and id not in named]
+    given: dict[Any, object] = dict(sources)
+    return given | dict.fromkeys(fed, ())
+
+
+async def _finished(running: Running, recorded: RecordedRun, time_limit: float) -> None:
+    try:
+        async with asyncio.timeout(time_limit):
+            await running.finished()
+    except TimeoutError:
+        lines = "".join(f"\n  {line}" for line in recorded.unfinished())
+        raise NotCompleted(
+            f"topology {recorded.name!r} was not done after {time_limit:g} s:{lines}"
+        ) from None

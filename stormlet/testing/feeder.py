@@ -1,0 +1,165 @@
+"""A spout in the hands of a test (Storm's ``FeederSpout`` and ``AckTracker``)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import ClassVar, Generic, TypeVar
+
+from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, SpoutCollector, TaskContext
+from stormlet.core.outcomes import Failure
+from stormlet.errors import EndOfStream
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fed(Generic[T]):
+    """One message that waits in a :class:`Feeder`."""
+
+    value: T
+    message_id: object
+    stream: str = DEFAULT_STREAM
+    origin: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled(Generic[T]):
+    """What a :class:`Feeder` was told of a message."""
+
+    value: T
+    message_id: object
+    failure: Failure | None
+    """Why it failed; None if it was acked."""
+    at: float
+    """When, by the clock of the loop, in seconds."""
+
+
+class Feeder(Generic[T]):
+    """The source of a spout: ``topology.spout("lines", feeder)`` emits what the test feeds it, when it is asked
+    for it, and notes every ack and fail.
+
+    With ``replays`` the engine replays what fails (law S6), and the feeder hears the final outcome only. It serves
+    one task.
+    """
+
+    single_task: ClassVar[bool] = True
+
+    def __init__(self, *, replays: bool = False) -> None:
+        self._replays = replays
+        self._ids = count()
+        self._account = _Account[T]()
+
+    def __call__(self) -> Spout[T]:
+        """The spout."""
+        return _ReplayedSpout(self._account) if self._replays else _FedSpout(self._account)
+
+    def feed(
+        self, value: T, *, message_id: object = None, stream: str = DEFAULT_STREAM, origin: object = None
+    ) -> object:
+        """Have this emitted and tracked as soon as there is room; return its message id, by default a number. May be
+        called before the topology runs.
+
+        Raises :class:`ValueError` after :meth:`end`.
+        """
+        id = next(self._ids) if message_id is None else message_id
+        self._account.add(Fed(value, id, stream, origin))
+        return id
+
+    def feed_untracked(self, value: T, *, stream: str = DEFAULT_STREAM) -> None:
+        """Have this emitted without a message id: nobody is told what becomes of it (law L10).
+
+        Raises :class:`ValueError` after :meth:`end`.
+        """
+        self._account.add(Fed(value, None, stream))
+
+    def end(self) -> None:
+        """Nothing more comes: the spout ends when all this was emitted."""
+        self._account.end()
+
+    @property
+    def outcomes(self) -> Sequence[Settled[T]]:
+        """Every outcome, in the order in which they were told."""
+        return tuple(self._account.outcomes)
+
+    @property
+    def acked(self) -> list[T]:
+        """The values of the messages that were acked, in this order."""
+        return [each.value for each in self.outcomes if each.failure is None]
+
+    @property
+    def failed(self) -> list[T]:
+        """The values of the messages that failed, in this order."""
+        return [each.value for each in self.outcomes if each.failure is not None]
+
+    @property
+    def pending(self) -> list[T]:
+        """The values of the messages that were emitted and have no outcome yet."""
+        return [each.value for each in self._account.emitted]
+
+
+class _Account(Generic[T]):
+    """What a feeder and its spout share."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Settled[T]] = []
+        self.emitted: list[Fed[T]] = []
+        self.out: SpoutCollector[T] | None = None
+        self._waiting: deque[Fed[T]] = deque()
+        self._ended = False
+
+    def add(self, fed: Fed[T]) -> None:
+        if self._ended:
+            raise ValueError(f"{fed.value!r} was fed to a feeder that has ended")
+        self._waiting.append(fed)
+        self._wake()
+
+    def end(self) -> None:
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self.out is not None:
+            self.out.wake()
+
+    def emit_next(self, out: SpoutCollector[T]) -> None:
+        if self._waiting:
+            fed = self._waiting.popleft()
+            if fed.message_id is not None:
+                self.emitted.append(fed)
+            out.emit(fed.value, message_id=fed.message_id, stream=fed.stream, origin=fed.origin)
+        elif self._ended:
+            raise EndOfStream
+
+    def settle(self, message_id: object, failure: Failure | None) -> None:
+        fed = next(each for each in self.emitted if each.message_id == message_id)
+        self.emitted.remove(fed)
+        now = asyncio.get_running_loop().time()
+        self.outcomes.append(Settled(fed.value, message_id, failure, now))
+
+
+class _FedSpout(Spout[T]):
+    def __init__(self, account: _Account[T]) -> None:
+        self._account = account
+
+    def open(self, context: TaskContext, out: SpoutCollector[T]) -> None:
+        self._account.out = out
+
+    def next_tuple(self, out: SpoutCollector[T]) -> None:
+        self._account.emit_next(out)
+
+    def ack(self, message_id: object) -> None:
+        self._account.settle(message_id, None)
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        self._account.settle(message_id, failure)
+
+    def close(self) -> None:
+        self._account.out = None
+
+
+class _ReplayedSpout(_FedSpout[T], ReliableSpout[T]):
+    """What fails is emitted again by the engine."""

@@ -1,0 +1,59 @@
+"""The hands of a test on simulated time."""
+
+from __future__ import annotations
+
+import asyncio
+
+from stormlet.testing.loop import SimulatedLoop
+
+
+class Simulation:
+    """Simulated time, seen from the test that runs on it; the fixture ``sim`` is one.
+
+    Raises :class:`RuntimeError` outside a :class:`~stormlet.testing.SimulatedLoop`.
+    """
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, SimulatedLoop):
+            raise RuntimeError(
+                "this event loop has no simulated time: mark the test with @pytest.mark.simulated_time, "
+                "or start it with stormlet.testing.run_simulated(...)"
+            )
+        self._loop = loop
+
+    @property
+    def now(self) -> float:
+        """Simulated seconds since the test began, its fixtures included."""
+        return self._loop.time()
+
+    @property
+    def seed(self) -> int:
+        """Where the topologies of this test take their randomness from (law L16)."""
+        return self._loop.seed
+
+    async def advance(
+        self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> None:
+        """Let so much time pass, and everything happen that is due by then, as :meth:`settled` says.
+
+        Raises :class:`ValueError` for a negative time.
+        """
+        by = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+        if by < 0:
+            raise ValueError(f"time does not go back: {by:g} s")
+        await self._until(self.now + by)
+        await self.settled()
+
+    async def settled(self) -> None:
+        """Let everything happen that takes no time: return when each topology is quiescent, or waits for the
+        clock or for this test."""
+        await self._loop.idle()
+
+    async def _until(self, moment: float) -> None:
+        there: asyncio.Future[None] = self._loop.create_future()
+        alarm = self._loop.call_at(moment, there.set_result, None)
+        try:
+            await there
+        finally:
+            alarm.cancel()

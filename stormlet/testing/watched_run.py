@@ -1,0 +1,116 @@
+"""Looks on at one run and tells what it has left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import FailureKind
+from stormlet.core.plan import TaskPlan
+from stormlet.core.shortened import shortened
+from stormlet.core.tuples import HELD
+from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.bolts import BoltTask
+from stormlet.runtime.observers import Observed
+from stormlet.runtime.outlets import Outlet
+from stormlet.runtime.spouts import SpoutTask
+from stormlet.runtime.wrapped_outlets import WrappedOutlet
+from stormlet.testing.emitted_values import EmittedValues
+from stormlet.testing.leaks import Leak, LeakKind
+
+SpoutOrBolt = SpoutTask | BoltTask
+
+
+class WatchedRun:
+    """An observer of one run (see :class:`stormlet.runtime.observers.Observer`)."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.leaks: Sequence[Leak] = ()
+        """What it has left behind, once it has ended."""
+        self._run: Observed | None = None
+        self._spouts: Sequence[SpoutTask] = ()
+        self._bolts: Sequence[BoltTask] = ()
+        self._values = EmittedValues()
+        self._open: dict[int, tuple[OpenTree, object]] = {}
+        self._left_over: list[str] = []
+
+    @property
+    def crash(self) -> str | None:
+        """How it has crashed, if it has and was not left yet."""
+        return None if self._run is None else self._run.health().crash
+
+    def built(self, name: str, run: Observed, tasks: Tasks) -> None:
+        """See :meth:`stormlet.runtime.observers.Observer.built`."""
+        self.name, self._run = name, run
+        self._spouts, self._bolts = tasks.all_spouts, tasks.all_bolts
+        everyone: Sequence[SpoutOrBolt] = [*self._spouts, *self._bolts]
+        for task in everyone:
+            for stream, outlet in task.outlets.items():
+                task.outlets[stream] = WatchedOutlet(outlet, partial(self.emitted, task, stream))
+
+    def emitted(self, task: SpoutOrBolt, stream: str, value: object, roots: Sequence[int]) -> None:
+        """A task has emitted a value as a member of these trees."""
+        self._values.note(task.plan, stream, value)
+
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
+        """See :meth:`stormlet.runtime.messages.MessageObserver.tracked`."""
+        self._open[id(tree)] = (tree, value)
+
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
+        """See :meth:`stormlet.runtime.messages.MessageObserver.settled`."""
+        _, value = self._open.pop(id(tree), (tree, tree.message_id))
+        if tree.failure is not None and tree.failure.kind is FailureKind.SHUTDOWN:
+            self._left_over.append(
+                f"the tree of {shortened(value)}, emitted by {task.component!r} (task {task.task}), was still open "
+                f"at the end"
+            )
+
+    def ended(self, *, drained: bool) -> None:
+        """See :meth:`stormlet.runtime.observers.Observer.ended`. The run is kept no longer: whatever it holds can
+        be collected."""
+        self.leaks = list(self._leaks(drained))
+        self._run, self._spouts, self._bolts = None, (), ()
+        self._values = EmittedValues()
+        self._open.clear()
+
+    def _leaks(self, drained: bool) -> Iterator[Leak]:
+        if drained:  # what was cancelled may have left anything undone
+            yield from self._of_kind("inputs", self.unsettled())
+            yield from self._of_kind("trees", self._left_over)
+        yield from self._of_kind("values", self._values.changes())
+
+    def _of_kind(self, kind: LeakKind, lines: Iterable[str]) -> Iterator[Leak]:
+        return (Leak(kind, f"topology {self.name!r}: {line}") for line in lines)
+
+    def unsettled(self) -> Iterator[str]:
+        """A line for each input that a bolt has got and neither acked nor failed."""
+        for task in self._bolts:
+            for tup in task.tuples():
+                verb = "never acked or failed" if tup.state == HELD else "has not finished"
+                yield f"{task.plan.component!r} (task {task.plan.task}) {verb} {shortened(tup)}"
+
+    def unfinished(self) -> Iterator[str]:
+        """A line for each spout that goes on, then for each input that a bolt still has."""
+        for id in dict.fromkeys(task.plan.component for task in self._spouts if not task.ended):
+            yield f"spout {id!r} has not ended; give it values with sources={{{id!r}: [...]}}"
+        yield from self.unsettled()
+
+
+class WatchedOutlet(WrappedOutlet):
+    """An outlet that tells what it has delivered."""
+
+    __slots__ = ("_tell",)
+
+    def __init__(self, inner: Outlet, tell: Callable[[object, Sequence[int]], None]) -> None:
+        super().__init__(inner)
+        self._tell = tell
+
+    def after(self, value: object, roots: Sequence[int]) -> None:
+        """Tell it."""
+        self._tell(value, roots)
+
+    def wrapping(self, inner: Outlet) -> Outlet:
+        """The same for the outlet to one task."""
+        return WatchedOutlet(inner, self._tell)

@@ -1,0 +1,181 @@
+"""Simulations of sound topologies, and of unsound ones."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from stormlet import Bolt, Collector, InvalidConfiguration, InvalidTopology, Topology, Tuple
+from stormlet.testing import Fault, FaultKind, Faults, SeedResult, SimulationFailed, simulate
+from tests.testing.chaos.topologies import everything, sentences, split, word_count
+
+NOTHING = Faults(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("make", [word_count, everything])
+def test_a_sound_topology_survives_everything(make: type) -> None:
+    """Whatever is killed, raises, comes late, twice or never: every message has its one outcome, and none is lost."""
+    report = simulate(make(), seeds=range(60), faults=Faults(kill=0.03, error=0.05))
+    assert report.seeds == 60
+    assert set(report.faults) == set(FaultKind)
+    assert report.counts["restarts"] >= 1
+    assert report.counts["replayed"] > 10
+
+
+def test_without_faults_nothing_is_replayed() -> None:
+    """The order alone is the seed's."""
+    report = simulate(word_count(), seeds=range(20), faults=NOTHING)
+    assert report.counts == {"acked": 60, "replayed": 0, "dead_letters": 0, "restarts": 0}
+    assert not report.faults
+
+
+def logs(seed: int) -> str:
+    """The log of one seed."""
+    results: list[SeedResult] = []
+    simulate(everything(), seeds=[seed], faults=Faults(kill=0.1), on_seed=results.append)
+    return "\n".join(results[0].log)
+
+
+def test_a_seed_repeats_event_for_event() -> None:
+    """The same seed gives the same log, byte for byte, in another process with another hash seed too; others differ."""
+    code = "from tests.testing.chaos.test_simulating import logs; print(logs(7), end='')"
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert logs(7) == logs(7) == other.stdout
+    assert "FAULT" in logs(7)
+    assert logs(7) != logs(8)
+
+
+def test_an_order_of_its_own_for_each_seed() -> None:
+    """Tasks that are ready at the same moment go in an order of the seed's."""
+    orders = set[str]()
+    simulate(
+        word_count(),
+        seeds=range(20),
+        faults=NOTHING,
+        on_seed=lambda result: orders.add("\n".join(result.log)),
+    )
+    assert len(orders) > 3
+
+
+class Forgets(Bolt[str, str]):
+    """Acks an input before it emits what comes of it, unanchored, and forgets it if a restart comes between."""
+
+    def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+        if "cow" not in tup.value:
+            out.ack(tup)
+
+
+def forgetful() -> Topology:
+    topology = Topology("forgetful", max_attempts=10_000)
+    topology.bolt("forgets", Forgets, topology.spout("sentences", sentences).shuffle())
+    return topology
+
+
+def test_a_failing_seed_can_be_repeated() -> None:
+    """The error has a line that repeats it, what was wrong, and what happened; the same line gives the same again."""
+    with pytest.raises(SimulationFailed) as failed:
+        simulate(forgetful(), seeds=range(3, 10), faults=NOTHING)
+    text = str(failed.value)
+    assert text.startswith("topology 'forgetful', seed 3: it has not finished after 20000.0 s")
+    assert "repeat it with simulate(..., seeds=[3], faults='none')" in text
+    assert "forgets[0] executes the cow jumped" in text
+
+
+class Careless(Bolt[str, None]):
+    """Acks in ``tick`` what it has gathered, and crashes the topology where that is too much."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+        self.seen += 1
+        out.ack(tup)
+        if tup.attempt > 1:
+            raise SystemError("it cannot be told twice")
+
+
+def careless() -> Topology:
+    topology = Topology("careless")
+    lines = topology.spout("sentences", sentences)
+    words = topology.bolt("split", split, lines.shuffle())
+    topology.bolt("careless", Careless, words.shuffle(), on_error="stop")
+    return topology
+
+
+def test_a_failing_seed_is_shrunk() -> None:
+    """Of all faults of the seed only those stay without which it would not fail; they alone repeat it."""
+    faults = Faults(kill=0.05, error=0.1, slow=0.1, crowd=1.0)
+    with pytest.raises(SimulationFailed) as failed:
+        simulate(careless(), seeds=range(200), faults=faults)
+    result = failed.value.result
+    assert len(result.faults) == 1
+    assert "SystemError" in result.violations[0]
+    with pytest.raises(SimulationFailed) as again:
+        simulate(careless(), seeds=[result.seed], faults=failed.value.exactly)
+    assert list(again.value.result.log) == list(result.log)
+
+
+def test_exact_faults() -> None:
+    """A list of faults happens as it is, and nothing else does."""
+    results: list[SeedResult] = []
+    faults = [Fault(FaultKind.KILL, "split[0]", 1), Fault(FaultKind.SLOW, "count[1]", 1)]
+    simulate(word_count(), seeds=[1], faults=faults, on_seed=results.append)
+    assert sorted(map(str, results[0].faults)) == ["kill:split[0]@1", "slow:count[1]@1"]
+    assert results[0].counts["restarts"] == 1
+
+
+def test_endless_topologies_are_stopped() -> None:
+    """With ``seconds`` a run is stopped and drains."""
+
+    def numbers() -> Iterator[int]:
+        number = 0
+        while True:
+            yield (number := number + 1)
+
+    async def wait(number: int) -> None:
+        await asyncio.sleep(1.0)
+
+    topology = Topology("endless", max_spout_pending=2)
+    topology.bolt("wait", wait, topology.spout("numbers", numbers).shuffle())
+    report = simulate(topology, seeds=range(5), seconds=20.0)
+    assert report.counts["acked"] > 20
+
+
+def test_sources_stand_in() -> None:
+    """A fed spout needs a source, and the error says how to give it one."""
+    topology = Topology("fed")
+    fed = topology.spout("fed")
+    topology.bolt("split", split, fed.shuffle())
+    with pytest.raises(InvalidTopology, match=r"fed\[0\] has no source: give it one with sources="):
+        simulate(topology, seeds=range(3))
+    assert simulate(topology, seeds=range(3), sources={fed: ["a b"]}).counts["acked"] == 3
+
+
+def test_the_log_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """Injected failures are not told by the engine's log, which is as it was afterwards."""
+    simulate(word_count(), seeds=range(10), faults=Faults(error=0.3))
+    assert not caplog.records
+    logging.getLogger("stormlet.runtime.failure_log").warning("still there")
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("explode=1", "there is no fault 'explode', only kill, error, slow"),
+        ("kill=2", "the rate of a fault is a number from 0 to 1, not '2'"),
+        ("kill=1e", "the rate of a fault is a number from 0 to 1, not '1e'"),
+        ("kill", "write rates such as"),
+        ("kill:split[0]", "write rates such as"),
+        ("kill:split[0]@1 drop=1", "write rates such as"),
+    ],
+)
+def test_faults_that_cannot_be_read(text: str, expected: str) -> None:
+    """The error says what is understood."""
+    with pytest.raises(InvalidConfiguration, match=expected):
+        simulate(word_count(), seeds=[1], faults=text)

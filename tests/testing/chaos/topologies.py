@@ -1,0 +1,126 @@
+"""Small topologies that simulations disturb."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from stormlet import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    Collector,
+    EndOfStream,
+    Failure,
+    FailureKind,
+    Spout,
+    SpoutCollector,
+    Topology,
+    Tuple,
+)
+
+
+def sentences() -> Iterator[str]:
+    yield from ("the cow jumped", "over the", "moon")
+
+
+def split(sentence: str) -> Iterator[str]:
+    yield from sentence.split()
+
+
+class Count(BasicBolt[str, int]):
+    """Counts words."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    def execute(self, tup: Tuple[str], out: Collector[int]) -> None:
+        self.counts[tup.value] += 1
+        out.emit(self.counts[tup.value])
+
+
+def word_count() -> Topology:
+    """Sentences, words, counts."""
+    topology = Topology("word-count")
+    lines = topology.spout("sentences", sentences)
+    words = topology.bolt("split", split, lines.shuffle(), parallelism=2)
+    topology.bolt("count", Count, words.fields(), parallelism=2)
+    return topology
+
+
+class Numbers(Spout[int]):
+    """Emits numbers, again and again until they are acked."""
+
+    def __init__(self) -> None:
+        self.left = list(range(5))
+        self.waiting = set[object]()
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if self.left:
+            number = self.left.pop()
+            self.waiting.add(number)
+            out.emit(number, message_id=number)
+        elif not self.waiting:
+            raise EndOfStream
+        else:
+            out.pause_until_settled()
+
+    def ack(self, message_id: object) -> None:
+        self.waiting.discard(message_id)
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        self.waiting.discard(message_id)
+        if isinstance(message_id, int) and failure.kind is not FailureKind.SHUTDOWN:
+            self.left.append(message_id)
+
+
+class Pairs(BatchBolt[int, int]):
+    """Adds up batches."""
+
+    size = 2
+    within = 1.0
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[int]) -> None:
+        out.emit(sum(tup.value for tup in tups))
+
+
+class Join(Bolt[int, int]):
+    """Holds one input until the next one, and emits both together."""
+
+    def __init__(self) -> None:
+        self.held: Tuple[int] | None = None
+        self.seen = 0
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.seen += 1
+        if self.held is None:
+            self.held = tup
+            return
+        out.emit(self.held.value + tup.value, anchors=[self.held, tup])
+        out.ack(self.held)
+        out.ack(tup)
+        self.held = None
+
+    def flush(self, out: Collector[int]) -> None:
+        if self.held is not None:
+            out.ack(self.held)
+            self.held = None
+
+    def finish(self, out: Collector[int]) -> None:
+        out.emit(self.seen)
+
+
+async def slowly(number: int) -> int:
+    return number
+
+
+def everything() -> Topology:
+    """Two spouts of both kinds, replicas, batches, joins, concurrent calls, a finish, two ackers."""
+    topology = Topology("everything", ackers=2)
+    numbers = topology.spout("numbers", Numbers, parallelism=2)
+    more = topology.spout("more", range(4))
+    slow = topology.bolt("slow", slowly, numbers.shuffle(), more.shuffle(), concurrency=3)
+    pairs = topology.bolt("pairs", Pairs, slow.all(), parallelism=2)
+    joined = topology.bolt("join", Join, pairs.shuffle(), numbers.fields())
+    topology.bolt("end", Join, joined.global_(), slow.shuffle())
+    return topology
