@@ -301,6 +301,9 @@ class Spout(Generic[U]):
     pending then. If not, an exception crashes the topology."""
     resumes: ClassVar[bool] = False
     """Whether another run goes on after what was acked in this one: bolts below must not keep state (law C6)."""
+    most_pending: ClassVar[int | None] = None
+    """How many of its messages may be pending at most, if they are large: what ``max_spout_pending`` is here, unless
+    it is set or smaller (law S3)."""
     gives_epochs: ClassVar[bool] = False
     """Whether it emits fixed ranges of its messages, each of which is done, or replayed, as a whole."""
 
@@ -419,7 +422,7 @@ class BatchBolt(BoltBase[T, U]):
     """
 
     size: int = 100
-    """How many members make a full batch."""
+    """How many members make a full batch; see :meth:`weight`."""
     within: float = 1.0
     """How old, in seconds, the first member of a batch may become."""
     resets_timeouts: bool = False
@@ -429,6 +432,11 @@ class BatchBolt(BoltBase[T, U]):
     def key(self, value: T) -> Hashable:
         """Which batch a value belongs to; by default there is one."""
         return None
+
+    def weight(self, value: T) -> int:
+        """How much a value counts towards ``size``, by default 1: more, where one value is many rows. The last one
+        may take a batch beyond its size."""
+        return 1
 
     def execute_batch(self, tups: Sequence[Tuple[T]], out: Collector[U]) -> Awaitable[None] | None:
         """Process one batch. Outputs are anchored to all its members; on return every member that was not

@@ -64,7 +64,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
     max_spout_pending: _FromOne | None = 1000
     """Messages that one spout task may have pending; None: unlimited. Unless it is set, a bolt below that
-    collects large batches raises it. Default 1000 (law S3)."""
+    collects large batches raises it, and a source of large messages lowers it. Default 1000 (law S3)."""
 
     queue_capacity: _FromOne = 1024
     """Tuples in a task's inbox above which its producers wait for room. Default 1024 (law B6)."""

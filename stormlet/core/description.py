@@ -29,6 +29,7 @@ from stormlet.core.logic import (
     check_code,
     is_for_one_task,
     least_pending,
+    most_pending,
     says,
     source_kind,
     state_advice,
@@ -338,13 +339,17 @@ class Description:
         return replace(self, configuration=configuration, spouts=spouts, bolts=bolts), components
 
     def _with_room(self, spout: SpoutSpec, configuration: Configuration) -> SpoutSpec:
-        """The spout with as many messages pending as the bolts below it need."""
+        """The spout with as many messages pending as the bolts below it need, but no more than it should have."""
         below = (self.bolts[id] for id in self._below(spout.id))
         least = max((least_pending(bolt.logic) * bolt.parallelism for bolt in below), default=0)
-        default = configuration.max_spout_pending
-        if "max_spout_pending" in spout.options or default is None or least <= default:
+        default, most = configuration.max_spout_pending, most_pending(spout.source)
+        if "max_spout_pending" in spout.options or default is None:
             return spout
-        return replace(spout, options={**spout.options, "max_spout_pending": least})
+        wanted = max(default, least)
+        pending = wanted if most is None else min(wanted, most)
+        if pending == default:
+            return spout
+        return replace(spout, options={**spout.options, "max_spout_pending": pending})
 
     def _below(self, component: str) -> Iterable[str]:
         successors, below, left = self._successors(), dict[str, None](), [component]

@@ -296,6 +296,12 @@ def least_pending(logic: object) -> int:
     return said if isinstance(said, int) else 0
 
 
+def most_pending(source: object) -> int | None:
+    """What the source of a spout, its class or its factory, says of ``Spout.most_pending``."""
+    said = getattr(what_is_called(source), "most_pending", None)
+    return said if isinstance(said, int) else None
+
+
 def state_advice(logic: object) -> str:
     """What the logic of a bolt, its class or its factory, says of ``BoltBase.state_advice``."""
     return str(getattr(component_class(logic) or logic, "state_advice", BoltBase.state_advice))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Hashable, Iterator, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol, cast
 
-from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext
+from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext, overrides
 from stormlet.core.tuples import HELD, Tuple
 from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
@@ -36,11 +36,12 @@ class BatchDesk(Protocol):
 class Batch:
     """The members of one batch and the time at which it is due."""
 
-    __slots__ = ("due", "members")
+    __slots__ = ("due", "members", "weight")
 
     def __init__(self, due: float) -> None:
         self.due = due
         self.members: list[AnyTuple] = []
+        self.weight = 0
 
 
 class BatchRunner(Bolt[Any, Any]):
@@ -48,6 +49,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     def __init__(self, bolt: BatchBolt[Any, Any], desk: BatchDesk) -> None:
         self._bolt = bolt
+        self._weigh = bolt.weight if overrides(bolt, BatchBolt, "weight") else None
         self._desk = desk
         self._batches: dict[Hashable, Batch] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -61,14 +63,16 @@ class BatchRunner(Bolt[Any, Any]):
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
         key = self._bolt.key(tup.value)
+        weight = 1 if self._weigh is None else self._weigh(tup.value)
         batch = self._batches.get(key)
         if batch is None:
             batch = self._batches[key] = Batch(self._desk.loop.time() + self._bolt.within)
             self._wait()
         batch.members.append(tup)
+        batch.weight += weight
         if self._resets is not None:
             self._resets.arm()
-        return self._run(key, out) if len(batch.members) >= self._bolt.size else None
+        return self._run(key, out) if batch.weight >= self._bolt.size else None
 
     def tick(self, out: Collector[Any]) -> Awaitable[None] | None:
         return self._bolt.tick(out)

@@ -241,6 +241,9 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
     def key(self, value: object) -> Any:
         return self._bolt.key(value)
 
+    def weight(self, value: object) -> int:
+        return self._bolt.weight(value)
+
     async def prepare(self, context: TaskContext) -> None:
         await self._threads.prepare(partial(self._bolt.prepare, context))
 

@@ -16,6 +16,7 @@ from stormlet.errors import NotExactlyOnce, StormletError
 from stormlet.spark.epochs import Attempt, Epochs, SourceKey
 from stormlet.spark.origins import Origin
 from stormlet.spark.tables import Batch
+from stormlet.spark.whole_batches import rows_in
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -70,6 +71,10 @@ class EpochSink(BatchBolt[Any, None]):
         self._component = ""
         self._report: Callable[[Progress], None]
         self._written = 0
+
+    def weight(self, value: object) -> int:
+        """Its rows."""
+        return rows_in(value)
 
     @property
     def destination(self) -> str:

@@ -65,7 +65,7 @@ class SparkEpochWriter(SparkWriter):
         folder = self._destination.below(*names)
 
         def replace() -> None:
-            frame = self._frame(pa.concat_tables(tables) if rows else [])
+            frame = self._frame(pa.concat_tables(tables) if rows else [], self._schema)
             folder.replace(frame.coalesce(1 + rows // ROWS_PER_FILE))
             self._folder.sync(*names)
 

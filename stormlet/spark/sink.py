@@ -16,6 +16,7 @@ from stormlet.errors import InvalidConfiguration, InvalidEmit
 from stormlet.spark.destinations import Destination, Mode
 from stormlet.spark.epoch_sink import EpochSink
 from stormlet.spark.epoch_writer import SparkEpochWriter
+from stormlet.spark.whole_batches import rows_in
 from stormlet.spark.writers import SparkWriter, Writer
 
 R = TypeVar("R")
@@ -35,7 +36,8 @@ class DataFrameSink:
     - ``mode`` says what becomes of what is there when a run begins: "append" keeps it, "overwrite" replaces
       it before the first row comes, "error" refuses the start.
     - ``schema`` has the columns: Spark's DDL, a ``StructType``, a ``pyarrow.Schema`` or a record type. Without
-      it they are those of the input's record type. Values are records, dicts, or tuples in the columns' order.
+      it they are those of the input's record type. Values are records, dicts, tuples in the columns' order, or
+      whole record batches of pyarrow; without ``schema``, the first of these tells the columns.
     - A batch is written when it has ``rows``, when its first row is ``seconds`` old, and when no more can come.
 
     With ``exactly_once=True`` each row of the source is written once, whatever fails and whenever the process is
@@ -142,6 +144,10 @@ class BatchWriter(BatchBolt[Any, None]):
         self._report: Callable[[Progress], None]
         self._written = 0
 
+    def weight(self, value: object) -> int:
+        """Its rows."""
+        return rows_in(value)
+
     async def prepare(self, context: TaskContext) -> None:
         """Find Spark, or start it, and see whether the columns can be written."""
         self._report = context.report_progress
@@ -158,7 +164,7 @@ class BatchWriter(BatchBolt[Any, None]):
         """Write the batch; what does not fit is rejected. Raises :class:`~stormlet.errors.InvalidEmit` if that
         belongs to no message, and so would be nobody's dead letter."""
         misfits = await self._write([tup.value for tup in tups])
-        self._written += len(tups) - len(misfits)
+        self._written += sum(rows_in(tup.value) for place, tup in enumerate(tups) if place not in misfits)
         self._report(Progress(self._written, None, "rows written"))
         for place, tup in enumerate(tups):
             if place in misfits:

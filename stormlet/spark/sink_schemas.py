@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def sink_schema(given: object, inputs: Sequence[Schema]) -> StructType:
+def sink_schema(given: object, inputs: Sequence[Schema]) -> StructType | None:
     """The schema that was given (Spark's DDL, a StructType, a ``pyarrow.Schema`` or a record type) or, without
-    one, that of the record type which all inputs share. Needs a session, for DDL.
+    one, that of the record type which all inputs share; None if all carry record batches, which know it themselves.
+    Needs a session, for DDL.
 
     Raises :class:`~stormlet.errors.InvalidTopology` if there is none, for columns that a stream does not have
     and for types without columns.
@@ -33,8 +34,12 @@ def sink_schema(given: object, inputs: Sequence[Schema]) -> StructType:
     return schema
 
 
-def _shared(inputs: Sequence[Schema]) -> StructType:
+def _shared(inputs: Sequence[Schema]) -> StructType | None:
+    from pyarrow import RecordBatch
+
     declared = inputs[0].declared
+    if all(stream.declared is RecordBatch for stream in inputs):
+        return None
     if declared is None or any(stream.declared != declared for stream in inputs):
         names = ", ".join(dict.fromkeys(stream.name for stream in inputs))
         raise InvalidTopology(
@@ -53,7 +58,7 @@ def _read(given: object) -> StructType:
     if isinstance(given, StructType):
         return given
     if isinstance(given, pa.Schema):
-        return from_arrow_schema(given)
+        return from_arrow_schema(given, prefer_timestamp_ntz=True)
     if class_below(given) is not None:
         return schema_of_record(given)
     if not isinstance(given, str):

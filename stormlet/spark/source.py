@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CheckpointPath: TypeAlias = str | os.PathLike[str]
+MOST_BATCHES = 64
+"""So many whole record batches are in memory at a time, unless ``max_spout_pending`` says otherwise."""
 
 
 class DataFrameSpout(Generic[T]):
@@ -144,8 +146,10 @@ class DataFrameSpout(Generic[T]):
         self._checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
         if checkpoint is not None:
             (check_repeatable if order_by else check_resumable)(df)
-        self.outputs: object = as_ or (None if batches else self._conversion.names)
-        """What the stream's values are: the record type, or the names of a tuple's fields."""
+        self.outputs: object = as_ or (_record_batch() if batches else self._conversion.names)
+        """What the stream's values are: the record type, the names of a tuple's fields, or record batches."""
+        self.most_pending = MOST_BATCHES if batches else None
+        """See :attr:`stormlet.core.components.Spout.most_pending`."""
 
     def __call__(self) -> Spout[T]:
         """A new instance, for one task."""
@@ -159,6 +163,12 @@ class DataFrameSpout(Generic[T]):
         if self._epoch_rows is None:
             return ResumingReader(self._frame, read, bookmark, in_batches=self._batches)
         return EpochReader(self._frame, read, bookmark, self._epoch_rows)
+
+
+def _record_batch() -> type[RecordBatch]:
+    from pyarrow import RecordBatch
+
+    return RecordBatch
 
 
 def _check_choice(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
 from stormlet.spark.arrow_columns import Misfit, Rows
+from stormlet.spark.whole_batches import is_batch, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,8 +35,10 @@ class Tables:
     def __init__(self, schema: StructType) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        self.schema = schema
+        """The columns of every table."""
         self._rows = Rows(schema)
-        self._schema = cast("Callable[..., pa.Schema]", to_arrow_schema)(schema, timezone="UTC")
+        self._arrow_schema = cast("Callable[..., pa.Schema]", to_arrow_schema)(schema, timezone="UTC")
 
     def of(self, values: Sequence[object]) -> Batch:
         """The table of all values that fit, in their order, and why the others do not."""
@@ -57,9 +61,21 @@ class Tables:
     def _table(self, values: Sequence[object]) -> pa.Table:
         import pyarrow as pa
 
+        if not any(map(is_batch, values)):
+            return self._table_of_rows(values)
+        return pa.concat_tables(
+            table_of(cast("list[pa.RecordBatch]", list(run)), self._arrow_schema)
+            if whole
+            else self._table_of_rows(list(run))
+            for whole, run in groupby(values, key=is_batch)
+        )
+
+    def _table_of_rows(self, values: Sequence[object]) -> pa.Table:
+        import pyarrow as pa
+
         columns = self._rows.fit(values)
-        arrays = [_array(column, field) for column, field in zip(columns, self._schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=self._schema)
+        arrays = [_array(column, field) for column, field in zip(columns, self._arrow_schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self._arrow_schema)
 
 
 def _array(values: Sequence[object], field: pa.Field) -> pa.Array:

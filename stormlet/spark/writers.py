@@ -11,6 +11,7 @@ from stormlet.core.schema import Schema
 from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.arrow_columns import Misfit
 from stormlet.spark.destinations import Destination
+from stormlet.spark.learned_tables import LearnedTables
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink_schemas import sink_schema
 from stormlet.spark.tables import Tables
@@ -42,8 +43,7 @@ class SparkWriter:
     """Writes to a destination of Spark's."""
 
     _session: SparkSession
-    _schema: StructType
-    _tables: Tables
+    _tables: Tables | LearnedTables
 
     def __init__(self, destination: Destination, schema: object) -> None:
         self._destination = destination
@@ -57,14 +57,13 @@ class SparkWriter:
         cannot be written."""
         self._session = spark_session()
         self._session.sparkContext.addJobTag(self._tag)  # of this thread, which is the task's own
-        self._schema = sink_schema(self._given_schema, inputs)
-        self._check_partition_columns()
+        schema = sink_schema(self._given_schema, inputs)
         try:
-            self._tables = Tables(self._schema)
+            self._tables = LearnedTables(self._tables_of) if schema is None else self._tables_of(schema)
         except Misfit as misfit:
             raise InvalidTopology(str(misfit)) from None
-        if first:
-            self._begin()
+        if first and self._destination.mode != "append":
+            self._begin(self._schema)
 
     def write(self, values: Sequence[object]) -> Mapping[int, str]:
         """See :meth:`Writer.write`. Raises :class:`~stormlet.errors.SparkFailed`."""
@@ -81,13 +80,16 @@ class SparkWriter:
 
     def _append(self, table: pa.Table) -> None:
         def append() -> None:
-            rows = self._frame(table).coalesce(1)  # one file for a batch, not one for each core
+            rows = self._frame(table, self._schema).coalesce(1)  # one file for a batch, not one for each core
             self._destination.append(rows)
 
         self._in_turn(f"writing {table.num_rows:,} rows to {self._destination}", append)
 
-    def _begin(self) -> None:
-        self._in_turn(f"beginning with {self._destination}", lambda: self._destination.begin(self._frame([])))
+    def _begin(self, schema: StructType) -> None:
+        def begin() -> None:
+            self._destination.begin(self._frame([], schema))
+
+        self._in_turn(f"beginning with {self._destination}", begin)
 
     def _in_turn(self, what: str, write: Callable[[], None]) -> None:
         with self._destination.turn:
@@ -98,13 +100,16 @@ class SparkWriter:
             except Exception as error:
                 raise SparkFailed(f"{what} failed: {summary(error)}") from error
 
-    def _frame(self, rows: object) -> DataFrame:
-        create = cast("Callable[[object, StructType], DataFrame]", self._session.createDataFrame)
-        return create(rows, self._schema)
+    @property
+    def _schema(self) -> StructType:
+        return self._tables.schema
 
-    def _check_partition_columns(self) -> None:
-        unknown = [name for name in self._destination.partition_by if name not in self._schema.names]
+    def _frame(self, rows: object, schema: StructType) -> DataFrame:
+        create = cast("Callable[[object, StructType], DataFrame]", self._session.createDataFrame)
+        return create(rows, schema)
+
+    def _tables_of(self, schema: StructType) -> Tables:
+        unknown = [name for name in self._destination.partition_by if name not in schema.names]
         if unknown:
-            raise InvalidTopology(
-                f"partition_by: there is no column {unknown[0]!r}, only {', '.join(self._schema.names)}"
-            )
+            raise Misfit(f"partition_by: there is no column {unknown[0]!r}, only {', '.join(schema.names)}")
+        return Tables(schema)

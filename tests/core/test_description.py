@@ -325,6 +325,22 @@ def test_spouts_may_have_as_much_pending_as_the_bolts_below_need() -> None:
     assert pending(description) == {"s": 8000, "t": 1000}
 
 
+class Large(Batches):
+    """A source that says how much may be pending, whatever the bolts below want."""
+
+    most_pending = 64
+
+
+def test_a_source_of_large_messages_has_fewer_pending() -> None:
+    """What is set on purpose counts more (law S3)."""
+    large = replace(spout("s"), source=Large(), kind=SourceKind.FACTORY)
+    description = describe(large, spout("t"), bolt("a", "s"), sink("b", "s", "t"))
+    assert pending(description) == {"s": 64, "t": 4000}
+    assert pending(description, max_spout_pending=500) == {"s": 500, "t": 500}
+    set_here = replace(large, options={"max_spout_pending": 100})
+    assert pending(describe(set_here, sink("b", "s"))) == {"s": 100}
+
+
 def test_what_bolts_need_is_found_round_a_cycle() -> None:
     """A cycle is walked once."""
     assert pending(describe(spout("s"), bolt("a", "s", "b"), bolt("b", "a"), sink("c", "b"))) == {"s": 4000}

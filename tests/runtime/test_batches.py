@@ -97,3 +97,63 @@ async def test_without_resets_it_does() -> None:
     async with topology.run() as running:
         await running.finished()
     assert running.statistics().components["spout"].failed == 4
+
+
+class Heavy(BatchBolt[int, None]):
+    """A value weighs as much as it is; notes its batches, and when they came."""
+
+    size = 10
+    within = 5.0
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[list[int], float]] = []
+
+    def weight(self, value: int) -> int:
+        """13 cannot be weighed."""
+        if value == 13:
+            raise ValueError("13")
+        return value
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Note the values."""
+        self.batches.append(([tup.value for tup in tups], now()))
+
+
+@pytest.mark.parametrize("executor", ["loop", "thread"])
+async def test_a_batch_is_full_by_its_weight(executor: str) -> None:
+    """The last value may go beyond, and one that weighs nothing fills nothing; the rest is flushed."""
+    bolt = Heavy()
+    topology = Topology("weights")
+    values = topology.spout("values", [4, 5, 0, 9, 10, 30, 1, 2])
+    topology.bolt("heavy", lambda: bolt, values.shuffle(), executor=executor)
+    async with topology.run() as running:
+        await running.finished()
+    assert [values for values, _ in bolt.batches] == [[4, 5, 0, 9], [10], [30], [1, 2]]
+    assert running.statistics().components["values"].acked == 8
+
+
+async def test_what_weighs_nothing_waits_no_longer_than_others() -> None:
+    """Its batch is executed when it is old enough (``within``)."""
+    bolt = Heavy()
+    topology = Topology("weightless", message_timeout=None)
+    spout = topology.spout("spout")
+    topology.bolt("heavy", lambda: bolt, spout.shuffle())
+
+    async def keep_busy(value: int) -> None:
+        await asyncio.sleep(100)  # so that there is no flush
+
+    topology.bolt("busy", keep_busy, topology.spout("other", [1]).shuffle())
+    async with topology.run() as running:
+        await (await running.emit(spout, 0))
+        assert bolt.batches == [([0], 5.0)]
+
+
+async def test_a_value_that_cannot_be_weighed_fails() -> None:
+    """Alone: it is in no batch."""
+    bolt = Heavy()
+    topology = Topology("unweighable", max_attempts=1)
+    topology.bolt("heavy", lambda: bolt, topology.spout("values", [1, 13, 2]).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    assert [values for values, _ in bolt.batches] == [[1, 2]]
+    assert running.statistics().components["values"].dead_letters == 1
