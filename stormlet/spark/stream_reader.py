@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
@@ -11,6 +12,8 @@ from stormlet.errors import InvalidTopology, SparkFailed, TupleFailed
 from stormlet.spark.batch_reader import BatchReader
 from stormlet.spark.beside import beside
 from stormlet.spark.origins import Origin
+
+logger = logging.getLogger(__name__)
 
 OnFailure: TypeAlias = Literal["dead_letter", "fail_batch"]
 """What becomes of a row that is given up: it goes to the dead letters, or its batch fails and comes again."""
@@ -76,6 +79,11 @@ class StreamReader(ReliableSpout[object]):
         try:
             if self._batches.batch is not None and not self._out.pending and await self._batches.was_read():
                 await self._conclude()
+            if self._batches.batch is not None:
+                number = self._batches.batch.number
+                logger.warning(
+                    "%s: the run ends within batch %d, which comes again in the next one", self._name, number
+                )
         finally:
             await self._batches.close()
 

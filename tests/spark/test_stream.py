@@ -162,6 +162,22 @@ async def test_a_stream_goes_on_until_the_block_is_left(files: Files) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_source_without_files(files: Files) -> None:
+    """Rows that Spark makes up by the clock come without a gap, over two runs."""
+    seen: list[int] = []
+    frame = files.spark.readStream.format("rate").options(rowsPerSecond=50, numPartitions=1).load()
+    topology = Topology("rate")
+    ticks = topology.spout("ticks", outputs=["value"])
+    topology.bolt("see", lambda tick: seen.append(tick[0]), ticks.shuffle())
+    stream(frame, topology, into=ticks, checkpoint=files.checkpoint)
+    for least in (50, 200):
+        async with topology.run(dead_letters=files.letters):
+            await until(lambda least=least: len(seen) > least)
+    assert set(range(max(seen))) <= set(seen)
+    assert len(seen) < 2 * len(set(seen))
+
+
+@pytest.mark.asyncio
 async def test_rows_become_tuples_of_the_declared_fields(files: Files) -> None:
     """A spout that declares field names gets plain tuples of these columns."""
     topology = Topology("fields")

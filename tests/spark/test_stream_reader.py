@@ -377,6 +377,8 @@ async def test_a_batch_that_was_read_in_part_comes_again(caplog: pytest.LogCaptu
         await asyncio.sleep(1.0)
     assert spark.journal == ["start", "batch 0", "failed 0", "stop"]
     assert spark.runs[0]._running.done()
+    left = "streamed: rows: the run ends within batch 0, which comes again in the next one"
+    assert [record.getMessage() for record in caplog.records] == [left]
 
 
 async def test_rows_left_over_are_not_done() -> None:

@@ -27,7 +27,7 @@ from stormlet import (
     Tree,
     Tuple,
 )
-from stormlet.spark import DataFrameSink, DataFrameSpout
+from stormlet.spark import DataFrameSink, DataFrameSpout, stream
 from stormlet.testing import (
     Ack,
     BoltResult,
@@ -371,6 +371,9 @@ def frame_sources(df: DataFrame) -> None:
     assert_type(topology.spout("rows", DataFrameSpout(df, Word, transport="rows")), Stream[Word])
     assert_type(topology.spout("tuples", DataFrameSpout(df, columns=["text"])), Stream[tuple[Any, ...]])
     assert_type(topology.spout("batches", DataFrameSpout(df, batches=True)), Stream[RecordBatch])
+    streamed = topology.spout("streamed", outputs=Word)
+    stream(df, topology, into=streamed, as_=Word, checkpoint="at", trigger={"availableNow": True})
+    stream(df, topology, into=topology.spout("fields", outputs=["text"]), checkpoint="at")
 
 
 def frame_sinks(words: Stream[Word], numbers: Stream[int]) -> None:

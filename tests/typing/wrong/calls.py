@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+from pyspark.sql import DataFrame
 
-from stormlet import BasicBolt, Bolt, Collector, Running, Spout, SpoutCollector, Topology, Tuple
+from stormlet import BasicBolt, Bolt, Collector, Running, Spout, SpoutCollector, Stream, Topology, Tuple
+from stormlet.spark import stream
 from stormlet.testing import CollectingBolt, Feeder, ScriptedBolt, complete, run_bolt
 
 
@@ -103,3 +105,11 @@ def kit() -> None:
     Feeder[Word]().feed("a")  # error: mypy, pyright
     topology.bolt("seen", CollectingBolt[Total](), words.shuffle())  # error: mypy, pyright
     ScriptedBolt({"a": "ack"})  # error: mypy, pyright
+
+
+def streams(df: DataFrame, topology: Topology, words: Stream[Word]) -> None:
+    """What a streaming DataFrame feeds must be of the spout's type."""
+    stream(df, topology, into=words, as_=Total, checkpoint="at")  # error: mypy, pyright
+    stream(df, topology, into=words)  # error: mypy, pyright
+    stream(df, topology, into=words, checkpoint="at", on_failure="stop")  # error: mypy, pyright
+    stream(df, topology, into=words, checkpoint="at", trigger={"once": True})  # error: mypy, pyright
