@@ -8,7 +8,9 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
 from stormlet.errors import EndOfStream, SparkFailed
+from stormlet.spark.beside import beside
 from stormlet.spark.chunks import Chunks
+from stormlet.spark.claims import Claim
 from stormlet.spark.keeping import QueryKeeper
 from stormlet.spark.micro_batches import MicroBatch
 from stormlet.spark.origins import Origin
@@ -19,23 +21,27 @@ if TYPE_CHECKING:
 
 Pull: TypeAlias = Callable[["DataFrame"], Chunks]
 """Begins to pull a batch."""
-
+TakeClaim: TypeAlias = Callable[[], Claim | None]
+"""Keeps other runs from the checkpoint."""
 
 LOOKS = 100
+"""How often it is looked, at the end, whether a batch has more rows than were read."""
 LOOK = 0.01
-"""Seconds between them."""
+"""Seconds from one look to the next."""
 
 
 class BatchReader:
     """The batch in hand, if there is one, and how far it was read."""
 
-    def __init__(self, keeper: QueryKeeper, pull: Pull) -> None:
+    def __init__(self, keeper: QueryKeeper, pull: Pull, take_claim: TakeClaim) -> None:
         self.batch: MicroBatch | None = None
         """The one that is read, or waits for its verdict."""
         self.whole = False
         """Whether all its rows were read."""
         self._keeper = keeper
         self._pull = pull
+        self._take_claim = take_claim
+        self._claim: Claim | None = None
         self._chunks: Chunks
         self._values: Iterator[object] = iter(())
         self._partition = 0
@@ -47,8 +53,14 @@ class BatchReader:
         return self._keeper.id
 
     async def open(self) -> None:
-        """Start the query; raises what that has failed with."""
-        await self._keeper.open()
+        """Start the query; raises what that has failed with, and :class:`~stormlet.errors.InvalidTopology` if another
+        run has its checkpoint."""
+        self._claim = await beside(self._take_claim, "stormlet spark checkpoint")
+        try:
+            await self._keeper.open()
+        except BaseException:
+            self._release()
+            raise
 
     async def next_batch(self) -> MicroBatch:
         """Wait for a batch, and begin to read it. See :meth:`stormlet.spark.keeping.QueryKeeper.next_batch`."""
@@ -57,20 +69,23 @@ class BatchReader:
         self.batch, self.whole, self._values = batch, False, iter(())
         return batch
 
-    def rows(self, most: int) -> list[tuple[Origin, object]]:
-        """The next rows, at most so many, if they are there. Raises :class:`~stormlet.errors.SparkFailed`."""
+    def rows(self, most: int) -> tuple[list[object], list[Origin]]:
+        """The values of the next rows, at most so many, if they are there; and where each comes from. Raises
+        :class:`~stormlet.errors.SparkFailed`."""
         values = list(islice(self._values, most))
         if not values and self._next_chunk():
             values = list(islice(self._values, most))
         first, self._row = self._row, self._row + len(values)
-        return [(self._origin(first + place), value) for place, value in enumerate(values)]
+        number = self._in_hand.number
+        return values, [Origin(self._partition, row, number) for row in range(first, self._row)]
 
     async def was_read(self) -> bool:
         """Whether nothing more is to be read: to be asked at the end, as a row that comes nevertheless is lost. Waits a
         moment for Spark to say so."""
         for _ in range(LOOKS):
             try:
-                if self.rows(1) or self.whole:
+                values, _ = self.rows(1)
+                if values or self.whole:
                     break
             except SparkFailed:
                 break
@@ -95,14 +110,16 @@ class BatchReader:
                 SparkFailed(f"the topology has stopped in the middle of batch {self.batch.number}")
             )
         await self._keeper.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._claim is not None:
+            self._claim.release()
 
     @property
     def _in_hand(self) -> MicroBatch:
         assert self.batch is not None, "no batch is in hand"
         return self.batch
-
-    def _origin(self, row: int) -> Origin:
-        return Origin(self._partition, row, self._in_hand.number)
 
     def _next_chunk(self) -> bool:
         try:

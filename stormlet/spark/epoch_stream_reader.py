@@ -89,11 +89,11 @@ class EpochStreamReader(Spout[object]):
 
     def _read(self) -> None:
         try:
-            rows = self._batches.rows(MOST_ROWS)
+            values, origins = self._batches.rows(MOST_ROWS)
         except SparkFailed as error:
             self._error = error
             return
-        for origin, value in rows:
+        for origin, value in zip(origins, values, strict=True):
             self._emitter.add(origin, value)
         if self._batches.whole:
             self._emitter.complete()

@@ -25,6 +25,12 @@ class Folder:
         """The path with its file system, the same wherever the process runs."""
         return str(self._path.toString())
 
+    @property
+    def local_path(self) -> Path | None:
+        """The path on this machine, if it is there."""
+        uri = self._path.toUri()
+        return Path(str(uri.getPath())) if uri.getScheme() == "file" else None
+
     def names(self) -> Sequence[str]:
         """What is in it."""
         if not self._system.exists(self._path):

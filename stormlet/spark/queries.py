@@ -29,6 +29,8 @@ Offer: TypeAlias = Callable[[MicroBatch], None]
 
 MakeWriter: TypeAlias = Callable[[], "DataStreamWriter"]
 
+LOOK = 1
+"""Seconds after which it is looked whether the session is still there."""
 COMMIT_SECONDS = 10.0
 """How long Spark may take to note that a batch is done, before the query is stopped all the same."""
 COMMIT_LOOK = 0.02
@@ -116,7 +118,10 @@ class SparkQuery:
             self._tell(self._started, str(self._query.id), None)
             if self._stopping.is_set():
                 self._stop()
-            self._query.awaitTermination()
+            while not self._query.awaitTermination(LOOK):
+                if session_is_gone(self._context):  # an idle query would not notice
+                    self._stop()
+                    break
         except Exception as error:
             return self._failed(error)
         return None if self._stopping.is_set() else self._gone(None)

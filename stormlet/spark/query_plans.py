@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from stormlet.errors import InvalidTopology
+from stormlet.spark.claims import Claim
+from stormlet.spark.folders import Folder
 from stormlet.spark.queries import Offer, SparkQuery
 from stormlet.spark.troubles import summary
 
@@ -48,6 +50,17 @@ class QueryPlan:
             self.writer()
         except Exception as error:
             raise InvalidTopology(f"trigger={self.trigger!r}: {summary(error)}") from error
+
+    def claim(self) -> Claim | None:
+        """Take the checkpoint for this run alone, where its file system is this machine's: two queries at a time would
+        do the same batches. Raises :class:`~stormlet.errors.InvalidTopology` if another run has it; blocks."""
+        path = Folder(self.frame.sparkSession, self.checkpoint).local_path
+        if path is None:
+            return None
+        path.parent.mkdir(parents=True, exist_ok=True)
+        claim = Claim(path)
+        claim.take()
+        return claim
 
     def writer(self) -> DataStreamWriter:
         """One that lacks only what is to be done with a batch."""

@@ -91,12 +91,11 @@ class StreamReader(ReliableSpout[object]):
     def _emit(self, out: SpoutCollector[object]) -> None:
         most = MOST_ROWS if self._most_pending is None else min(MOST_ROWS, self._most_pending - out.pending)
         try:
-            rows = self._batches.rows(most)
+            values, origins = self._batches.rows(most)
         except SparkFailed as error:
             self._error = error
-            return
-        for origin, value in rows:
-            out.emit(value, message_id=origin, origin=origin)
+        else:
+            out.emit_many(values, message_ids=origins, origins=origins)
 
     async def _conclude(self) -> None:
         if self._error is not None:

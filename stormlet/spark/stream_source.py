@@ -63,4 +63,5 @@ class StreamSource:
             chunks.open({}, context, out)
             return chunks
 
-        return BatchReader(QueryKeeper(self._query.begin, self._restarts, self._query.name), pull)
+        keeper = QueryKeeper(self._query.begin, self._restarts, self._query.name)
+        return BatchReader(keeper, pull, self._query.claim)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,11 +33,21 @@ LONGEST_COMMIT = 0.6
 """Seconds from the appearance of a directory within which it is killed in a commit."""
 
 
+def epochs_in_checkpoint(folder: Path) -> int:
+    """As a DataFrame's source remembers them."""
+    path = folder / "checkpoint"
+    return int(json.loads(path.read_text())["epochs"]) if path.exists() else 0
+
+
 @dataclass
 class Kills:
     """What has been done to a run."""
 
     seed: int
+    child: str = CHILD
+    """The module that is run."""
+    epochs_done: Callable[[Path], int] = field(default=epochs_in_checkpoint, repr=False)
+    """How many the source remembers to be done."""
     random: Random = field(init=False, repr=False)
     total: int = 0
     in_writes: int = 0
@@ -60,7 +70,7 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
         while kills.total < most:
             if not live_and_die(folder, kills):
                 return
-        child = start(folder, kills.random.randrange(2**32))
+        child = start(folder, kills)
         child.communicate()
         assert child.returncode == 0, "the last run has failed"
     finally:
@@ -70,7 +80,7 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
 
 def live_and_die(folder: Path, kills: Kills) -> bool:
     """One life; false if it has ended by itself."""
-    child = start(folder, kills.random.randrange(2**32))
+    child = start(folder, kills)
     assert child.stdout is not None
     try:
         if STARTED.encode() not in child.stdout.readline():
@@ -85,9 +95,9 @@ def live_and_die(folder: Path, kills: Kills) -> bool:
         raise
 
 
-def start(folder: Path, seed: int) -> subprocess.Popen[bytes]:
+def start(folder: Path, kills: Kills) -> subprocess.Popen[bytes]:
     """In a process group of its own, which has the JVM, too."""
-    command = [sys.executable, "-m", CHILD, str(folder), str(seed)]
+    command = [sys.executable, "-m", kills.child, str(folder), str(kills.random.randrange(2**32))]
     return subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
     )
@@ -130,8 +140,7 @@ def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
         end(child)
     kills.total += 1
     kills.of_python_alone += alone
-    path = folder / "checkpoint"
-    done = json.loads(path.read_text())["epochs"] if path.exists() else 0
+    done = kills.epochs_done(folder)
     last = [each for each in epochs(folder) if each.name == f"epoch={done}"]
     writing = any((each / "_temporary").exists() or not (each / "_SUCCESS").exists() for each in last)
     kills.in_writes += writing

@@ -22,13 +22,15 @@ PARTITION = 4
 class FakeBatch(MicroBatch):
     """A batch whose verdict a coroutine can wait for."""
 
-    def __init__(self, number: int, rows: Sequence[object]) -> None:
+    def __init__(self, number: int, rows: Sequence[object], on_done: Callable[[], None]) -> None:
         super().__init__(number, rows)  # type: ignore[arg-type]
         self.verdict = asyncio.Event()
+        self._on_done = on_done
 
     def done(self) -> None:
         super().done()
         self.verdict.set()
+        self._on_done()
 
     def fail(self, error: Exception) -> None:
         super().fail(error)
@@ -56,6 +58,8 @@ class FakeSpark:
         """What reading the next batches fails with, after their first chunk."""
         self.late = 0
         """How often a batch is looked at in vain before it tells that it has ended."""
+        self.on_done: Callable[[], None] = lambda: None
+        """Called when a batch is told to be done."""
         self.runs: list[FakeQuery] = []
 
     def begin(self, offer: Offer) -> FakeQuery:
@@ -116,7 +120,7 @@ class FakeQuery:
 
     async def _give(self, number: int) -> None:
         spark = self._spark
-        batch = FakeBatch(number, spark.batches[number])
+        batch = FakeBatch(number, spark.batches[number], lambda: spark.on_done())
         spark.journal.append(f"batch {number}")
         self._offer(batch)
         await batch.verdict.wait()
@@ -158,7 +162,9 @@ def batches_of(
 ) -> Callable[[TaskContext, SpoutCollector[object]], BatchReader]:
     """How a spout reads what the fake offers."""
     pull: Any = spark.pull
-    return lambda context, out: BatchReader(QueryKeeper(spark.begin, policy or RestartPolicy(), "fake"), pull)
+    return lambda context, out: BatchReader(
+        QueryKeeper(spark.begin, policy or RestartPolicy(), "fake"), pull, lambda: None
+    )
 
 
 def fed_by(

@@ -125,15 +125,17 @@ async def test_what_is_given_up_may_fail_its_batch(store: Store) -> None:
 async def test_the_last_row_may_fail_its_batch(store: Store) -> None:
     """A batch that fails when everything is emitted already, and the spout is paused, comes again as any other."""
     spark = FakeSpark(range(10))
+    seen: list[int] = []
 
     async def slowly(row: int) -> int:
         await asyncio.sleep(0.1)
+        seen.append(row)
         return fails(row)
 
     fails = Fails(9, times=1, error=Reject)
     await run_to_end(written(spark, store, slowly, "fail_batch"))
     assert store.rows() == [2 * row for row in range(10)]
-    assert len(store.written) == 1
+    assert len(seen) == 20
 
 
 async def test_a_batch_that_cannot_be_read_is_not_written_in_part(store: Store) -> None:
@@ -191,6 +193,18 @@ async def test_a_batch_in_part_is_not_written_when_the_topology_drains(store: St
         await asyncio.sleep(1.0)
     assert store.written == {}
     assert spark.journal == ["start", "batch 0", "failed 0", "stop"]
+
+
+async def test_a_commit_whose_end_nobody_hears(store: Store) -> None:
+    """A spout that is interrupted just when its batch is done ends that commit before it waits for another batch."""
+    spark = FakeSpark(range(10), range(10, 15))
+    async with written(spark, store, double).run(**LETTERS) as running:
+        spark.on_done = running.deactivate
+        await asyncio.sleep(1.0)
+        spark.on_done = lambda: None
+        running.activate()
+        await running.finished()
+    assert store.rows() == [2 * row for row in range(15)]
 
 
 async def test_a_start_that_the_sink_refuses_stops_the_query(

@@ -6,6 +6,8 @@ import asyncio
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -14,14 +16,28 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from stormlet import BasicBolt, Collector, InvalidTopology, Reject, Topology, TopologyCrashed, Tuple
+from stormlet import (
+    BasicBolt,
+    Collector,
+    InvalidTopology,
+    Reject,
+    StartFailed,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+)
 from stormlet.core.restarts import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
 from tests.helpers import ignore, run_to_end
+from tests.spark.kills import differences, run_with_kills
+from tests.spark.stream_kills import make_files, stream_kills
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+ROOT = Path(__file__).parents[2]
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -213,6 +229,52 @@ async def test_a_sink_is_flushed_with_each_batch(files: Files) -> None:
     assert len(list((files.path / "out").glob("*.parquet"))) == 3
 
 
+@pytest.mark.asyncio
+@pytest.mark.parametrize("on_failure", ["dead_letter", "fail_batch"])
+async def test_exactly_once(files: Files, on_failure: str) -> None:
+    """Each batch is written as a whole, under its number, although rows fail and the stream is left in between."""
+    failures = {7, 13, 25}
+
+    async def unsteady(order: Order) -> Order:
+        await asyncio.sleep(0.01)
+        if order.id in failures:
+            failures.discard(order.id)
+            raise ValueError("not now") if on_failure == "dead_letter" else Reject("not now")
+        return order
+
+    def topology(**how: Any) -> Topology:
+        made = Topology("exactly-once")
+        orders = made.spout("orders", outputs=Order)
+        rows = made.bolt("unsteady", unsteady, orders.shuffle(), outputs=Order)
+        made.bolt(
+            "write", DataFrameSink(files.path / "out", exactly_once=True), rows.shuffle(), parallelism=2
+        )
+        stream(files.frame(), made, into=orders, checkpoint=files.checkpoint, on_failure=on_failure, **how)
+        return made
+
+    async with topology().run(dead_letters=files.letters):
+        await until(lambda: files.committed)
+    await files.run(topology(trigger=AVAILABLE))
+    written = files.spark.read.parquet(str(files.path / "out")).select("id", "epoch", "source").collect()
+    assert sorted((row["id"], row["epoch"]) for row in written) == [
+        (number, number // 10) for number in range(30)
+    ]
+    (source,) = {row["source"] for row in written}
+    assert source.removeprefix("query-") in (files.checkpoint / "metadata").read_text()
+    assert failures == set()
+    assert_nothing_is_left(files.spark)
+
+
+@pytest.mark.timeout(240)
+def test_sigkill_neither_loses_nor_doubles(spark: SparkSession, tmp_path: Path) -> None:
+    """Killed in the middle and started again, the sinks have what Spark SQL says, row for row."""
+    kills = stream_kills(seed=3)
+    make_files(spark, tmp_path, 400)
+    run_with_kills(tmp_path, kills, most=2)
+    assert list(differences(spark, tmp_path)) == []
+    assert kills.total == 2
+
+
 # Failures.
 
 
@@ -342,7 +404,33 @@ async def test_leaving_while_spark_computes(files: Files) -> None:
     assert_nothing_is_left(files.spark)
 
 
+@pytest.mark.timeout(240)
+def test_a_session_that_is_stopped_crashes_the_topology(spark: SparkSession) -> None:
+    """Between two batches, and in the middle of one, it is said what has happened, and nothing hangs."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.spark.stopped_sessions"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    gone = "SessionGone: stopped: rows: the Spark session was stopped, or its JVM has died"
+    assert ended.stdout.splitlines() == [f"between batches {gone}", f"within a batch {gone}"], ended.stderr
+
+
 # What is refused.
+
+
+@pytest.mark.asyncio
+async def test_a_checkpoint_belongs_to_one_run_at_a_time(files: Files) -> None:
+    """A second run would do the same batches; it is refused until the first one has ended."""
+    topology = files.topology(ignore)
+    async with topology.run(dead_letters=files.letters):
+        with pytest.raises(StartFailed) as caught:
+            await files.run(topology)
+        assert "is the checkpoint of another source of this process" in str(caught.value.__cause__)
+    await files.run(files.topology(ignore, trigger=AVAILABLE))
+    assert files.committed == [0, 1, 2]
 
 
 def refused(topology: Topology, files: Files, match: str, **how: Any) -> None:

@@ -272,6 +272,21 @@ async def test_a_query_that_fails_is_started_again_with_growing_pauses() -> None
     assert seen == [0, 1, 2]
 
 
+async def test_each_run_is_told_of_for_itself(caplog: pytest.LogCaptureFixture) -> None:
+    """What a run fails with is not said to be the failure of the batch of the run before."""
+    spark = FakeSpark(range(3))
+    spark.errors[1] = [RuntimeError("the source is away")]
+    topology, rows = fed_by(spark, "fail_batch")
+    topology.bolt("fail", Fails(2, times=1, error=Reject), rows.shuffle())
+    with caplog.at_level(logging.WARNING, "stormlet.spark"):
+        await run_to_end(topology)
+    restarts = [record.getMessage() for record in caplog.records if record.name.startswith("stormlet.spark")]
+    assert ["Reject" in restarts[0], restarts[1]] == [
+        True,
+        "the source is away; the query is started again in 0.2 s",
+    ]
+
+
 async def test_a_batch_that_cannot_be_read_comes_again() -> None:
     """What was read of it is settled first, and Spark's error is in the log."""
     spark = FakeSpark(range(8))
