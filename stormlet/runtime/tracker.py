@@ -275,10 +275,10 @@ class Tracker:
         if tree.failure is not None:
             return self._settle_failed(tree, tree.failure, settle)
         self.counts.acked += 1
-        if type(tree) is Message:
-            self.pending -= 1
-        elif type(tree) is HostMessage:
+        if type(tree) is HostMessage:
             self._settle_for_host(tree, None)
+        elif type(tree) is Message or settle is None:
+            self.pending -= 1
         else:
             return self._tell(tree.message_id, None, settle)
         return None

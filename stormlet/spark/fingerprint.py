@@ -83,7 +83,9 @@ def fingerprint_in_order(frame: DataFrame, columns: Sequence[str], order_by: Seq
 
 def _plan(frame: DataFrame) -> str:
     plan = execution_of(frame).optimizedPlan().canonicalized()
-    return _digest([plan.treeString(True, False, ALL_FIELDS, False, False)])
+    # Verbose, and all fields; from Spark 4.1 on it may number the nodes, too.
+    options = (True, False, ALL_FIELDS, False, False)
+    return _digest([plan.treeString(*options[: 4 if frame.sparkSession.version.startswith("4.0.") else 5])])
 
 
 def _all_files(frame: DataFrame, scan: Any) -> Iterator[str]:

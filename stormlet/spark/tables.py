@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -35,10 +36,13 @@ class Tables:
     def __init__(self, schema: StructType) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        to_arrow = cast("Callable[..., pa.Schema]", to_arrow_schema)
+        # From PySpark 4.2 on, the zone must be given; before, it is UTC.
+        zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow).parameters else {}
         self.schema = schema
         """The columns of every table."""
         self._rows = Rows(schema)
-        self._arrow_schema = cast("Callable[..., pa.Schema]", to_arrow_schema)(schema, timezone="UTC")
+        self._arrow_schema = to_arrow(schema, **zone)
 
     def of(self, values: Sequence[object]) -> Batch:
         """The table of all values that fit, in their order, and why the others do not."""

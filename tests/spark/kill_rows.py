@@ -85,7 +85,8 @@ def start(folder: Path, *, in_order: bool) -> subprocess.Popen[bytes]:
     """In a process group of its own, which has the JVM, too."""
     way = ["in-order"] if in_order else []
     command = [sys.executable, "-m", "tests.spark.killed", str(folder), *way]
-    return subprocess.Popen(command, cwd=ROOT, start_new_session=True)
+    with (folder / "errors").open("ab") as errors:
+        return subprocess.Popen(command, cwd=ROOT, stderr=errors, start_new_session=True)
 
 
 def dies(child: subprocess.Popen[bytes], folder: Path, random: Random) -> bool:

@@ -71,8 +71,8 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
             if not live_and_die(folder, kills):
                 return
         child = start(folder, kills)
-        child.communicate()
-        assert child.returncode == 0, "the last run has failed"
+        kills.left.append(child)
+        assert child.wait() == 0, "the last run has failed"
     finally:
         while kills.left:
             end(kills.left.pop())
@@ -87,6 +87,7 @@ def live_and_die(folder: Path, kills: Kills) -> bool:
             raise AssertionError("it has not started")
         if not wait_for_the_moment(child, folder, kills.random):
             assert child.wait() == 0, "it has failed"
+            end(child)
             return False
         kill(child, folder, kills)
         return True
@@ -145,6 +146,7 @@ def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
     writing = any((each / "_temporary").exists() or not (each / "_SUCCESS").exists() for each in last)
     kills.in_writes += writing
     kills.before_checkpoints += bool(last) and not writing
+    print(kills, f"{done} epochs done", flush=True)
 
 
 def make_orders(spark: SparkSession, folder: Path, rows: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,25 +14,19 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.timeout(600)  # three JVMs start, one after the other
+@pytest.mark.timeout(900)  # three JVMs start, one after the other
 def test_kills_leave_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
     """Killed twice at random moments and started again, the sinks are as Spark SQL says, row for row, and every
-    rejected row is among the dead letters."""
-    make_orders(spark, tmp_path, 300)
+    rejected row is among the dead letters; a comparison that rows too many or too few do not pass."""
+    make_orders(spark, tmp_path, 200)
     kills = Kills(seed=3)
     run_with_kills(tmp_path, kills, 2)
     assert list(differences(spark, tmp_path)) == []
     assert kills.total == 2
-
-
-@pytest.mark.parametrize("sink", ["lines", "sums"])
-def test_the_comparison_can_fail(spark: SparkSession, tmp_path: Path, sink: str) -> None:
-    """Rows that are missing, and rows that are there twice, are found."""
-    make_orders(spark, tmp_path, 60)
-    run_with_kills(tmp_path, Kills(seed=4), 0)
-    assert list(differences(spark, tmp_path)) == []
-    (epoch,) = (tmp_path / "out" / sink).glob("source=*/epoch=1")
-    again = spark.read.parquet(str(epoch))
-    again.write.mode("append").parquet(str(epoch.with_name("epoch=7")))
-    (found,) = differences(spark, tmp_path)
-    assert f"{sink}: {again.count()} rows too many" in found
+    (epoch,) = tmp_path.glob("out/sums/source=*/epoch=1")
+    again = epoch.with_name("epoch=99")
+    shutil.copytree(epoch, again)
+    assert [found for found in differences(spark, tmp_path) if "rows too many" in found]
+    shutil.rmtree(again)
+    shutil.rmtree(epoch)
+    assert [found for found in differences(spark, tmp_path) if "rows missing" in found]

@@ -15,6 +15,7 @@ from stormlet import (
     BasicBolt,
     Bolt,
     Collector,
+    DirectStream,
     FailureKind,
     InvalidConfiguration,
     InvalidTopology,
@@ -240,6 +241,25 @@ async def test_in_a_coroutine_it_is_awaited() -> None:
     assert result[words.totals] == [Total("a", 1)]
     with pytest.raises(RuntimeError, match=r"write await complete_async\(\.\.\.\)"):
         complete(words.topology)
+
+
+@pytest.mark.simulated_time
+async def test_what_runs_afterwards_is_another_run() -> None:
+    """In the same test: what is emitted there is none of the result's."""
+    words = WordCount()
+    result = await complete_async(words.topology, {words.lines: ["a"]})
+    async with words.topology.run(sources={"lines": ["c"]}) as running:
+        await running.finished()
+    assert result[words.lines] == ["a"]
+
+
+def test_direct_streams_are_told_too() -> None:
+    """What is sent to a task that the producer names."""
+    topology = Topology("direct")
+    values = topology.spout("values", outputs=DirectStream(None))
+    topology.bolt("bolt", ScriptedBolt[str](), values.direct(), parallelism=2)
+    result = complete(topology, {"values": [To("a", task=4), To("b", task=3)]})
+    assert (result["values"], result.acked) == (["a", "b"], ["a", "b"])
 
 
 def test_it_runs_in_real_time_too() -> None:

@@ -74,6 +74,37 @@ def test_a_tree_that_is_left_open(inner: pytest.Pytester) -> None:
     )
 
 
+def test_every_open_tree_is_told(inner: pytest.Pytester) -> None:
+    """Also where the spout could not be told any more, because its fail does not return."""
+    result = outcome(
+        inner,
+        """
+        async def test_it():
+            topology = Topology("slow", message_timeout=None, drain_timeout=1.0)
+            topology.bolt("leak", Holds, topology.spout("told", SlowToHear).shuffle())
+            async with topology.run():
+                await asyncio.sleep(1)
+        """,
+        mark=dedent("""
+        from stormlet import Spout
+
+        class SlowToHear(Spout):
+            def __init__(self):
+                self.left = ["a", "b"]
+            def next_tuple(self, out):
+                if self.left:
+                    out.emit(self.left.pop(), message_id=len(self.left))
+            async def fail(self, message_id, failure):
+                await asyncio.sleep(1000)
+
+        @pytest.mark.simulated_time(allow_leaks=["inputs"])
+        """),
+    )
+    result.assert_outcomes(failed=1)
+    for value in "ab":
+        result.stdout.fnmatch_lines([f"*the tree of '{value}', emitted by 'told'*was still open at the end"])
+
+
 def test_a_value_that_is_changed_after_its_emit(inner: pytest.Pytester) -> None:
     """Who emitted it, what it was and what it is now (law B10)."""
     result = outcome(inner, "async def test_it():\n    await fed(Remembers, 'a', 'b')")
@@ -124,6 +155,26 @@ def test_a_thread_that_is_left(inner: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["left behind (allow_leaks=?'threads'? allows it):", "  thread lingerer"])
     result.stdout.no_fnmatch_line("*thread quick*")
     result.stdout.no_fnmatch_line("*thread daemon*")
+
+
+def test_a_failing_test_tells_its_own_failure_alone(inner: pytest.Pytester) -> None:
+    """What it has left behind, a thread too, is not told beside it."""
+    result = outcome(
+        inner,
+        """
+        async def test_it():
+            global go
+            go = threading.Event()
+            threading.Thread(target=go.wait, args=(20,)).start()
+            raise LookupError("mine")
+
+        def test_cleanup():
+            go.set()
+        """,
+    )
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.fnmatch_lines(["E*LookupError: mine"])
+    result.stdout.no_fnmatch_line("*left behind*")
 
 
 @pytest.mark.parametrize(

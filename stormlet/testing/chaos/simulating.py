@@ -182,7 +182,7 @@ class Simulator:
         loop, witness = asyncio.get_running_loop(), parts.witness
         crowded = _crowded(parts)
         try:
-            changed = {**self._configuration, "drain_timeout": None, **crowded}
+            changed: dict[str, Any] = {**self._configuration, "drain_timeout": None, **crowded}
             run = topology.run(seed=seed, sources=self._sources, **changed)
             async with run as running:
                 witness.timeout = parts.tasks.all_spouts[0].context.config.message_timeout
