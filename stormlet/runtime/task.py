@@ -39,6 +39,7 @@ class Task:
         self._bell: asyncio.Future[None] | None = None
         self._coroutine: asyncio.Task[None] | None = None
         self._fatal: Exception | None = None
+        self._struck = False
         self._told: Exception | None = None
 
     def wake(self) -> None:
@@ -95,9 +96,19 @@ class Task:
         """Have the task die of this wherever it waits, as if its own code had raised it there."""
         if self._fatal is None and self._alive and self._coroutine is not None:
             self._fatal = error
-            self._coroutine.cancel()
+            if asyncio.current_task() is self._coroutine:
+                self.loop.call_soon(
+                    self._strike, error
+                )  # else it would outlive an exception of this very step
+            else:
+                self._strike(error)
         else:
             self.engine.failures.raised(self.plan, self.doing, error)
+
+    def _strike(self, error: Exception) -> None:
+        if self._fatal is error and self._coroutine is not None:
+            self._struck = True
+            self._coroutine.cancel()
 
     def told(self, error: Exception) -> None:
         """The log has this already."""
@@ -109,7 +120,8 @@ class Task:
         try:
             await checked(self.run())
         except Exception as error:
-            return self._take_fatal() or error
+            self._take_fatal()
+            return error
         except asyncio.CancelledError:
             fatal = self._take_fatal()
             if fatal is None:
@@ -121,7 +133,8 @@ class Task:
 
     def _take_fatal(self) -> Exception | None:
         fatal, self._fatal = self._fatal, None
-        if fatal is not None and self._coroutine is not None and self._coroutine.uncancel():
+        struck, self._struck = self._struck, False
+        if struck and self._coroutine is not None and self._coroutine.uncancel():
             raise asyncio.CancelledError  # the end has come meanwhile
         return fatal
 

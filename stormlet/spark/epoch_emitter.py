@@ -74,6 +74,8 @@ class EpochEmitter:
     def begin(self, epoch: int) -> None:
         """The next rows belong to this epoch."""
         self._account = EpochAccount(epoch, self._policy)
+        self._paused = False
+        self._replay_at = None
         self._account.begin(self._epochs.begin(epoch))
 
     def add(self, origin: Origin, value: object) -> None:
@@ -98,6 +100,7 @@ class EpochEmitter:
         """The epoch will begin anew, from its first row; nothing of it may be under way."""
         self._account = None
         self._paused = False
+        self._replay_at = None
 
     def proceed(self, most: int) -> Awaitable[None] | None:
         """Emit at most so many rows; when all of the epoch are emitted, pause until everything is settled; and

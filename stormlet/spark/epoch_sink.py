@@ -12,7 +12,7 @@ from stormlet.core.components import BatchBolt, Collector, TaskContext
 from stormlet.core.schema import Schema
 from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
-from stormlet.errors import NotExactlyOnce, StormletError
+from stormlet.errors import NotExactlyOnce, SparkFailed, StormletError
 from stormlet.spark.epochs import Attempt, Epochs, SourceKey
 from stormlet.spark.origins import Origin
 from stormlet.spark.tables import Batch
@@ -69,6 +69,7 @@ class EpochSink(BatchBolt[Any, None]):
         self._thread: ThreadPoolExecutor
         self._epochs: Epochs
         self._component = ""
+        self._ended = False
         self._report: Callable[[Progress], None]
         self._written = 0
 
@@ -112,6 +113,8 @@ class EpochSink(BatchBolt[Any, None]):
 
     async def write(self, source: SourceKey, epoch: int, tables: Sequence[Table]) -> None:
         """See :meth:`stormlet.spark.epochs.EpochTarget.write`."""
+        if self._ended:
+            raise SparkFailed(f"a task of {self._component!r} has died, and the next one is not ready yet")
         try:
             await self._call(partial(self._writer.write_epoch, source, epoch, tables))
         except asyncio.CancelledError:
@@ -122,6 +125,7 @@ class EpochSink(BatchBolt[Any, None]):
 
     async def cleanup(self) -> None:
         """End the thread, when what it does has ended."""
+        self._ended = True
         await self._call(_nothing)
         self._thread.shutdown(wait=False)
 

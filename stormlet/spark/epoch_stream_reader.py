@@ -34,6 +34,7 @@ class EpochStreamReader(Spout[object]):
         self._drain_timeout: float | None = None
         self._name = ""
         self._error: Exception | None = None
+        self._settling = False
 
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
         """Start the query."""
@@ -99,10 +100,13 @@ class EpochStreamReader(Spout[object]):
             self._emitter.complete()
 
     def _give_back(self, error: Exception, out: SpoutCollector[object]) -> Awaitable[None] | None:
-        """Have the batch come again, when nothing of it is under way any more."""
-        if out.pending:
-            out.pause_until_settled(own=True)
+        """Have the batch come again, when nothing of it is under way any more: a bolt that held a row of it would
+        join it with those of the next attempt."""
+        if not self._settling:
+            self._settling = True
+            out.pause_until_settled()
             return None
+        self._settling = False
         return self._fail(error, out)
 
     async def _fail(self, error: Exception, out: SpoutCollector[object]) -> None:

@@ -118,16 +118,16 @@ class Epochs:
         """
         if self.spoilt:
             raise NotExactlyOnce(f"epoch {self.attempt.epoch} is not written, as a sink has refused a row")
-        for component, target in self._targets.items():
-            await self._write(component, target, source)
+        for component in self._targets:
+            await self._write(component, source)
 
-    async def _write(self, component: str, target: EpochTarget, source: SourceKey) -> None:
+    async def _write(self, component: str, source: SourceKey) -> None:
         epoch, tables = self.attempt.epoch, self._kept.get(component, ())
         assert epoch is not None, "an epoch was begun"
         for pause in PAUSES:
             try:
-                return await target.write(source, epoch, tables)
+                return await self._targets[component].write(source, epoch, tables)
             except SparkFailed as error:
                 logger.warning("%s: epoch %d is written again in %g s: %s", component, epoch, pause, error)
                 await asyncio.sleep(pause)
-        return await target.write(source, epoch, tables)
+        return await self._targets[component].write(source, epoch, tables)

@@ -36,6 +36,7 @@ class QueryKeeper:
         try:
             self.id = await self._query.started()
         except asyncio.CancelledError:
+            self._close_offers()
             await self._query.stop()
             raise
         self._keeping = asyncio.get_running_loop().create_task(
@@ -62,15 +63,18 @@ class QueryKeeper:
 
     async def close(self) -> None:
         """Stop the query; what it offers is refused from now on. The batch under way must have its verdict."""
-        self._closing.set()
-        if self._offered is not None:
-            self._refuse(self._offered)
+        self._close_offers()
         if self._keeping is not None:
             if self._last is not None and self._last.is_done:  # the next run shall not do it again
                 await self._query.committed(self._last.number)
             await self._query.stop()
             with suppress(SparkFailed):  # it was told, or nobody asks any more
                 await self._keeping
+
+    def _close_offers(self) -> None:
+        self._closing.set()
+        if self._offered is not None:
+            self._refuse(self._offered)
 
     def _offer(self, batch: MicroBatch) -> None:
         self._last = batch

@@ -40,6 +40,7 @@ class ResumingReader(FrameReader):
         self._saving: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
         self._has_letters = False
+        self._unsaved = False
         self._read_to_end = False
 
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
@@ -73,6 +74,7 @@ class ResumingReader(FrameReader):
         """A message is done."""
         origin = cast("Origin", message_id)
         self._done.settled(origin.partition, origin.row)
+        self._unsaved = True
         self._check_saved()
         if self._saving is None:
             self._saving = asyncio.get_running_loop().create_task(
@@ -103,11 +105,13 @@ class ResumingReader(FrameReader):
             saving.result()
 
     async def _save_soon(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), SAVE_EVERY)
-        await self._save()
+        while self._unsaved:  # more may be done while it is being written
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), SAVE_EVERY)
+            await self._save()
 
     async def _save(self) -> None:
+        self._unsaved = False
         has_letters, self._has_letters = self._has_letters, False
         partitions = self._bookmark.fingerprint.partitions
         done = self._done.prefixes(partitions if self._read_to_end else self.partition)

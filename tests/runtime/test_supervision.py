@@ -783,3 +783,23 @@ async def test_what_a_killed_task_dies_of(caplog: pytest.LogCaptureFixture) -> N
     assert [each.getMessage() for each in caplog.records] == [
         "hold[0] was killed and is restarted in 0.1 s: restart 1, of at most 3 restarts within 60 s"
     ]
+
+
+async def test_a_task_that_has_itself_killed_and_raises() -> None:
+    """It dies once, of what it raised; the kill does not reach what comes after."""
+    runs: list[Running] = []
+
+    class KillsItself(BasicBolt[int, None]):
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            if tup.attempt == 1 and tup.value == 3:
+                runs[0].kill("bolt")
+                raise LookupError
+
+    topology = Topology("itself", message_timeout=None)
+    topology.bolt("bolt", KillsItself, topology.spout("numbers", range(5)).shuffle(), on_error="restart")
+    async with topology.run(active=False) as running:
+        runs.append(running)
+        running.activate()
+        await running.finished()
+        counts = running.statistics().components
+    assert (counts["numbers"].acked, counts["bolt"].restarts) == (5, 1)

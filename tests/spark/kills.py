@@ -48,6 +48,8 @@ class Kills:
     """The module that is run."""
     epochs_done: Callable[[Path], int] = field(default=epochs_in_checkpoint, repr=False)
     """How many the source remembers to be done."""
+    soon: bool = False
+    """Whether each kill comes soon after the first directory or two that a life has written, and none by the clock."""
     random: Random = field(init=False, repr=False)
     total: int = 0
     in_writes: int = 0
@@ -85,7 +87,7 @@ def live_and_die(folder: Path, kills: Kills) -> bool:
     try:
         if STARTED.encode() not in child.stdout.readline():
             raise AssertionError("it has not started")
-        if not wait_for_the_moment(child, folder, kills.random):
+        if not wait_for_the_moment(child, folder, kills):
             assert child.wait() == 0, "it has failed"
             end(child)
             return False
@@ -111,12 +113,13 @@ def end(child: subprocess.Popen[bytes]) -> None:
     child.communicate()
 
 
-def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, random: Random) -> bool:
+def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> bool:
     """At any time of its life; or, every other time, soon after a sink's directory of an epoch has appeared. False if
     it ends before."""
+    random = kills.random
     at = time.monotonic() + random.uniform(0.0, LONGEST_LIFE)
-    if random.random() < 0.5:
-        until = len(epochs(folder)) + random.randint(1, 2 * LATEST_EPOCH)
+    if kills.soon or random.random() < 0.5:
+        until = len(epochs(folder)) + random.randint(1, 2 if kills.soon else 2 * LATEST_EPOCH)
         while len(epochs(folder)) < until and child.poll() is None:
             time.sleep(0.002)
         at = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT)

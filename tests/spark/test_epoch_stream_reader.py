@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from random import Random
 from typing import Any
 
 import pytest
 
-from stormlet import DeadLetter, Reject, StartFailed, Stream, Topology, TopologyCrashed
+from stormlet import (
+    Bolt,
+    Collector,
+    DeadLetter,
+    Reject,
+    StartFailed,
+    Stream,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+)
 from stormlet.core.restarts import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark.epoch_stream_reader import EpochStreamReader
@@ -254,3 +265,41 @@ async def test_runs_that_are_left_at_random(store: Store, seed: int) -> None:
         except TimeoutError:
             pass
     assert store.rows() == [2 * row for row in range(100)]
+
+
+class Totals(Bolt[int, int]):
+    """Holds its inputs, and emits their sum when it is flushed."""
+
+    def __init__(self) -> None:
+        self.held: list[Tuple[int]] = []
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.held.append(tup)
+
+    def flush(self, out: Collector[int]) -> None:
+        held, self.held = self.held, []
+        if held:
+            out.emit(sum(tup.value for tup in held), anchors=held)
+            for tup in held:
+                out.ack(tup)
+
+
+async def test_rows_of_a_failed_batch_are_not_joined_with_those_of_the_next_attempt(store: Store) -> None:
+    """What a bolt holds of a batch that is given back is flushed first."""
+    raised: list[int] = []
+
+    async def logic(row: int) -> AsyncIterator[int]:
+        if row == 5:
+            yield row
+            if not raised:
+                raised.append(row)
+                await asyncio.sleep(1.0)
+                raise ValueError("not now")
+
+    topology = Topology("joined", max_attempts=1, max_spout_pending=5)
+    source: Any = Source(FakeSpark(range(200)), "fail_batch", RestartPolicy())
+    made = topology.bolt("logic", logic, topology.spout("rows", source).shuffle(), outputs=int)
+    totals = topology.bolt("totals", Totals, made.shuffle(), outputs=int)
+    topology.bolt("write", Sink(store), totals.shuffle())
+    await run_to_end(topology, **LETTERS)
+    assert (raised, store.rows()) == ([5], [5])

@@ -526,3 +526,28 @@ async def test_a_commit_that_takes_too_long_at_the_end(caplog: pytest.LogCapture
     assert now() < 10
     assert store.events == []
     assert "slow: numbers: the epoch was not written within drain_timeout=3 s" in caplog.text
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+async def test_a_sink_whose_task_dies_within_a_commit(failing: int) -> None:
+    """The commit goes on with the next instance, also where it must try again."""
+    store = Store()
+    store.failing = failing
+    async with slowly_written(store, 5.0).run() as running:
+        await asyncio.sleep(1.0)
+        running.kill("write")
+        await running.finished()
+    assert store.rows() == list(range(20))
+
+
+async def test_a_pause_within_a_commit(caplog: pytest.LogCaptureFixture) -> None:
+    """The next epoch is emitted once: that the topology was deactivated meanwhile is no failed attempt."""
+    store = Store()
+    async with slowly_written(store, 5.0).run() as running:
+        await asyncio.sleep(1.0)
+        running.deactivate()
+        await asyncio.sleep(10.0)
+        running.activate()
+        await running.finished()
+    assert store.rows() == list(range(20))
+    assert "has failed for" not in caplog.text

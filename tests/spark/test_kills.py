@@ -19,7 +19,7 @@ def test_kills_leave_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
     """Killed twice at random moments and started again, the sinks are as Spark SQL says, row for row, and every
     rejected row is among the dead letters; a comparison that rows too many or too few do not pass."""
     make_orders(spark, tmp_path, 200)
-    kills = Kills(seed=3)
+    kills = Kills(seed=3, soon=True)
     run_with_kills(tmp_path, kills, 2)
     assert list(differences(spark, tmp_path)) == []
     assert kills.total == 2

@@ -285,6 +285,7 @@ async def test_exactly_once(files: Files, on_failure: str) -> None:
 def test_sigkill_neither_loses_nor_doubles(spark: SparkSession, tmp_path: Path) -> None:
     """Killed in the middle and started again, the sinks have what Spark SQL says, row for row."""
     kills = stream_kills(seed=3)
+    kills.soon = True
     make_files(spark, tmp_path, 200)
     run_with_kills(tmp_path, kills, most=2)
     assert list(differences(spark, tmp_path)) == []
