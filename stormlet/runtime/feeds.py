@@ -389,9 +389,11 @@ class SpoutOut:
             context = shared.context
             lineages = [Lineage(attempt, origin, context) for origin in origins]
         trees = self._trees(values, message_ids, lineages)
-        owner.tracker.emit_many(DEFAULT_STREAM, zip(values, lineages, trees, strict=True))
-        if owner.tracker.outcomes:
-            owner.attend_soon()
+        try:
+            owner.tracker.emit_many(DEFAULT_STREAM, zip(values, lineages, trees, strict=True))
+        finally:
+            if owner.tracker.outcomes:
+                owner.attend_soon()
 
     def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage

@@ -84,11 +84,8 @@ def _parts(array: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[pa.A
     if types.is_list(kind):
         yield array.flatten(), kind.value_field, f"{path}[]"
     elif types.is_map(kind):
-        yield (
-            array.filter(array.is_valid()).items,
-            kind.item_field,
-            f"{path}[...]",
-        )  # of a slice, items has all
+        copy = array.filter(array.is_valid())  # a slice's items are those of the whole
+        yield copy.items, kind.item_field, f"{path}[...]"
     elif types.is_struct(kind):
         present = array.drop_null()
         for place, field in enumerate(kind):
