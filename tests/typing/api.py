@@ -371,11 +371,14 @@ def frame_sources(df: DataFrame) -> None:
     assert_type(topology.spout("rows", DataFrameSpout(df, Word, transport="rows")), Stream[Word])
     assert_type(topology.spout("tuples", DataFrameSpout(df, columns=["text"])), Stream[tuple[Any, ...]])
     assert_type(topology.spout("batches", DataFrameSpout(df, batches=True)), Stream[RecordBatch])
+    epochs = DataFrameSpout(df, as_=Word, checkpoint="words.json", epoch_rows=100_000)
+    assert_type(topology.spout("epochs", epochs), Stream[Word])
 
 
 def frame_sinks(words: Stream[Word], numbers: Stream[int]) -> None:
     """A sink takes any stream, and several; it emits nothing."""
     assert_type(topology.bolt("write", DataFrameSink("out"), words.shuffle()), Stream[None])
+    assert_type(topology.bolt("once", DataFrameSink("out", exactly_once=True), words.shuffle()), Stream[None])
     assert_type(topology.bolt("both", DataFrameSink("out"), words.shuffle(), numbers.shuffle()), Stream[None])
 
 
