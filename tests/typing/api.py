@@ -374,11 +374,14 @@ def frame_sources(df: DataFrame) -> None:
     streamed = topology.spout("streamed", outputs=Word)
     stream(df, topology, into=streamed, as_=Word, checkpoint="at", trigger={"availableNow": True})
     stream(df, topology, into=topology.spout("fields", outputs=["text"]), checkpoint="at")
+    epochs = DataFrameSpout(df, as_=Word, checkpoint="words.json", epoch_rows=100_000)
+    assert_type(topology.spout("epochs", epochs), Stream[Word])
 
 
 def frame_sinks(words: Stream[Word], numbers: Stream[int]) -> None:
     """A sink takes any stream, and several; it emits nothing."""
     assert_type(topology.bolt("write", DataFrameSink("out"), words.shuffle()), Stream[None])
+    assert_type(topology.bolt("once", DataFrameSink("out", exactly_once=True), words.shuffle()), Stream[None])
     assert_type(topology.bolt("both", DataFrameSink("out"), words.shuffle(), numbers.shuffle()), Stream[None])
 
 
