@@ -45,7 +45,7 @@ def batch(**columns: list[object]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-@simulated
+@pytest.mark.asyncio  # simulated time would jump to the end of ``seconds`` while Spark reads
 @pytest.mark.usefixtures("batches_of_1000")
 @pytest.mark.parametrize(("schema", "kind"), [(None, "bigint"), ("id int, name string", "int")])
 async def test_many_are_written_together(
@@ -56,7 +56,9 @@ async def test_many_are_written_together(
     topology = Topology("batches")
     source = topology.spout("rows", DataFrameSpout(frame, batches=True))
     twice = topology.bolt("double", doubled, source.shuffle())
-    topology.bolt("write", DataFrameSink(tmp_path / "out", rows=4000, schema=schema), twice.shuffle())
+    topology.bolt(
+        "write", DataFrameSink(tmp_path / "out", rows=4000, seconds=1000.0, schema=schema), twice.shuffle()
+    )
     running = await run_to_end(topology)
     written = spark.read.parquet(str(tmp_path / "out"))
     assert written.dtypes == [("id", kind), ("name", "string")]
