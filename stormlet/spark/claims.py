@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from threading import Lock
 
 from stormlet.errors import InvalidTopology
 
 if sys.platform != "win32":
     import fcntl
+
+_turn = Lock()
+"""So that of two threads the second one reads which process the first one is of."""
 
 
 class Claim:
@@ -31,9 +35,10 @@ class Claim:
         except OSError as error:
             raise InvalidTopology(f"{self._claimed} cannot be a checkpoint: {error}") from error
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(handle, 0)
-            os.write(handle, b"%d\n" % os.getpid())
+            with _turn:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.ftruncate(handle, 0)
+                os.write(handle, b"%d\n" % os.getpid())
         except OSError as error:
             holder = os.read(handle, 20).decode(errors="replace").strip()
             os.close(handle)

@@ -38,7 +38,7 @@ class Versions:
 
 PACKAGES: Mapping[str, Versions] = {
     "pyspark": Versions((4, 0), (5,)),
-    "pyarrow": Versions((18, 0)),
+    "pyarrow": Versions((20, 0)),  # before, it casts no slice of structs beside which there is a null
     "pandas": Versions((2, 2), (3,)),
 }
 """What the extra ``spark`` installs; PySpark's ``mapInArrow`` needs the last two."""

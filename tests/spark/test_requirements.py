@@ -59,7 +59,7 @@ def test_packages_that_fit_pass(installed: dict[str, str], pyspark: str) -> None
     [
         ("pyspark", "3.5.6", "Spark needs pyspark>=4.0,<5, and version 3.5.6 is installed"),
         ("pyspark", "5.0.0", "Spark needs pyspark>=4.0,<5, and version 5.0.0 is installed"),
-        ("pyarrow", "17.0.0", "Spark needs pyarrow>=18.0, and version 17.0.0 is installed"),
+        ("pyarrow", "19.0.1", "Spark needs pyarrow>=20.0, and version 19.0.1 is installed"),
         ("pandas", "3.0.0", "Spark needs pandas>=2.2,<3, and version 3.0.0 is installed"),
         ("pandas", None, "Spark needs pandas>=2.2,<3, which is not installed"),
     ],
