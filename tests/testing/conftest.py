@@ -16,7 +16,9 @@ filterwarnings =
 
 
 @pytest.fixture
-def inner(pytester: pytest.Pytester) -> pytest.Pytester:
-    """A folder for a pytest run."""
+def inner(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A folder for a pytest run, which prints the same on a developer's machine and in CI."""
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("BUILD_NUMBER", raising=False)
     pytester.makeini(INI)
     return pytester
