@@ -32,6 +32,7 @@ from stormlet.core.logic import (
     says,
     source_kind,
     takes_context,
+    takes_resume,
 )
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidTopology
@@ -681,3 +682,21 @@ def test_methods_that_cannot_be_called() -> None:
         check_bolt("bolt 'b'", WithoutOut, "loop")
     with pytest.raises(InvalidTopology, match=r"write def fail\(self, message_id, failure\)"):
         check_spout("spout 's'", WithoutFailure)
+
+
+def resumable(resume: object = None) -> Iterator[object]:
+    yield resume
+
+
+def positional(resume: object = None, /) -> Iterator[object]:
+    yield resume
+
+
+@pytest.mark.parametrize(
+    ("source", "takes"),
+    [(resumable, True), (partial(resumable), True), (positional, False), (list, False), (iter, False)],
+    ids=["keyword", "partial", "positional only", "without", "unknown signature"],
+)
+def test_who_can_resume(source: Callable[..., object], takes: bool) -> None:
+    """Functions that accept ``resume=``; not those of which Python cannot tell."""
+    assert takes_resume(source) is takes
