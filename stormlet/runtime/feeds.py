@@ -37,6 +37,7 @@ class HostFeed:
     passive = True
     dies = False
     survives_kills = True
+    resumes = False
 
     settle: Settle | None = None
 
@@ -234,6 +235,11 @@ class SpoutFeed(HostFeed):
     def restartable(self) -> bool:
         """Whether another instance can take over."""
         return self._spout.restartable
+
+    @property
+    def resumes(self) -> bool:
+        """Whether another run goes on after this one."""
+        return self._spout.resumes
 
     def renewed(self) -> Feed:
         """Another instance."""
