@@ -543,11 +543,15 @@ async def test_a_commit_that_fails_unheard_crashes(pause: float) -> None:
     """One that was under way when the topology was deactivated, and has failed before or after it was left."""
     store = Store()
     store.failing = 100
-    with pytest.raises(TopologyCrashed, match=r"close of numbers\[0\] raised") as caught:
+
+    async def host() -> None:
         async with slowly_written(store, 1.0, drain_timeout=100.0).run() as running:
             await asyncio.sleep(1.0)
             running.deactivate()
             await asyncio.sleep(pause)
+
+    with pytest.raises(TopologyCrashed, match=r"close of numbers\[0\] raised") as caught:
+        await host()
     assert str(caught.value.__cause__) == "the disk is full"
 
 
