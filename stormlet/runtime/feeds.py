@@ -37,7 +37,6 @@ class HostFeed:
     passive = True
     dies = False
     survives_kills = True
-    resumes = False
 
     settle: Settle | None = None
 
@@ -49,6 +48,11 @@ class HostFeed:
     def restartable(self) -> bool:
         """It goes on where it was."""
         return True
+
+    @property
+    def resumes(self) -> bool:
+        """Nothing is noted for another run."""
+        return False
 
     def renewed(self) -> Feed:
         """The same."""

@@ -16,6 +16,8 @@ from tests.spark.killed_epochs import STARTED, Line, Lines, Order, Sum
 
 PAUSE = 0.3
 """Seconds from one file to the next."""
+PENDING = 10
+"""Fewer than a file has, so that most rows that fail do so while others are yet to be emitted."""
 
 
 class TrustingSum(Sum):
@@ -31,7 +33,7 @@ def topology(folder: Path, seed: int, on_failure: OnFailure, *, to_end: bool) ->
     """All of it; ``seed`` is of the failures. ``to_end`` is of a stream that ends when it has done what is there."""
     reader = spark_session("local[2]").readStream.schema("id bigint NOT NULL")
     frame = reader.option("maxFilesPerTrigger", "1").json(str(folder / "input"))
-    made = Topology("killed", max_attempts=1000, replay_delay=0.01)
+    made = Topology("killed", max_attempts=1000, replay_delay=0.01, max_spout_pending=PENDING)
     orders = made.spout("orders", outputs=Order)
     error = Reject if on_failure == "fail_batch" else OSError
     lines = made.bolt("lines", Lines(Random(seed), error), orders.shuffle(), outputs=Line)
