@@ -41,11 +41,12 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Lines:
-    """The two lines of an order; in between it may fail, of ``error``."""
+    """The two lines of an order; in between, one order of so many fails, of ``error``."""
 
-    def __init__(self, random: Random, error: type[Exception] = OSError) -> None:
+    def __init__(self, random: Random, error: type[Exception] = OSError, one_of: int = 200) -> None:
         self.random = random
         self.error = error
+        self.one_of = one_of
 
     async def __call__(self, order: Order) -> AsyncIterator[Line]:
         if order.id % 7 == 3:
@@ -53,7 +54,7 @@ class Lines:
         yield Line(order.id, 1, order.id)
         if order.id % 50 == 14:
             raise Reject("unlucky")
-        if self.random.random() < 0.005:
+        if self.random.random() < 1 / self.one_of:
             raise self.error("flaky")
         await asyncio.sleep(0.002)
         yield Line(order.id, 2, order.id * 2)

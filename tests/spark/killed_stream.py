@@ -35,8 +35,8 @@ def topology(folder: Path, seed: int, on_failure: OnFailure, *, to_end: bool) ->
     frame = reader.option("maxFilesPerTrigger", "1").json(str(folder / "input"))
     made = Topology("killed", max_attempts=1000, replay_delay=0.01, max_spout_pending=PENDING)
     orders = made.spout("orders", outputs=Order)
-    error = Reject if on_failure == "fail_batch" else OSError
-    lines = made.bolt("lines", Lines(Random(seed), error), orders.shuffle(), outputs=Line)
+    failing = (Reject, 50) if on_failure == "fail_batch" else (OSError, 200)
+    lines = made.bolt("lines", Lines(Random(seed), *failing), orders.shuffle(), outputs=Line)
     sums = made.bolt("sum", TrustingSum, lines.fields("id"), parallelism=2)
     for name, rows in (("lines", lines), ("sums", sums)):
         sink = DataFrameSink(folder / "out" / name, exactly_once=True)
