@@ -15,6 +15,7 @@ from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
 from stormlet.errors import StormletError, TaskKilled
 from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Control, Shard
@@ -70,6 +71,7 @@ class DisturbedParts(Parts):
             **{task.plan.task: task.concurrency for task in tasks.all_bolts},
         }
         self.witness.unbounded = frozenset(task.plan.task for task in tasks.all_spouts if task.feed.dies)
+        self.witness.in_cycles = frozenset(_fed_without_waiting(tasks.all_bolts))
 
     def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
         """A bolt task is about to execute an input: a good moment to look at the books of the spouts."""
@@ -126,6 +128,14 @@ class DisturbedParts(Parts):
     def worker(self, plan: TaskPlan, worker: Worker) -> Worker:
         """A worker that may die, raise or take its time."""
         return DisturbedWorker(self, plan, worker)
+
+
+def _fed_without_waiting(bolts: Sequence[BoltTask]) -> Iterator[int]:
+    """Tasks with an input from inside a cycle."""
+    for links in bolts[0].engine.plan.links.values() if bolts else ():
+        for link in links:
+            if not link.waits:
+                yield from link.targets
 
 
 class WatchedInbox(Inbox):

@@ -74,6 +74,8 @@ class Witness:
         """By task: how many calls it may run at a time."""
         self.unbounded: frozenset[int] = frozenset()
         """Tasks whose calls may emit any number of tuples without waiting: spout classes and the host."""
+        self.in_cycles: frozenset[int] = frozenset()
+        """Tasks with an input from inside a cycle, which does not wait for room (law B6)."""
         self._time = time
         self._tuples: dict[int, list[Tuple[Any]]] = {}
         self._disturbed = set[int]()
@@ -108,6 +110,8 @@ class Witness:
         self._check_queue(plan, tup.task, queued)
 
     def _check_queue(self, plan: TaskPlan, producer: int, queued: int) -> None:
+        if plan.task in self.in_cycles:
+            return
         queue = self._queues[plan.task]
         unit = queue.units[producer] = queue.units.get(producer, 0) + 1
         if unit > queue.largest.get(producer, 0):
