@@ -102,6 +102,10 @@ class DisturbedParts(Parts):
         """Whether a fault happens here and now."""
         return None if self.running is None else self.injector.strikes(kind, place)
 
+    def slowness(self, random: Random) -> float:
+        """How many seconds longer a slow input takes."""
+        return random.uniform(0.0, LONGEST_SLOWNESS)
+
     def kill(self, plan: TaskPlan) -> None:
         """Have a task die."""
         assert self.running is not None
@@ -266,12 +270,20 @@ class DisturbedWorker(Worker):
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         pause = self._inner.work(self._until_fault(tuples))
-        if pause is not None or self._met is None:
+        if self._met is None:
             return pause
         (tup, kind, random), self._met = self._met, None
+        if pause is not None:  # of threads, which take what is before the fault at once
+            return self._suffer_after(pause, tup, kind, random)
         if kind is FaultKind.KILL and random.random() < 0.5:
             self._die()  # with what is unsent
         return self._suffer(tup, kind, random, self.desk.out)
+
+    async def _suffer_after(
+        self, pause: Awaitable[None], tup: AnyTuple, kind: FaultKind, random: Random
+    ) -> None:
+        await pause
+        await self._suffer(tup, kind, random, self.desk.out)
 
     def _until_fault(self, tuples: Iterable[AnyTuple]) -> Iterator[AnyTuple]:
         for tup in tuples:
@@ -307,7 +319,7 @@ class DisturbedWorker(Worker):
             journal.note("FAULT: {} raises on {}", name, tup.value)
             self.desk.user_failed((tup,), InjectedError(f"{name} was to raise"), out)
         elif kind is FaultKind.SLOW:
-            seconds = random.uniform(0.0, LONGEST_SLOWNESS)
+            seconds = self._parts.slowness(random)
             journal.note("FAULT: {} takes {} s for {}", name, round(seconds, 3), tup.value)
             await self.awaited(asyncio.sleep(seconds), None)
             await self._inner.execute(tup, out)

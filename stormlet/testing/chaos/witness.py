@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
@@ -20,6 +20,8 @@ from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
 from stormlet.runtime.messages import Buried, Message
 from stormlet.testing.chaos.journal import Journal
+
+T = TypeVar("T", contravariant=True)
 
 TINY = 1e-6
 
@@ -55,6 +57,14 @@ class Queue:
     """By producer: those of its largest call so far."""
 
 
+class Remembered(Protocol[T]):
+    """A set, as far as it is needed here; one that forgets sees less."""
+
+    def add(self, thing: T, /) -> None: ...
+    def discard(self, thing: T, /) -> None: ...
+    def __contains__(self, thing: object, /) -> bool: ...
+
+
 class Witness:
     """The judge of one run."""
 
@@ -79,8 +89,8 @@ class Witness:
         self._time = time
         self._tuples: dict[int, list[Tuple[Any]]] = {}
         self._disturbed = set[int]()
-        self._acked = set[int]()
-        self._told = set[OpenTree]()
+        self._acked: Remembered[int] = set()
+        self._told: Remembered[OpenTree] = set()
         self._queues: dict[int, Queue] = {}
         self._last_call = -1.0
 

@@ -1,0 +1,157 @@
+"""One run of a soak: bursts, rests, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from stormlet.errors import InvalidTopology
+from stormlet.runtime.running import Running
+from stormlet.testing.chaos.endings import check_settled
+from stormlet.testing.soaking.memory import resident_bytes
+from stormlet.testing.soaking.mischief import make_mischief
+from stormlet.testing.soaking.parts import SoakedParts
+from stormlet.testing.soaking.report import Reading, SoakReport, counted
+from stormlet.topology import Topology
+
+LOOK = 0.02
+"""Seconds between two looks at whether all is at rest."""
+PATIENCE = 60.0
+"""Seconds beyond all timeouts in which everything must come to rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a soak is done; see :func:`~stormlet.testing.soak`."""
+
+    burst: float
+    every: float
+    sources: Mapping[Any, Any] | None
+    configuration: Mapping[str, Any]
+    on_rest: Callable[[SoakReport], object]
+
+
+class LawBroken(Exception):
+    """The witness has seen it."""
+
+
+class SoakedRun:
+    """Runs a topology once, until it ends or a moment has come. To be made on the loop that has the parts."""
+
+    def __init__(self, how: How, parts: SoakedParts, report: SoakReport) -> None:
+        self._how = how
+        self._parts = parts
+        self._report = report
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time() - report.seconds
+        self._broken: asyncio.Future[None] = self._loop.create_future()
+        parts.witness.on_violation = self._break
+        self._before = report.counts, report.faults
+
+    async def run(self, topology: Topology, seed: int, until: float) -> None:
+        """Run, at most until so many seconds of the soak are over.
+
+        Raises :class:`LawBroken`, and what the topology raises."""
+        how = self._how
+        changed = {**how.configuration, "drain_timeout": None}
+        async with topology.run(seed=seed, sources=how.sources, **changed) as running:
+            self._begin(running)
+            finished = asyncio.ensure_future(running.finished())
+            try:
+                await self._soak(running, finished, Random(f"{seed}/mischief"), until)
+            finally:
+                finished.cancel()
+            check_settled(self._parts.witness, self._parts.tasks)
+            self._report.runs += 1
+            self._weigh(running)
+            self._raise_broken()
+
+    def _begin(self, running: Running) -> None:
+        parts, spouts = self._parts, self._parts.tasks.all_spouts
+        if fed := [task.name for task in spouts if task.feed.passive]:
+            raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=")
+        parts.running = running
+        parts.witness.timeout = spouts[0].context.config.message_timeout
+
+    async def _soak(
+        self, running: Running, finished: asyncio.Future[None], random: Random, until: float
+    ) -> None:
+        while not finished.done() and self._seconds < until:
+            async with self._mischief(running, random):
+                await self._until(finished, min(self._how.burst, until - self._seconds))
+            if not finished.done():
+                await self._rest(running)
+        running.stop()
+        if not await self._until(finished, self._longest):
+            self._parts.witness.violation("it has not drained after {} s", self._longest)
+
+    @property
+    def _seconds(self) -> float:
+        return self._loop.time() - self._began
+
+    @asynccontextmanager
+    async def _mischief(self, running: Running, random: Random) -> AsyncGenerator[None]:
+        mischief = asyncio.ensure_future(make_mischief(running, self._parts, random, self._how.every))
+        try:
+            yield
+        finally:
+            mischief.cancel()
+            await asyncio.wait([mischief])
+            self._parts.leave_in_peace()
+
+    async def _until(self, finished: asyncio.Future[None], seconds: float) -> bool:
+        """Whether it has finished within this time."""
+        waiting = [finished, self._broken]
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        self._raise_broken()
+        return finished.done()
+
+    # Rests.
+
+    async def _rest(self, running: Running) -> None:
+        """Have everything settled, look at the books and at the memory, and go on."""
+        running.deactivate()
+        latest = self._loop.time() + self._longest
+        while not self._is_at_rest:
+            if self._loop.time() > latest:
+                self._parts.witness.violation("it has not come to rest after {} s", self._longest)
+            self._raise_broken()
+            await asyncio.sleep(LOOK)
+        self._parts.check_books()
+        self._weigh(running)
+        running.activate()
+
+    @property
+    def _is_at_rest(self) -> bool:
+        tasks = self._parts.tasks
+        pending = any(spout.tracker.pending or spout.outbox.inits for spout in tasks.all_spouts)
+        return not pending and not any(bolt.inbox.items for bolt in tasks.all_bolts)
+
+    @property
+    def _longest(self) -> float:
+        """Each attempt may time out."""
+        configs = [spout.context.config for spout in self._parts.tasks.all_spouts]
+        return PATIENCE + max(1.5 * (each.message_timeout or 0.0) * each.max_attempts for each in configs)
+
+    def _weigh(self, running: Running) -> None:
+        report, (counts, faults) = self._report, self._before
+        report.seconds = self._seconds
+        report.counts = counts + counted(running, self._parts)
+        report.faults = faults + self._parts.met
+        if not report.readings or report.seconds - report.readings[-1].seconds >= self._how.burst:
+            report.readings.append(Reading(report.seconds, resident_bytes()))
+            self._how.on_rest(report)
+
+    # The law.
+
+    def _break(self) -> None:
+        if not self._broken.done():
+            self._broken.set_result(None)
+
+    def _raise_broken(self) -> None:
+        if self._broken.done():
+            raise LawBroken
