@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from stormlet.errors import InvalidTopology, StormletError
+from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.running import Running
 from stormlet.testing.chaos.endings import check_settled
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, Injector, read_faults
@@ -196,7 +197,7 @@ class Simulator:
             return {}
         if len(asyncio.all_tasks()) > 1:
             witness.violation("tasks are left: {}", ", ".join(map(describe_task, pending_tasks(loop))))
-        return _counts(running, parts.tasks.spouts)
+        return _counts(parts.tasks)
 
     async def _until_end(self, running: Running, parts: DisturbedParts) -> None:
         """Wait for the end, or for the first violation, which ends the run by :class:`_Broken`."""
@@ -242,12 +243,11 @@ def _crowded(parts: DisturbedParts) -> dict[str, Any]:
     return sizes
 
 
-def _counts(running: Running, spouts: Collection[str]) -> dict[str, int]:
-    components = running.statistics().components
-    of_spouts = [components[id] for id in spouts]
+def _counts(tasks: Tasks) -> dict[str, int]:
+    of_spouts = [task.tracker.counts for task in tasks.all_spouts]
     return {
         "acked": sum(each.acked for each in of_spouts),
         "replayed": sum(each.replayed for each in of_spouts),
         "dead_letters": sum(each.dead_letters for each in of_spouts),
-        "restarts": sum(each.restarts for each in components.values()),
+        "restarts": sum(task.restarts.count for task in (*tasks.ackers, *tasks.all_spouts, *tasks.all_bolts)),
     }
