@@ -81,4 +81,5 @@ class WatchedShard:
         """Hand on a control message."""
         for root, tree in control.inits.items():
             self._witness.emitted(self._plan, root, tree)
+        self._witness.timeouts_reset |= bool(control.resets)
         self._acker.post(control)

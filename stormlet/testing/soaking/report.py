@@ -32,7 +32,7 @@ class SoakReport:
     """A topology that ends is run again and again."""
     counts: Counter[str] = field(default_factory=Counter[str])
     """``acked`` messages, ``replayed`` ones, ``dead_letters``, ``timeouts``, ``duplicates``, ``executed`` inputs,
-    ``restarts``, and ``lost`` messages, whose outcome nobody waits for. A duplicate is an input that was executed in
+    ``restarts``, and ``lost`` messages, which have no outcome. A duplicate is an input that was executed in
     an attempt which then failed."""
     faults: Counter[FaultKind] = field(default_factory=Counter[FaultKind])
     readings: list[Reading] = field(default_factory=list[Reading])
@@ -57,7 +57,7 @@ def counted(running: Running, parts: SoakedParts) -> Counter[str]:
         duplicates=parts.witness.executed_again,
         executed=sum(components[id].executed for id in parts.tasks.bolts),
         restarts=sum(each.restarts for each in components.values()),
-        lost=0 if any(spout.pending for spout in spouts) else len(parts.witness.open),
+        lost=parts.witness.lost,
     )
 
 

@@ -24,7 +24,8 @@ class SoakLoop(asyncio.SelectorEventLoop):
     def __init__(self, parts: SoakedParts) -> None:
         super().__init__()
         self.parts = parts
-        parts.use(self.time, _no_jump)
+        began = self.time()
+        parts.use(lambda: self.time() - began, _no_jump)
 
 
 def soak(

@@ -43,6 +43,10 @@ class SteadyWitness(Witness):
         self.emissions = 0
         self.acks = 0
         self.timeouts = 0
+        self.lost = 0
+        """Messages of whose outcome there is no hope."""
+        self.timeouts_reset = False
+        """Whether a bolt has ever asked for more time for a tree."""
         self.executed_again = 0
         """Inputs that were executed in attempts that then failed."""
 
@@ -55,6 +59,15 @@ class SteadyWitness(Witness):
     def emitted(self, plan: TaskPlan, root: int, tree: OpenTree) -> None:
         self.emissions += 1
         super().emitted(plan, root, tree)
+
+    def check_age(self, most: float) -> None:
+        """No message waits for its outcome for longer than so many seconds, unless a bolt asks for more time."""
+        if self.timeout is None or self.timeouts_reset:
+            return
+        earliest = self._time() - most
+        self.lost = sum(attempt.at < earliest for attempt in self.open.values())
+        if self.lost:
+            self.violation("{} messages have had no outcome for {} s", self.lost, most)
 
     def _judge(self, plan: TaskPlan, attempt: Attempt, failure: Failure | None) -> None:
         if failure is None:
