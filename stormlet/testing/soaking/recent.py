@@ -20,7 +20,7 @@ class Recent(Generic[T]):
         """Remember it."""
         self._newer.add(thing)
         if len(self._newer) > self._size:
-            self._older, self._newer = self._newer, set()
+            self._older, self._newer = self._newer, set[T]()
 
     def discard(self, thing: T) -> None:
         """Forget it, if it is remembered."""

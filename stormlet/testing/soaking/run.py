@@ -57,7 +57,7 @@ class SoakedRun:
 
         Raises :class:`LawBroken`, and what the topology raises."""
         how = self._how
-        changed = {**how.configuration, "drain_timeout": None}
+        changed: dict[str, Any] = {**how.configuration, "drain_timeout": None}
         async with topology.run(seed=seed, sources=how.sources, **changed) as running:
             self._begin(running)
             finished = asyncio.ensure_future(running.finished())
