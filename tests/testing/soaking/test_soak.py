@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 
 import pytest
 
 from stormlet import InvalidTopology, Topology
 from stormlet.testing import FaultKind, SoakFailed, SoakReport, soak
 from stormlet.testing.soaking import run
+from stormlet.testing.soaking.memory import MIB
 from tests.testing import soaked
 from tests.testing.chaos.test_broken_engines import (
     messages_of_a_dead_acker_wait,
@@ -99,20 +101,14 @@ def test_a_broken_engine_is_seen(
     assert (report.counts["lost"] > 0) == ("no outcome" in violation)
 
 
-def test_memory_that_grows() -> None:
-    """A bolt that keeps what it gets is seen, and how much it keeps."""
-    kept: list[bytearray] = []
-
-    def keep(number: int) -> None:
-        if number % 50 == 0 and len(kept) < 200:
-            kept.append(bytearray(b"x") * 500_000)
-
-    topology = Topology("leak")
-    topology.bolt("keep", keep, topology.spout("numbers", numbers).shuffle())
-    with pytest.raises(SoakFailed, match=r"memory has grown from [\d.]+ MiB after the warm-up to") as failed:
-        soak(topology, minutes=3 * SECOND, burst=0.02, growth=1.0)
-    start, end = failed.value.report.memory or (0.0, 0.0)
-    assert end > start + 1.0
+@pytest.mark.parametrize("growth", [2.0, 100.0])
+def test_memory_that_grows(growth: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that weighs a MiB more at each rest is seen, unless so much is allowed."""
+    weights = itertools.count(50 * MIB, MIB)
+    monkeypatch.setattr(run, "resident_bytes", lambda: next(weights))
+    told = r"memory has grown from \d+\.0 MiB after the warm-up to \d+\.0 MiB, by more than 2 MiB"
+    with pytest.raises(SoakFailed, match=told) if growth == 2.0 else nullcontext():
+        soak(endless(Topology("leak")), minutes=2 * SECOND, burst=0.02, every=9.0, growth=growth)
 
 
 def test_a_crash_is_told() -> None:
