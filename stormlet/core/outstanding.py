@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from stormlet.core.calls import Call, stack_line
 from stormlet.core.shortened import shortened
@@ -12,16 +13,25 @@ from stormlet.core.shortened import shortened
 class Place(Enum):
     """How a bolt task has a tuple."""
 
-    QUEUED = "queued at"
+    QUEUED = "queued"
     """The bolt has not seen it yet."""
-    EXECUTING = "executed by"
+    EXECUTING = "executing"
     """User code has been called with it and has not returned."""
-    HELD = "held by"
+    HELD = "held"
     """``execute`` has returned without settling it, as the bolt may settle it later (law B2)."""
-    FORGOTTEN = "forgotten by"
+    FORGOTTEN = "forgotten"
     """The same, but nothing refers to it any more: nobody can settle it."""
-    NOWHERE = "no longer at"
+    NOWHERE = "nowhere"
     """It was delivered there, is not settled, and no task has it."""
+
+
+PHRASES: Final = {
+    Place.QUEUED: "is queued at",
+    Place.EXECUTING: "is executed by",
+    Place.HELD: "is held by",
+    Place.FORGOTTEN: "was forgotten by",
+    Place.NOWHERE: "is no longer at",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ class Outstanding:
 
     def __str__(self) -> str:
         return (
-            f"{shortened(self.value)} is {self.place.value} {self.name}{self._ahead()}{self._delivered()}"
+            f"{shortened(self.value)} {PHRASES[self.place]} {self.name}{self._ahead()}{self._delivered()}"
             f", by way of {' > '.join(self.path)}{self._more()}"
         )
 

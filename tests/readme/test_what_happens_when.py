@@ -23,6 +23,7 @@ from stormlet import (
     Collector,
     DeadLetter,
     FailureKind,
+    Place,
     Reject,
     StartFailed,
     TaskContext,
@@ -150,12 +151,16 @@ async def test_when_attempts_are_used_up(tmp_path: Path) -> None:
 @pytest.mark.simulated_time
 async def test_when_a_tuple_is_never_settled() -> None:
     """A bolt forgets to ack. After `message_timeout` the message fails, and log and failure name the component that
-    holds the tuple; it is then replayed like any other.
+    holds the tuple; it is then replayed like any other. Until then, `running.explain` says that it was forgotten.
     """
     letters: list[DeadLetter] = []
     topology = Topology("forgets", message_timeout=10, max_attempts=2)
     topology.bolt("holder", Hold, topology.spout("values", [1]).shuffle())
-    await run_to_end(topology, dead_letters=letters.append)
+    async with topology.run(dead_letters=letters.append) as running:
+        await asyncio.sleep(1)
+        (explanation,) = running.explain_oldest()
+        assert running.explain(explanation.root or 0).outstanding[0].place is Place.FORGOTTEN
+        await running.finished()
     (letter,) = letters
     assert [each.kind for each in letter.history] == [FailureKind.TIMEOUT, FailureKind.TIMEOUT]
     assert letter.failure.holders == ("holder",)

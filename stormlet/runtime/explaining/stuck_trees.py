@@ -13,7 +13,7 @@ from stormlet.core.explanation import Explanation
 from stormlet.core.ledger import OpenTree
 from stormlet.core.log_fields import log_fields
 from stormlet.core.outstanding import spelt
-from stormlet.runtime.explaining.explainer import Explainer
+from stormlet.runtime.explaining.explainer import UNRECORDED, Explainer
 
 logger = logging.getLogger(__name__)
 
@@ -61,11 +61,11 @@ class StuckTrees:
     def _tell(self, stuck: Mapping[int, OpenTree], now: float) -> None:
         most = min(AT_ONCE, IN_ALL - self._explained)
         explained = self._explainer.of_trees(dict(islice(stuck.items(), most)))
-        self._explained += len(explained)
         for each in explained:
-            self._log(str(self._aged(each, now)), each.spout, each.message_id)
+            self._log(str(self._shortly(self._aged(each, now))), each.spout, each.message_id)
+            self._explained += 1
         if len(stuck) > most:
-            self._log(f"{len(stuck) - most:,} more trees are open for at least {spelt(self._seconds)}")
+            self._log(f"{_trees(len(stuck) - most)} open for at least {spelt(self._seconds)}")
 
     def _aged(self, explanation: Explanation, now: float) -> Explanation:
         """With the time since it was first seen, unless a recorder knows better."""
@@ -73,5 +73,14 @@ class StuckTrees:
             return explanation
         return replace(explanation, seconds=now - self._seen[explanation.root])
 
+    def _shortly(self, explanation: Explanation) -> Explanation:
+        """Without the advice that the first one has given."""
+        is_advice = explanation.note == UNRECORDED and self._explained
+        return replace(explanation, note="") if is_advice else explanation
+
     def _log(self, text: str, spout: str | None = None, message_id: object = None) -> None:
         logger.warning("%s", text, extra=log_fields(self._topology, spout, None, message_id))
+
+
+def _trees(count: int) -> str:
+    return "one more tree is" if count == 1 else f"{count:,} more trees are"

@@ -101,7 +101,7 @@ async def test_a_bolt_that_forgets_its_input_is_found_out() -> None:
     """An input that was neither settled nor kept can never be acked, and that is told."""
     assert await explained(Forget, "a", record=0) == [
         "message of 'source', 'a', is open (root)",
-        "'a' is forgotten by bolt[0], by way of source[0]: nothing refers to it any more, so nobody can ack it",
+        "'a' was forgotten by bolt[0], by way of source[0]: nothing refers to it any more, so nobody can ack it",
         "bolt[0] waits for more input",
         "record_edges=1 would tell since when, and by which way they came",
     ]
@@ -110,7 +110,7 @@ async def test_a_bolt_that_forgets_its_input_is_found_out() -> None:
 async def test_a_recorder_keeps_nothing_from_being_forgotten() -> None:
     """The recorder's own references do not count, nor do those of several trees that a tuple belongs to."""
     assert (await explained(Forget, "a"))[1] == (
-        "'a' is forgotten by bolt[0], delivered 12.5 s ago, by way of source[0]: "
+        "'a' was forgotten by bolt[0], delivered 12.5 s ago, by way of source[0]: "
         "nothing refers to it any more, so nobody can ack it"
     )
 
