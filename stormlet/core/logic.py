@@ -7,10 +7,11 @@ import inspect
 from collections.abc import AsyncIterable, Callable, Iterable
 from enum import Enum
 from functools import partial
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_origin
 
 from stormlet.core.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, overrides
 from stormlet.core.schema import Schema, schema_from_annotation, schema_of
+from stormlet.core.signatures import can_be_called, positional_parameters, returned
 from stormlet.errors import InvalidTopology
 
 OPAQUE = schema_of(None)
@@ -63,7 +64,7 @@ def source_kind(component: str, source: object) -> SourceKind:
         )
     if isinstance(source, Iterable | AsyncIterable):
         return SourceKind.ITERABLE
-    if callable(source) and _can_be_called(source):
+    if callable(source) and can_be_called(source):
         return SourceKind.FACTORY
     raise InvalidTopology(
         f"spout {component!r}: {source!r} is no source; pass a Spout class or factory, a generator function, "
@@ -92,7 +93,7 @@ def logic_kind(component: str, logic: object) -> LogicKind:
         return LogicKind.FUNCTION
     if positional_parameters(logic) == 0:
         return LogicKind.FACTORY
-    if not _can_be_called(logic, None):
+    if not can_be_called(logic, None):
         raise InvalidTopology(
             f"bolt {component!r}: {logic!r} cannot be called with the value alone; "
             f"bind the rest with functools.partial"
@@ -173,7 +174,7 @@ def _derives(cls: type[Any], base: type[Any]) -> bool:
 def _check_method(where: str, own: type[Any], name: str, arguments: str) -> None:
     method = getattr(own, name)
     given = [argument for argument in ("self", *arguments.split(", ")) if argument]
-    if inspect.isfunction(inspect.getattr_static(own, name)) and not _can_be_called(method, *given):
+    if inspect.isfunction(inspect.getattr_static(own, name)) and not can_be_called(method, *given):
         raise InvalidTopology(
             f"{where}: {own.__name__}.{name} cannot be called as it will be; write def {name}({', '.join(given)})"
         )
@@ -188,25 +189,10 @@ def _check_threads(where: str, code: object, executor: str) -> None:
         )
 
 
-def positional_parameters(function: Callable[..., object]) -> int | None:
-    """How many positional arguments the function takes; None where Python cannot tell, as for some
-    builtins."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:
-        return None
-    kinds = (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        inspect.Parameter.VAR_POSITIONAL,
-    )
-    return sum(parameter.kind in kinds for parameter in parameters)
-
-
 def takes_context(source: object) -> bool:
     """Whether a generator function asks for the task context, so that its tasks can share the work (law
     S8). Parameters with defaults are its own affair."""
-    return not _can_be_called(cast("Callable[..., object]", source))
+    return not can_be_called(cast("Callable[..., object]", source))
 
 
 def yields_to_all(source: object, kind: SourceKind) -> bool:
@@ -219,18 +205,8 @@ def is_for_one_task(source: object, kind: SourceKind) -> bool:
     return yields_to_all(source, kind) or says(source, "single_task")
 
 
-def takes_resume(source: Callable[..., object]) -> bool:
-    """Whether a generator function can go on after the message whose id is given as ``resume=``."""
-    try:
-        parameters = inspect.signature(source).parameters
-    except ValueError:
-        return False
-    resume = parameters.get("resume")
-    return resume is not None and resume.kind is not inspect.Parameter.POSITIONAL_ONLY
-
-
 def _checked_generator(component: str, function: Callable[..., object]) -> SourceKind:
-    if _can_be_called(function) or _can_be_called(function, None):
+    if can_be_called(function) or can_be_called(function, None):
         return SourceKind.GENERATOR
     raise InvalidTopology(
         f"spout {component!r}: {function!r} wants more than the task context; bind the rest with functools.partial"
@@ -238,21 +214,10 @@ def _checked_generator(component: str, function: Callable[..., object]) -> Sourc
 
 
 def _check_factory(kind: str, component: str, factory: object, name: str) -> None:
-    if not _can_be_called(cast("Callable[..., object]", factory)):
+    if not can_be_called(cast("Callable[..., object]", factory)):
         raise InvalidTopology(
             f"{kind} {component!r}: {name} needs arguments; pass a factory, such as lambda: {name}(...)"
         )
-
-
-def _can_be_called(function: Callable[..., object], *arguments: object) -> bool:
-    """Whether it can be called with just these arguments; True where Python cannot tell."""
-    try:
-        inspect.signature(function).bind(*arguments)
-    except TypeError:
-        return False
-    except ValueError:
-        return True
-    return True
 
 
 def inferred_schema(logic: object) -> Schema:
@@ -264,7 +229,7 @@ def inferred_schema(logic: object) -> Schema:
         return inferred_schema(cast("partial[object]", logic).func)
     if isinstance(what_is_called(logic), type):
         return _schema_of_component(logic) if _is_component(what_is_called(logic)) else OPAQUE
-    annotation = _returned(logic)
+    annotation = returned(logic)
     if _is_component(what_is_called(annotation)):
         return _schema_of_component(annotation)
     return OPAQUE if annotation is None else schema_from_annotation(annotation)
@@ -275,7 +240,7 @@ def component_class(logic: object) -> type[Any] | None:
     is annotated to return; None for all else."""
     called = what_is_called(logic)
     if not isinstance(called, type):
-        called = what_is_called(_returned(called))
+        called = what_is_called(returned(called))
     return cast("type[Any]", called) if _is_component(called) else None
 
 
@@ -305,16 +270,6 @@ def most_pending(source: object) -> int | None:
 def state_advice(logic: object) -> str:
     """What the logic of a bolt, its class or its factory, says of ``BoltBase.state_advice``."""
     return str(getattr(component_class(logic) or logic, "state_advice", BoltBase.state_advice))
-
-
-def _returned(function: object) -> object:
-    """The return annotation; None without one, and for one that only type checkers understand."""
-    if not callable(function):
-        return None
-    try:
-        return get_type_hints(function).get("return")
-    except (NameError, AttributeError, SyntaxError, TypeError):
-        return None
 
 
 def _schema_of_component(cls: object) -> Schema:

@@ -22,10 +22,11 @@ from stormlet.core.description import BoltSpec, Description, Output, SpoutSpec, 
 from stormlet.core.groupings import One
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
-from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context, takes_resume
+from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
 from stormlet.core.plan import Link, Plan, TaskPlan
 from stormlet.core.schema import Schema
 from stormlet.core.shortened import shortened
+from stormlet.core.signatures import takes_resume
 from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed

@@ -502,10 +502,10 @@ class Running:
             self._body.cancel()
 
     def _report_left_over(self) -> None:
-        left_over = {
-            name: each.left_over for name, each in self.statistics().components.items() if each.left_over
-        }
-        for name, count in left_over.items():
+        for name, spouts in self._tasks.spouts.items():
+            count = sum(spout.tracker.counts.left_over for spout in spouts)
+            if not count:
+                continue
             logger.warning(
                 "topology %r stopped before %d messages of %r had an outcome",
                 self._name,

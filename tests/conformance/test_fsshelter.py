@@ -644,7 +644,7 @@ async def test_FS_H10_long_running_bolt(patient: bool, outcome: list[tuple[str, 
      ({"max_spout_pending": 2}, {}, 2), ({}, {}, 1000)],
     ids=["FS_C1", "FS_C2", "FS_C3", "default"],
 )  # fmt: skip
-async def test_FS_C_precedence(topology_has: Any, spout_has: Any, effective: int) -> None:
+async def test_FS_C1_FS_C2_FS_C3_precedence(topology_has: Any, spout_has: Any, effective: int) -> None:
     """An option given beats the default, a component's the topology's, and the topology's the default."""
     topology, feeder = Topology("C", drain_timeout=0, **topology_has), Feeder()
     topology.bolt("b1", Hold, topology.spout("s1", given(feeder), **spout_has).shuffle())

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +278,8 @@ async def test_D11_a_failure_says_why() -> None:
 
 @pytest.mark.simulated_time
 async def test_D12_a_crash_is_told_to_the_host() -> None:
-    """An exception of next_tuple cancels the host's block and is raised from it, when the restarts are used up."""
+    """What dies right after each start, though each was a success, uses up its restarts; then the host's block is
+    cancelled and raises it."""
     made: list[Spout[Any]] = []
 
     class Broken(Feeder):
@@ -292,6 +294,53 @@ async def test_D12_a_crash_is_told_to_the_host() -> None:
             await asyncio.sleep(3600)
     assert (len(made), type(caught.value.__cause__)) == (4, OSError)
     assert now() == pytest.approx(0.1 + 0.2 + 0.4)
+
+
+class DiesOfItsTicks(Hold):
+    """Holds its inputs, and dies of every tick."""
+
+    def tick(self, out: Collector[Any]) -> None:
+        raise OSError("the connection is gone")
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("every", "crashes"), [(100.0, False), (50.0, True)])
+async def test_D12_restarts_are_limited_in_a_sliding_window(every: float, crashes: bool) -> None:
+    """With one restart in 60 s, who dies every 100 s lives on for ever, and who dies every 50 s does not."""
+    topology = Topology("D12", max_restarts=1, restart_window=60)
+    topology.bolt("b1", DiesOfItsTicks, topology.spout("s1").shuffle(), tick=every)
+    with pytest.raises(TopologyCrashed) if crashes else nullcontext():
+        async with topology.run():
+            await until(1050)
+    assert now() == (pytest.approx(100.0, abs=1) if crashes else 1050)
+
+
+@pytest.mark.simulated_time
+async def test_D12_what_was_in_flight_fails_with_its_task() -> None:
+    """The moment the task dies, and not at a timeout, the spout is told that it is lost, and where."""
+    feeder, topology = Feeder(), Topology("D12", message_timeout=1000)
+    topology.bolt("b1", DiesOfItsTicks, topology.spout("s1", given(feeder)).shuffle(), tick=5.0)
+    async with topology.run():
+        feeder.feed("a", 1)
+        await until(5.05)
+        assert (feeder.settled_at, feeder.causes()) == ({1: 5}, {1: FailureKind.TASK_LOST})
+        assert feeder.failures[1].component == "b1"
+
+
+@pytest.mark.simulated_time
+async def test_D12_a_pause_before_a_restart_holds_nobody_up() -> None:
+    """While one bolt waits a minute for its next instance, spout and other bolts go on at once."""
+    feeder, topology = Feeder(), Topology("D12", restart_delay=60, restart_delay_max=60)
+    lines, other = topology.spout("s1"), topology.spout("s2", given(feeder))
+    topology.bolt("b1", Ack, lines.shuffle())
+    topology.bolt("b2", Ack, other.shuffle())
+    async with topology.run() as running:
+        running.kill("b1")
+        for moment in (1, 2, 3):
+            await until(moment)
+            feeder.feed("a", moment)
+        await settle()
+        assert feeder.settled_at == {1: 1, 2: 2, 3: 3}
 
 
 @pytest.mark.simulated_time

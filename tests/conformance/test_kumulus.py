@@ -1,4 +1,4 @@
-"""Cases of Kumulus, Storm in one JVM process: KU-1, 3, 4, and 6 to 10, with exact counts and moments."""
+"""Cases of Kumulus, Storm in one JVM process: KU-1 to KU-10, with exact counts and moments."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from stormlet import (
     InvalidTopology,
     Spout,
     SpoutCollector,
+    StartFailed,
     TaskContext,
     Topology,
     TopologyCrashed,
     Tuple,
 )
-from tests.conformance.kit import Ack, Feeder, Numbers, Unanchored, collect, given, now, settle, until
+from tests.conformance.kit import Ack, Feeder, Hold, Numbers, Unanchored, collect, given, now, settle, until
 from tests.helpers import run_to_end
 
 # KU-1: validation.
@@ -61,6 +62,60 @@ def test_KU1_okay() -> None:
     bolt = topology.bolt("bolt", Ack, topology.spout("spout").none(), outputs={"stream": ["num"]})
     topology.bolt("bolt2", Ack, bolt.named("stream").fields("num"))
     assert topology.describe().in_order() == [["spout"], ["bolt"], ["bolt2"]]
+
+
+# KU-2: starts that fail.
+
+
+class Prepares(Ack):
+    """Waits for so many seconds in ``prepare``, then raises; notes its cleanup."""
+
+    def __init__(self, seconds: float = 0.0, error: Exception | None = None) -> None:
+        self.seconds = seconds
+        self.error = error
+        self.cleaned_up = False
+
+    async def prepare(self, context: TaskContext) -> None:
+        await asyncio.sleep(self.seconds)
+        if self.error is not None:
+            raise self.error
+
+    def cleanup(self) -> None:
+        self.cleaned_up = True
+
+
+def prepared(*bolts: Prepares) -> tuple[Topology, Feeder]:
+    topology, feeder = Topology("KU-2"), Feeder()
+    numbers = topology.spout("spout", given(feeder))
+    for number, bolt in enumerate(bolts, 1):
+        topology.bolt(f"bolt{number}", given(bolt), numbers.none())
+    return topology, feeder
+
+
+@pytest.mark.simulated_time
+async def test_KU2_an_exception_in_prepare_fails_the_start() -> None:
+    """The block is not entered, no spout is asked, and what was prepared is cleaned up."""
+    ready, error = Prepares(), LookupError("no model")
+    topology, feeder = prepared(ready, Prepares(error=error))
+    with pytest.raises(
+        StartFailed, match=r"did not start: prepare of bolt2\[0\] raised LookupError"
+    ) as failed:
+        await run_to_end(topology)
+    assert failed.value.__cause__ is error
+    assert (ready.cleaned_up, feeder.asked) == (True, [])
+
+
+@pytest.mark.simulated_time
+async def test_KU2_the_host_sets_the_deadline_of_the_start() -> None:
+    """A bolt that takes 30 s to prepare, where the host waits for 2 s: its timeout cancels the start, no spout was
+    asked, and what was prepared is cleaned up."""
+    ready, slow = Prepares(), Prepares(seconds=30)
+    topology, feeder = prepared(ready, slow)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(2):
+            await run_to_end(topology)
+    assert now() == 2
+    assert (ready.cleaned_up, feeder.asked) == (True, [])
 
 
 # KU-3: crashes.
@@ -148,6 +203,26 @@ async def test_KU4_each_message_has_one_outcome() -> None:
         ("ack", 3): 100,
         ("fail", 4): 100,
     }
+
+
+# KU-5: who is to blame.
+
+
+@pytest.mark.simulated_time
+async def test_KU5_a_timeout_names_who_holds_and_a_failure_who_failed() -> None:
+    """Each is told at the spout with the one bolt that is to blame, and never with the other."""
+    topology, feeder = Topology("KU-5", message_timeout=10), Feeder()
+    numbers = topology.spout("spout", given(feeder), outputs={"late": None, "bad": None})
+    topology.bolt("timeout-bolt", Hold, numbers.named("late").none())
+    topology.bolt("fail-bolt", broken, numbers.named("bad").none())
+    topology.bolt("fine-bolt", Ack, numbers.named("late").none(), numbers.named("bad").none())
+    async with topology.run():
+        feeder.feed("a", "late", stream="late")
+        feeder.feed("a", "bad", stream="bad")
+        await until(20)
+    late, bad = feeder.failures["late"], feeder.failures["bad"]
+    assert (late.holders, late.component) == (("timeout-bolt",), None)
+    assert (bad.holders, bad.component) == ((), "fail-bolt")
 
 
 # KU-6: unanchored branches.

@@ -1,4 +1,5 @@
-"""Storm's own testing API, by its test cases (A1, G10, X1, X2): ``Testing``, ``FeederSpout``, simulated time."""
+"""Storm's own testing API, by its test cases (A1, A3, A6, A9, A10, G10, X1, X2): ``Testing``, ``FeederSpout``, tracked
+topologies, simulated time."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 
 from stormlet import BasicBolt, Collector, Topology, Tuple
 from stormlet.testing import Feeder, Input, Simulation, complete, run_bolt
-from tests.conformance.kit import AckEveryOther, Count, GlobalCount
+from tests.conformance.kit import AckEveryOther, Agg, Count, GlobalCount, Identity
 
 NAMES = [("nathan",), ("bob",), ("joey",), ("nathan",)]
 
@@ -62,6 +63,40 @@ async def test_A3_a_feeder_hears_of_acks_and_timeouts(sim: Simulation) -> None:
         assert (feeder.acked, feeder.failed) == (["a", "c"], [])
         await sim.advance(seconds=12)
         assert feeder.failed == ["b"]
+
+
+@pytest.mark.simulated_time
+async def test_A6_a_tracked_topology_is_waited_for(sim: Simulation) -> None:
+    """TestingTest.testWithTrackedCluster: after each feed the test waits until everything is done that can be."""
+    feeder, topology = Feeder[str](), Topology("tracked", drain_timeout=0)
+    lines = topology.spout("1", feeder)
+    branches = [topology.bolt(id, Identity, lines.shuffle()) for id in "23"]
+    topology.bolt("4", lambda: Agg(4), *(branch.shuffle() for branch in branches))
+    async with topology.run():
+        feeder.feed("a")
+        await sim.settled()
+        assert (feeder.acked, feeder.pending) == ([], ["a"])
+        feeder.feed("b")
+        await sim.settled()
+        assert (sorted(feeder.acked), feeder.pending) == (["a", "b"], [])
+        assert sim.now == 0
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("enabled", "failed"), [(True, ["b"]), (False, [])], ids=["A9", "A10"])
+async def test_A9_A10_time_is_advanced(sim: Simulation, enabled: bool, failed: list[str]) -> None:
+    """TestingTest.testAdvanceClusterTime and testDisableTupleTimeout: 21 s fail what nobody acks, or not."""
+    feeder = Feeder[str]()
+    options = {"topology.message.timeout.secs": 10, "topology.enable.message.timeouts": enabled}
+    topology = Topology("advanced", drain_timeout=0, **options)
+    topology.bolt("2", AckEveryOther, topology.spout("1", feeder).shuffle())
+    async with topology.run():
+        for value in "abc":
+            feeder.feed(value)
+        await sim.advance(seconds=9)
+        assert (feeder.acked, feeder.failed) == (["a", "c"], [])
+        await sim.advance(seconds=12)
+        assert (feeder.acked, feeder.failed) == (["a", "c"], failed)
 
 
 def test_X1_a_test_tuple_is_what_the_test_says() -> None:

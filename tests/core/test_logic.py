@@ -28,11 +28,9 @@ from stormlet.core.logic import (
     component_class,
     inferred_schema,
     logic_kind,
-    positional_parameters,
     says,
     source_kind,
     takes_context,
-    takes_resume,
 )
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidTopology
@@ -337,25 +335,6 @@ def test_a_bolt_that_cannot_be_made() -> None:
         InvalidTopology, match=r"bolt 'split': Needy needs arguments; .* lambda: Needy\(...\)"
     ):
         logic_kind("split", Needy)
-
-
-@pytest.mark.parametrize(
-    ("function", "count"),
-    [
-        (numbers, 0),
-        (keyworded, 0),
-        (upper, 1),
-        (both, 2),
-        (shared_limited, 2),
-        (partial(both, Line("")), 1),
-        (Shout().method, 1),
-        (lambda a, /, b, *c, d, **e: None, 3),
-        (int, None),
-    ],
-)
-def test_how_many_positional_parameters(function: Callable[..., object], count: int | None) -> None:
-    """Those without a name, those with one and the rest; None where Python cannot tell."""
-    assert positional_parameters(function) == count
 
 
 # Code that cannot run as it is meant to.
@@ -682,21 +661,3 @@ def test_methods_that_cannot_be_called() -> None:
         check_bolt("bolt 'b'", WithoutOut, "loop")
     with pytest.raises(InvalidTopology, match=r"write def fail\(self, message_id, failure\)"):
         check_spout("spout 's'", WithoutFailure)
-
-
-def resumable(resume: object = None) -> Iterator[object]:
-    yield resume
-
-
-def positional(resume: object = None, /) -> Iterator[object]:
-    yield resume
-
-
-@pytest.mark.parametrize(
-    ("source", "takes"),
-    [(resumable, True), (partial(resumable), True), (positional, False), (list, False), (iter, False)],
-    ids=["keyword", "partial", "positional only", "without", "unknown signature"],
-)
-def test_who_can_resume(source: Callable[..., object], takes: bool) -> None:
-    """Functions that accept ``resume=``; not those of which Python cannot tell."""
-    assert takes_resume(source) is takes

@@ -5,22 +5,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
+import math
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 from stormlet.spark import spark_session
 from tests.spark.killed import SAVE_EVERY
+from tests.spark.process_groups import end, has_ended, start, wait
 
-ROOT = Path(__file__).parents[2]
 ROWS = 3000
 LONGEST_LIFE = 4.0
 """Seconds from its first row within which it is killed."""
@@ -68,10 +66,11 @@ def run_with_kills(folder: Path, random: Random, most: int, *, in_order: bool = 
     """Start and kill it until it was killed so often, and then let it end; if it ends before, so be it."""
     killed: list[float] = []
     while True:
-        child = start(folder, in_order=in_order)
+        child = begin(folder, in_order=in_order)
         try:
             if len(killed) == most or not dies(child, folder, random):
-                assert child.wait() == 0, "it has failed"
+                wait(child)
+                assert end(child) == 0, "it has failed"
                 break
         finally:
             end(child)
@@ -81,32 +80,23 @@ def run_with_kills(folder: Path, random: Random, most: int, *, in_order: bool = 
     return Rows([(int(row), float(at)) for row, at in lines], killed, set(letters))
 
 
-def start(folder: Path, *, in_order: bool) -> subprocess.Popen[bytes]:
-    """In a process group of its own, which has the JVM, too."""
+def begin(folder: Path, *, in_order: bool) -> subprocess.Popen[bytes]:
+    """One more life."""
     way = ["in-order"] if in_order else []
-    command = [sys.executable, "-m", "tests.spark.killed", str(folder), *way]
     with (folder / "errors").open("ab") as errors:
-        return subprocess.Popen(command, cwd=ROOT, stderr=errors, start_new_session=True)
+        return start("tests.spark.killed", str(folder), *way, errors=errors)
 
 
 def dies(child: subprocess.Popen[bytes], folder: Path, random: Random) -> bool:
     """Wait for a moment to kill it, sooner or later after its first row; false if it ends before."""
     seen, life = folder / "seen", random.uniform(0.0, LONGEST_LIFE)
     size = seen.stat().st_size if seen.exists() else 0
-    while child.poll() is None:
-        if seen.exists() and seen.stat().st_size > size:
-            with suppress(subprocess.TimeoutExpired):
-                child.wait(life)
-            break
+    until = math.inf
+    while not has_ended(child) and time.monotonic() < until:
+        if until == math.inf and seen.exists() and seen.stat().st_size > size:
+            until = time.monotonic() + life
         time.sleep(0.005)
-    return child.poll() is None
-
-
-def end(child: subprocess.Popen[bytes]) -> None:
-    """Nothing of it stays."""
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+    return not has_ended(child)
 
 
 def main() -> None:

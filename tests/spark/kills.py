@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from stormlet.spark import spark_session
 from tests.spark.killed_epochs import LINES, REJECTED, STARTED, SUMS
+from tests.spark.process_groups import end, has_ended, kill_alone, start, wait
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
 CHILD = "tests.spark.killed_epochs"
 LONGEST_LIFE = 20.0
 """Seconds from the start of the topology within which it is killed, if not in a commit."""
@@ -72,9 +69,10 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
         while kills.total < most:
             if not live_and_die(folder, kills):
                 return
-        child = start(folder, kills)
+        child = begin(folder, kills)
         kills.left.append(child)
-        assert child.wait() == 0, "the last run has failed"
+        wait(child)
+        assert end(child) == 0, "the last run has failed"
     finally:
         while kills.left:
             end(kills.left.pop())
@@ -82,14 +80,13 @@ def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
 
 def live_and_die(folder: Path, kills: Kills) -> bool:
     """One life; false if it has ended by itself."""
-    child = start(folder, kills)
+    child = begin(folder, kills)
     assert child.stdout is not None
     try:
         if STARTED.encode() not in child.stdout.readline():
             raise AssertionError("it has not started")
         if not wait_for_the_moment(child, folder, kills):
-            assert child.wait() == 0, "it has failed"
-            end(child)
+            assert end(child) == 0, "it has failed"
             return False
         kill(child, folder, kills)
         return True
@@ -98,19 +95,10 @@ def live_and_die(folder: Path, kills: Kills) -> bool:
         raise
 
 
-def start(folder: Path, kills: Kills) -> subprocess.Popen[bytes]:
-    """In a process group of its own, which has the JVM, too."""
-    command = [sys.executable, "-m", kills.child, str(folder), str(kills.random.randrange(2**32))]
-    return subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
-    )
-
-
-def end(child: subprocess.Popen[bytes]) -> None:
-    """Nothing of it stays."""
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.communicate()
+def begin(folder: Path, kills: Kills) -> subprocess.Popen[bytes]:
+    """One more life."""
+    seed = str(kills.random.randrange(2**32))
+    return start(kills.child, str(folder), seed, out=subprocess.PIPE, errors=subprocess.DEVNULL)
 
 
 def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> bool:
@@ -120,12 +108,12 @@ def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, kills: Kil
     at = time.monotonic() + random.uniform(0.0, LONGEST_LIFE)
     if kills.soon or random.random() < 0.5:
         until = len(epochs(folder)) + random.randint(1, 2 if kills.soon else 2 * LATEST_EPOCH)
-        while len(epochs(folder)) < until and child.poll() is None:
+        while len(epochs(folder)) < until and not has_ended(child):
             time.sleep(0.002)
         at = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT)
-    while time.monotonic() < at and child.poll() is None:
+    while time.monotonic() < at and not has_ended(child):
         time.sleep(0.002)
-    return child.poll() is None
+    return not has_ended(child)
 
 
 def epochs(folder: Path) -> list[Path]:
@@ -137,8 +125,7 @@ def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
     """Either the process with its JVM, or itself alone."""
     alone = kills.random.random() < 0.3
     if alone:
-        child.kill()
-        child.wait()
+        kill_alone(child)
         kills.left.append(child)
     else:
         end(child)

@@ -98,6 +98,8 @@ def test_the_key_of_the_last_of_so_many_rows() -> None:
 def test_keys_are_forgotten() -> None:
     """Those are kept that may be asked for, and no others."""
     trail = trail_of(until_forgotten=True)
+    trail.forget(12)
+    assert trail.last_of(12) == ("12",)
     trail.forget(13)
     assert trail.last_of(13) == ("13",)
     assert len(trail._parts) == 1

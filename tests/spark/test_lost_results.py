@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,39 +21,66 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.asyncio
 
 ROWS, PARTITIONS = 60_000, 30
-"""Of each partition the result is too large to come directly (1 MiB), and the session allows it (2 MiB). There are many
-of them, as a thief may come too late."""
+"""Of each partition the result is too large to come directly (1 MiB), and the session allows it (2 MiB)."""
 
 
 class Thief:
-    """Takes results away before they are fetched, of tasks from ``first`` on. It may come too late."""
+    """Takes results out of the block manager, where they wait to be fetched; meanwhile it holds up those who fetch."""
 
-    def __init__(self, spark: SparkSession, first: int) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext
         self._jvm = context._jvm
         self._tasks = context._jsc.sc().taskScheduler()
         # Py4J cannot ask SparkEnv for it: that has methods with classes that are not there.
-        manager = self._jvm.java.lang.Class.forName("org.apache.spark.SparkEnv").getDeclaredField(
-            "blockManager"
+        self._blocks = self._field_of(context._jsc.sc().env(), "org.apache.spark.SparkEnv", "blockManager")
+        getter = self._tasks.taskResultGetter()
+        threads = self._field_of(
+            getter, "org.apache.spark.scheduler.TaskResultGetter", "getTaskResultExecutor"
         )
-        manager.setAccessible(True)
-        self._blocks = manager.get(context._jsc.sc().env())
-        self._first = self._tasks.nextTaskId() + first
+        threads.prestartAllCoreThreads()
+        self._lock = self._field_of(
+            threads.getQueue(), "java.util.concurrent.LinkedBlockingQueue", "takeLock"
+        )
+        self._first = self._tasks.nextTaskId()
 
-    def steal(self, is_enough: Callable[[], object]) -> None:
-        while not is_enough():
-            next_one = self._tasks.nextTaskId()
-            for task in range(max(self._first, next_one - 2), next_one):
-                block = self._jvm.org.apache.spark.storage.TaskResultBlockId(task)
-                if self._blocks.getStatus(block).isDefined():
-                    self._blocks.removeBlock(block, True)
-                    self._first = task + 1
+    def _field_of(self, owner: Any, class_name: str, field_name: str) -> Any:
+        field = self._jvm.java.lang.Class.forName(class_name).getDeclaredField(field_name)
+        field.setAccessible(True)
+        return field.get(owner)
+
+    def steal_one(self, is_over: Callable[[], bool]) -> None:
+        self._lock.lock()
+        try:
+            while not is_over() and not self._stole():
+                time.sleep(0.001)
+        finally:
+            self._lock.unlock()
+
+    def _stole(self) -> bool:
+        for task in range(self._first, self._tasks.nextTaskId()):
+            block = self._jvm.org.apache.spark.storage.TaskResultBlockId(task)
+            if self._blocks.getStatus(block).isDefined():
+                self._blocks.removeBlock(block, True)
+                self._first = task + 1
+                return True
+        return False
 
 
 @contextmanager
-def stealing(spark: SparkSession, first: int, is_enough: Callable[[], object]) -> Iterator[None]:
-    thief, over = Thief(spark, first), threading.Event()
-    thread = threading.Thread(target=thief.steal, args=(lambda: over.is_set() or is_enough(),))
+def stealing(spark: SparkSession, wants_more: Callable[[], object]) -> Iterator[None]:
+    """One result is lost whenever ``wants_more``. It asks again after a second, as a result that was being fetched when
+    the thief came is not lost.
+    """
+    thief, over = Thief(spark), threading.Event()
+
+    def run() -> None:
+        while not over.is_set():
+            if wants_more():
+                thief.steal_one(over.is_set)
+                over.wait(1)
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=run)
     thread.start()
     try:
         yield
@@ -82,7 +110,10 @@ async def test_a_stolen_result_is_read_again(
 ) -> None:
     """In the middle of reading: every row comes once, and in order; the log says what was lost."""
     seen: list[int] = []
-    with caplog.at_level(logging.WARNING, "stormlet.spark"), stealing(spark, 2, lambda: caplog.records):
+    with (
+        caplog.at_level(logging.WARNING, "stormlet.spark"),
+        stealing(spark, lambda: seen and not caplog.records),
+    ):
         await run_to_end(topology_of(frame, lambda row: seen.append(row[0]), order_by=order_by))
     assert seen == list(range(ROWS))
     said = [record.getMessage() for record in caplog.records]
@@ -96,7 +127,7 @@ async def test_too_many_losses_end_it(
 ) -> None:
     """Where it is lost too often, the topology crashes with Spark's error as the cause."""
     monkeypatch.setattr("stormlet.spark.chunks.RETRIES", pulling.Retries(0))
-    with stealing(spark, 0, lambda: False), pytest.raises(TopologyCrashed) as caught:
+    with stealing(spark, lambda: True), pytest.raises(TopologyCrashed) as caught:
         await run_to_end(topology_of(frame, lambda row: None))
     assert "lost 1 times in a row" in str(caught.value.__cause__)
     assert caught.value.__cause__ is not None

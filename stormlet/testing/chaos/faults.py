@@ -6,14 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from random import Random
 from typing import Any, TypeAlias
 
 from stormlet.errors import InvalidConfiguration
 
 
-class FaultKind(Enum):
+class FaultKind(StrEnum):
     """The kinds of faults."""
 
     KILL = "kill"

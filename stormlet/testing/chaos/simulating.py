@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from stormlet.errors import InvalidTopology, StormletError
+from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.running import Running
 from stormlet.testing.chaos.endings import check_settled
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, Injector, read_faults
 from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.loop import SeededLoop
 from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.chaos.silence import silence
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
 from stormlet.topology import Topology
 
@@ -113,7 +113,7 @@ def simulate(
     wanted = read_faults(faults) if isinstance(faults, str) else faults
     report = SimulationReport()
     simulator = Simulator(topology, sources, seconds, configuration)
-    with _silence():
+    with silence():
         for seed in seeds:
             result = simulator.run(seed, wanted)
             if result.violations:
@@ -197,7 +197,7 @@ class Simulator:
             return {}
         if len(asyncio.all_tasks()) > 1:
             witness.violation("tasks are left: {}", ", ".join(map(describe_task, pending_tasks(loop))))
-        return _counts(running, parts.tasks.spouts)
+        return _counts(parts.tasks)
 
     async def _until_end(self, running: Running, parts: DisturbedParts) -> None:
         """Wait for the end, or for the first violation, which ends the run by :class:`_Broken`."""
@@ -243,26 +243,11 @@ def _crowded(parts: DisturbedParts) -> dict[str, Any]:
     return sizes
 
 
-def _counts(running: Running, spouts: Collection[str]) -> dict[str, int]:
-    components = running.statistics().components
-    of_spouts = [components[id] for id in spouts]
+def _counts(tasks: Tasks) -> dict[str, int]:
+    of_spouts = [task.tracker.counts for task in tasks.all_spouts]
     return {
         "acked": sum(each.acked for each in of_spouts),
         "replayed": sum(each.replayed for each in of_spouts),
         "dead_letters": sum(each.dead_letters for each in of_spouts),
-        "restarts": sum(each.restarts for each in components.values()),
+        "restarts": sum(task.restarts.count for task in (*tasks.ackers, *tasks.all_spouts, *tasks.all_bolts)),
     }
-
-
-@contextmanager
-def _silence() -> Generator[None]:
-    """The engine tells of every injected failure, which is not what anybody wants to read."""
-    names = [name for name in logging.root.manager.loggerDict if name.startswith("stormlet")]
-    loggers = [(logger, logger.disabled) for logger in map(logging.getLogger, names)]
-    try:
-        for logger, _ in loggers:
-            logger.disabled = True
-        yield
-    finally:
-        for logger, disabled in loggers:
-            logger.disabled = disabled

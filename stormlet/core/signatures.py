@@ -1,0 +1,80 @@
+"""What the signatures and annotations of the user's functions say. Those of plain functions are read once: each task
+asks again, and so does each of the thousands of runs of a simulation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import TypeVar, get_type_hints
+from weakref import WeakKeyDictionary
+
+R = TypeVar("R")
+
+_SIGNATURES: WeakKeyDictionary[FunctionType, inspect.Signature] = WeakKeyDictionary()
+_HINTS: WeakKeyDictionary[FunctionType, Mapping[str, object]] = WeakKeyDictionary()
+
+POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL,
+)
+
+
+def can_be_called(function: Callable[..., object], *arguments: object) -> bool:
+    """Whether it can be called with just these arguments; True where Python cannot tell."""
+    try:
+        _signature(function).bind(*arguments)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def positional_parameters(function: Callable[..., object]) -> int | None:
+    """How many positional arguments the function takes; None where Python cannot tell, as for some
+    builtins."""
+    try:
+        parameters = _signature(function).parameters.values()
+    except ValueError:
+        return None
+    return sum(parameter.kind in POSITIONAL for parameter in parameters)
+
+
+def takes_resume(function: Callable[..., object]) -> bool:
+    """Whether a generator function can go on after the message whose id is given as ``resume=``."""
+    try:
+        parameters = _signature(function).parameters
+    except ValueError:
+        return False
+    resume = parameters.get("resume")
+    return resume is not None and resume.kind is not inspect.Parameter.POSITIONAL_ONLY
+
+
+def returned(function: object) -> object:
+    """The return annotation; None without one, and for one that only type checkers understand."""
+    if not callable(function):
+        return None
+    try:
+        return _once(_HINTS, get_type_hints, function).get("return")
+    except (NameError, AttributeError, SyntaxError, TypeError):
+        return None
+
+
+def _signature(function: Callable[..., object]) -> inspect.Signature:
+    return _once(_SIGNATURES, inspect.signature, function)
+
+
+def _once(
+    known: WeakKeyDictionary[FunctionType, R],
+    read: Callable[[Callable[..., object]], R],
+    function: Callable[..., object],
+) -> R:
+    # Of other callables nobody knows whether they can be told apart, and whether they stay as they are.
+    if not isinstance(function, FunctionType):
+        return read(function)
+    found = known.get(function)
+    if found is None:
+        found = known[function] = read(function)
+    return found
