@@ -37,6 +37,7 @@ COMMANDS = {
     "describe": "Show tasks and settings, and where each value came from.",
     "run": "Run a topology until everything is done.",
     "simulate": "Run a topology under many seeds and faults, on simulated time.",
+    "soak": "Run a topology for minutes at full load, with faults.",
     "dead-letters": "List the messages that a run gave up.",
     "bench": "Measure what a tuple costs on this machine.",
 }

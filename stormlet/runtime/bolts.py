@@ -160,6 +160,7 @@ class BoltTask(Task):
         self.ready.set_result(None)
 
     async def run(self) -> None:
+        await self.outbox.room()  # for which the one that died may have been waiting (law B6)
         while True:
             await self._work()
             self.outbox.leave()

@@ -1,5 +1,5 @@
 """Tools for testing topologies: simulated time with a pytest plugin, whole topologies on given values, single bolts,
-spouts and bolts that a test holds in its hands, and simulations with faults.
+spouts and bolts that a test holds in its hands, simulations with faults, and soaks.
 
 The names are loaded when they are first used: pytest imports this package in every run of every user.
 """
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from stormlet.testing.recorded_run import Emission, Outcome
     from stormlet.testing.scripted import Ack, Delay, Fail, Hold, Raise, ScriptedBolt
     from stormlet.testing.simulation import Simulation
+    from stormlet.testing.soaking.report import SoakFailed, SoakReport
+    from stormlet.testing.soaking.soak import soak
 
 _HOMES = {
     "bolt_results": ["BoltResult", "InputResult"],
@@ -40,6 +42,8 @@ _HOMES = {
     "recorded_run": ["Emission", "Outcome"],
     "scripted": ["Ack", "Delay", "Fail", "Hold", "Raise", "ScriptedBolt"],
     "simulation": ["Simulation"],
+    "soaking.report": ["SoakFailed", "SoakReport"],
+    "soaking.soak": ["soak"],
 }
 
 __all__ = [
@@ -70,12 +74,15 @@ __all__ = [
     "Simulation",
     "SimulationFailed",
     "SimulationReport",
+    "SoakFailed",
+    "SoakReport",
     "complete",
     "complete_async",
     "run_bolt",
     "run_bolt_async",
     "run_simulated",
     "simulate",
+    "soak",
 ]
 
 

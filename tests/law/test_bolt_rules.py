@@ -880,6 +880,25 @@ async def test_B6_a_task_waits_for_every_queue_it_has_filled() -> None:
 
 
 @pytest.mark.simulated_time
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_B6_a_task_that_has_died_waits_for_the_room_that_it_waited_for(concurrency: int) -> None:
+    """However often it dies, its next life adds nothing to a queue that the one before has filled."""
+
+    async def stuck(value: int) -> None:
+        await asyncio.sleep(100)
+
+    topology = Topology("again", queue_capacity=2, message_timeout=None, drain_timeout=0)
+    numbers = topology.spout("numbers", range(50))
+    stream = topology.bolt("forward", lambda value: value, numbers.shuffle(), concurrency=concurrency)
+    topology.bolt("stuck", stuck, stream.shuffle())
+    async with topology.run() as running:
+        for _ in range(8):
+            await asyncio.sleep(10)
+            running.kill("forward")
+        assert running.statistics().components["stuck"].pending <= 2 * 2 + concurrency
+
+
+@pytest.mark.simulated_time
 async def test_B6_a_full_queue_starves_none_of_its_producers() -> None:
     """Of three spouts that wait for the same room again and again each gets its share."""
     seen: list[int] = []

@@ -1,18 +1,20 @@
-"""What happened in a simulation, for people to read."""
+"""What happened in a simulation or soak, for people to read."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 from stormlet.core.shortened import shortened
 
 
 class Journal:
-    """Lines with their simulated time. They are written when they are read: nearly no journal ever is."""
+    """Lines with their time, all of them or the last ``most``. They are written when they are read: nearly no journal
+    ever is."""
 
-    def __init__(self, time: Callable[[], float]) -> None:
+    def __init__(self, time: Callable[[], float], most: int | None = None) -> None:
         self._time = time
-        self._entries: list[tuple[float, str, tuple[object, ...]]] = []
+        self._entries = deque[tuple[float, str, tuple[object, ...]]](maxlen=most)
         self._roots: dict[int, int] = {}
 
     def note(self, text: str, *values: object) -> None:

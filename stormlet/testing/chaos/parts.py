@@ -15,6 +15,7 @@ from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
 from stormlet.errors import StormletError, TaskKilled
 from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Control, Shard
@@ -70,6 +71,7 @@ class DisturbedParts(Parts):
             **{task.plan.task: task.concurrency for task in tasks.all_bolts},
         }
         self.witness.unbounded = frozenset(task.plan.task for task in tasks.all_spouts if task.feed.dies)
+        self.witness.in_cycles = frozenset(_fed_without_waiting(tasks.all_bolts))
 
     def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
         """A bolt task is about to execute an input: a good moment to look at the books of the spouts."""
@@ -100,6 +102,10 @@ class DisturbedParts(Parts):
         """Whether a fault happens here and now."""
         return None if self.running is None else self.injector.strikes(kind, place)
 
+    def slowness(self, random: Random) -> float:
+        """How many seconds longer a slow input takes."""
+        return random.uniform(0.0, LONGEST_SLOWNESS)
+
     def kill(self, plan: TaskPlan) -> None:
         """Have a task die."""
         assert self.running is not None
@@ -126,6 +132,14 @@ class DisturbedParts(Parts):
     def worker(self, plan: TaskPlan, worker: Worker) -> Worker:
         """A worker that may die, raise or take its time."""
         return DisturbedWorker(self, plan, worker)
+
+
+def _fed_without_waiting(bolts: Sequence[BoltTask]) -> Iterator[int]:
+    """Tasks with an input from inside a cycle."""
+    for links in bolts[0].engine.plan.links.values() if bolts else ():
+        for link in links:
+            if not link.waits:
+                yield from link.targets
 
 
 class WatchedInbox(Inbox):
@@ -256,12 +270,20 @@ class DisturbedWorker(Worker):
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         pause = self._inner.work(self._until_fault(tuples))
-        if pause is not None or self._met is None:
+        if self._met is None:
             return pause
         (tup, kind, random), self._met = self._met, None
+        if pause is not None:  # of threads, which take what is before the fault at once
+            return self._suffer_after(pause, tup, kind, random)
         if kind is FaultKind.KILL and random.random() < 0.5:
             self._die()  # with what is unsent
         return self._suffer(tup, kind, random, self.desk.out)
+
+    async def _suffer_after(
+        self, pause: Awaitable[None], tup: AnyTuple, kind: FaultKind, random: Random
+    ) -> None:
+        await pause
+        await self._suffer(tup, kind, random, self.desk.out)
 
     def _until_fault(self, tuples: Iterable[AnyTuple]) -> Iterator[AnyTuple]:
         for tup in tuples:
@@ -297,7 +319,7 @@ class DisturbedWorker(Worker):
             journal.note("FAULT: {} raises on {}", name, tup.value)
             self.desk.user_failed((tup,), InjectedError(f"{name} was to raise"), out)
         elif kind is FaultKind.SLOW:
-            seconds = random.uniform(0.0, LONGEST_SLOWNESS)
+            seconds = self._parts.slowness(random)
             journal.note("FAULT: {} takes {} s for {}", name, round(seconds, 3), tup.value)
             await self.awaited(asyncio.sleep(seconds), None)
             await self._inner.execute(tup, out)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +16,7 @@ from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, 
 from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.loop import SeededLoop
 from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.chaos.silence import silence
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
 from stormlet.topology import Topology
 
@@ -114,7 +113,7 @@ def simulate(
     wanted = read_faults(faults) if isinstance(faults, str) else faults
     report = SimulationReport()
     simulator = Simulator(topology, sources, seconds, configuration)
-    with _silence():
+    with silence():
         for seed in seeds:
             result = simulator.run(seed, wanted)
             if result.violations:
@@ -252,17 +251,3 @@ def _counts(tasks: Tasks) -> dict[str, int]:
         "dead_letters": sum(each.dead_letters for each in of_spouts),
         "restarts": sum(task.restarts.count for task in (*tasks.ackers, *tasks.all_spouts, *tasks.all_bolts)),
     }
-
-
-@contextmanager
-def _silence() -> Generator[None]:
-    """The engine tells of every injected failure, which is not what anybody wants to read."""
-    names = [name for name in logging.root.manager.loggerDict if name.startswith("stormlet")]
-    loggers = [(logger, logger.disabled) for logger in map(logging.getLogger, names)]
-    try:
-        for logger, _ in loggers:
-            logger.disabled = True
-        yield
-    finally:
-        for logger, disabled in loggers:
-            logger.disabled = disabled

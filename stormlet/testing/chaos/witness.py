@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
@@ -20,6 +20,8 @@ from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
 from stormlet.runtime.messages import Buried, Message
 from stormlet.testing.chaos.journal import Journal
+
+T = TypeVar("T", contravariant=True)
 
 TINY = 1e-6
 
@@ -55,6 +57,14 @@ class Queue:
     """By producer: those of its largest call so far."""
 
 
+class Remembered(Protocol[T]):
+    """A set, as far as it is needed here; one that forgets sees less."""
+
+    def add(self, thing: T, /) -> None: ...
+    def discard(self, thing: T, /) -> None: ...
+    def __contains__(self, thing: object, /) -> bool: ...
+
+
 class Witness:
     """The judge of one run."""
 
@@ -74,11 +84,13 @@ class Witness:
         """By task: how many calls it may run at a time."""
         self.unbounded: frozenset[int] = frozenset()
         """Tasks whose calls may emit any number of tuples without waiting: spout classes and the host."""
+        self.in_cycles: frozenset[int] = frozenset()
+        """Tasks with an input from inside a cycle, which does not wait for room (law B6)."""
         self._time = time
         self._tuples: dict[int, list[Tuple[Any]]] = {}
         self._disturbed = set[int]()
-        self._acked = set[int]()
-        self._told = set[OpenTree]()
+        self._acked: Remembered[int] = set()
+        self._told: Remembered[OpenTree] = set()
         self._queues: dict[int, Queue] = {}
         self._last_call = -1.0
 
@@ -108,6 +120,8 @@ class Witness:
         self._check_queue(plan, tup.task, queued)
 
     def _check_queue(self, plan: TaskPlan, producer: int, queued: int) -> None:
+        if plan.task in self.in_cycles:
+            return
         queue = self._queues[plan.task]
         unit = queue.units[producer] = queue.units.get(producer, 0) + 1
         if unit > queue.largest.get(producer, 0):

@@ -12,12 +12,12 @@ import pytest
 
 from stormlet import Bolt, Collector, InvalidConfiguration, InvalidTopology, Topology, Tuple
 from stormlet.testing import Fault, FaultKind, Faults, SeedResult, SimulationFailed, simulate
-from tests.testing.chaos.topologies import everything, sentences, split, word_count
+from tests.testing.chaos.topologies import cycle, everything, resuming, sentences, split, word_count
 
 NOTHING = Faults(0, 0, 0, 0, 0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("make", [word_count, everything])
+@pytest.mark.parametrize("make", [word_count, everything, cycle, resuming])
 def test_a_sound_topology_survives_everything(make: type) -> None:
     """Whatever is killed, raises, comes late, twice or never: every message has its one outcome, and none is lost."""
     report = simulate(make(), seeds=range(60), faults=Faults(kill=0.03, error=0.05))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 
 from stormlet import (
     BasicBolt,
@@ -123,4 +123,37 @@ def everything() -> Topology:
     pairs = topology.bolt("pairs", Pairs, slow.all(), parallelism=2)
     joined = topology.bolt("join", Join, pairs.shuffle(), numbers.fields())
     topology.bolt("end", Join, joined.global_(), slow.shuffle())
+    return topology
+
+
+def cycle() -> Topology:
+    """A bolt whose output comes back to it until it has been round, with a bolt beside it that counts the rounds."""
+    topology = Topology("cycle", ackers=2)
+    depths = topology.spout("depths", range(5))
+    down = topology.bolt("down", lambda depth: iter([depth] * 2), depths.shuffle(), parallelism=2)
+    up = topology.bolt("up", lambda depth: depth - 1 if depth > 2 else None, down.fields())
+    topology.connect(down, up.shuffle())
+    topology.bolt("count", Join, up.all(), down.global_())
+    return topology
+
+
+def from_the_start_once(resume: int | None = None) -> Iterator[int]:
+    for number in range(0 if resume is None else resume + 1, 8):
+        if number == 3 and resume is None:
+            raise OSError("the connection is gone")
+        yield number
+
+
+async def awaited(resume: int | None = None) -> AsyncIterator[int]:
+    for number in range(0 if resume is None else resume + 1, 6):
+        yield number
+
+
+def resuming() -> Topology:
+    """Generators that go on after their last message, one that breaks off by itself and one that dies when killed."""
+    topology = Topology("resuming", ackers=3)
+    broken = topology.spout("broken", from_the_start_once)
+    killed = topology.spout("killed", awaited)
+    slow = topology.bolt("slow", slowly, broken.partial_key(), killed.shuffle(), concurrency=4, parallelism=2)
+    topology.bolt("pairs", Pairs, slow.local_or_shuffle(), broken.all())
     return topology

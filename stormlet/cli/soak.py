@@ -1,0 +1,118 @@
+"""The ``soak`` command: a topology at full load in real time, disturbed, judged and weighed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from stormlet.cli.output import write_text
+from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, Whole, read_arguments
+from stormlet.cli.settings import effective_settings
+from stormlet.cli.units import duration
+from stormlet.loading import load_topology
+from stormlet.testing import SoakFailed, SoakReport
+from stormlet.testing import soak as soak_topology
+
+EXAMPLES = """\
+stormlet soak topology.py
+stormlet soak topology.py --minutes 120 --every 0.1
+stormlet soak package.module:topology --set queue_capacity=10 --growth 50"""
+
+FAILED = 1
+
+Positive = Annotated[float, Parameter(validator=Number(gt=0))]
+
+
+def soak(
+    target: Target,
+    /,
+    *,
+    arg: Arguments = (),
+    settings: Settings = (),
+    config: ConfigFile = None,
+    minutes: Positive = 20.0,
+    burst: Positive = 30.0,
+    every: Positive = 0.5,
+    growth: Positive = 16.0,
+    seed: Annotated[Whole | None, Parameter(validator=Number(gte=0))] = None,
+) -> int:
+    """Run a topology at full load in real time, while tasks are killed, bolts raise and inputs are slow.
+
+    Between bursts the spouts pause until everything is settled: then no message may be missing, and the memory is
+    read. A topology that ends is run again. The exit code is 1 when a message is lost, told twice, or acked too
+    early, when it hangs, or when memory grows.
+
+    Parameters
+    ----------
+    minutes
+        How long.
+    burst
+        Seconds between two rests.
+    every
+        Seconds between two faults, on the average.
+    growth
+        MiB that the process may take more at the end than after the warm-up, the first quarter of the time.
+    seed
+        For what goes wrong, as a soak prints it. Real time does not repeat itself.
+    """
+    layered = effective_settings(config, settings)
+    topology = load_topology(target, read_arguments(arg))
+    try:
+        report = soak_topology(
+            topology,
+            minutes=minutes,
+            burst=burst,
+            every=every,
+            growth=growth,
+            seed=seed,
+            configuration=layered.values,
+            on_rest=_tell,
+        )
+    except SoakFailed as failed:
+        write_text(f"{failed}\n\n{_table(failed.report)}\n")
+        return FAILED
+    write_text(f"{_table(report)}\n")
+    return 0
+
+
+def _tell(report: SoakReport) -> None:
+    counts = report.counts
+    mebibytes = report.readings[-1].bytes / (1024 * 1024)
+    print(
+        f"{duration(report.seconds)}: {counts['acked']:,} messages acked, {report.faults.total():,} faults, "
+        f"{counts['replayed']:,} replays, {mebibytes:.1f} MiB",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _table(report: SoakReport) -> str:
+    rows = list(_rows(report))
+    width = max(len(name) for name, _ in rows)
+    where = f"{os.cpu_count()} cores, {platform.python_implementation()} {platform.python_version()}"
+    head = f"{report.topology}: {duration(report.seconds)} on {where}, seed {report.seed}"
+    return "\n".join((head, *(f"  {name:<{width}}  {value}" for name, value in rows)))
+
+
+def _rows(report: SoakReport) -> Iterator[tuple[str, str]]:
+    counts, seconds = report.counts, max(report.seconds, 1e-9)
+    yield "messages acked", f"{counts['acked']:,} ({counts['acked'] / seconds:,.0f} a second)"
+    yield "inputs executed", f"{counts['executed']:,} ({counts['executed'] / seconds:,.0f} a second)"
+    for kind, number in sorted(report.faults.items(), key=lambda each: each[0].value):
+        yield f"faults: {kind.value}", f"{number:,}"
+    for name in ("restarts", "timeouts", "replayed", "duplicates", "dead_letters", "lost"):
+        yield name.replace("_", " "), f"{counts[name]:,}"
+    yield "memory", _memory(report)
+
+
+def _memory(report: SoakReport) -> str:
+    if report.memory is None:
+        return "too short to tell"
+    start, end = report.memory
+    return f"{start:.1f} MiB after the warm-up, {end:.1f} MiB at the end"

@@ -1,0 +1,84 @@
+"""The witness of a simulation, where time is real and a run has no end: what it remembers is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure
+from stormlet.core.plan import TaskPlan
+from stormlet.core.tuples import ACKED, Tuple
+from stormlet.testing.chaos.journal import Journal, Tree
+from stormlet.testing.chaos.witness import Attempt, Witness
+from stormlet.testing.soaking.recent import Recent
+
+REMEMBERED = 5_000
+"""Trees whose outcome is known, in case that more is heard of them."""
+LINES = 2_000
+"""Of the journal."""
+LATENESS = 0.05
+"""Seconds by which an outcome may seem early: the witness hears of a tree at the end of the slice that emitted it."""
+
+
+class LastLines(Journal):
+    """A journal that remembers no trees, and calls each by its root id."""
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        super().__init__(time, LINES)
+
+    def tree(self, root: int) -> Tree:
+        return Tree(root)
+
+
+class SteadyWitness(Witness):
+    """Judges as it does in a simulation, but for one thing: that a tree timed out although nobody had a tuple of it
+    cannot be told in real time, where its last ack may be on its way."""
+
+    def __init__(self, time: Callable[[], float], journal: Journal) -> None:
+        super().__init__(time, journal)
+        self._acked = Recent[int](REMEMBERED)
+        self._told = Recent[OpenTree](REMEMBERED)
+        self._failed = Recent[int](REMEMBERED)
+        self.emissions = 0
+        self.acks = 0
+        self.timeouts = 0
+        self.lost = 0
+        """Messages of whose outcome there is no hope."""
+        self.timeouts_reset = False
+        """Whether a bolt has ever asked for more time for a tree."""
+        self.executed_again = 0
+        """Inputs that were executed in attempts that then failed."""
+
+    def delivered(self, plan: TaskPlan, tup: Tuple[Any], queued: int) -> None:
+        super().delivered(plan, tup, queued)
+        for root in tup.roots:
+            if root in self._failed:  # nothing will be judged by it any more
+                self._tuples.pop(root, None)
+
+    def emitted(self, plan: TaskPlan, root: int, tree: OpenTree) -> None:
+        self.emissions += 1
+        super().emitted(plan, root, tree)
+
+    def check_age(self, most: float) -> None:
+        """No message waits for its outcome for longer than so many seconds, unless a bolt asks for more time."""
+        if self.timeout is None or self.timeouts_reset:
+            return
+        earliest = self._time() - most
+        self.lost = sum(attempt.at < earliest for attempt in self.open.values())
+        if self.lost:
+            self.violation("{} messages have had no outcome for {} s", self.lost, most)
+
+    def _judge(self, plan: TaskPlan, attempt: Attempt, failure: Failure | None) -> None:
+        if failure is None:
+            self.acks += 1
+        else:
+            self.executed_again += sum(tup.state == ACKED for tup in self._tuples.get(attempt.root, ()))
+            self._failed.add(attempt.root)
+        super()._judge(plan, attempt, failure)
+
+    def _judge_timeout(self, name: object, attempt: Attempt, failure: Failure) -> None:
+        self.timeouts += 1
+        waited = self._time() - attempt.at
+        if self.timeout is not None and waited < self.timeout - LATENESS:
+            self.violation("{} timed out after {} s", name, round(waited, 3))

@@ -1,0 +1,147 @@
+"""Soaks of sound topologies, of leaking ones, and of broken engines. Real time is their subject."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+
+import pytest
+
+from stormlet import InvalidTopology, Topology
+from stormlet.testing import FaultKind, SoakFailed, SoakReport, soak
+from stormlet.testing.soaking import run
+from stormlet.testing.soaking.memory import MIB
+from tests.testing import soaked
+from tests.testing.chaos.test_broken_engines import (
+    messages_of_a_dead_acker_wait,
+    one_edge_for_all_replicas,
+    outcomes_are_delivered_twice,
+    the_child_is_registered_too_late,
+)
+from tests.testing.chaos.topologies import everything, word_count
+
+SECOND = 1 / 60
+
+
+def numbers() -> Iterator[int]:
+    yield from itertools.count()
+
+
+def endless(topology: Topology) -> Topology:
+    """The same with a source that never ends."""
+
+    def forward(number: int) -> Iterator[int]:
+        yield from (number, number)
+
+    stream = topology.bolt("forward", forward, topology.spout("numbers", numbers).shuffle())
+    topology.bolt("show", lambda number: None, stream.all(), parallelism=2)
+    return topology
+
+
+def test_an_endless_topology() -> None:
+    """It is disturbed, rests after each burst, and is stopped in the end; nothing is lost."""
+    rests: list[float] = []
+    report = soak(
+        endless(Topology("endless", message_timeout=2.0)),
+        minutes=3 * SECOND,
+        burst=0.5,
+        every=0.02,
+        seed=3,
+        on_rest=lambda report: rests.append(report.seconds),
+    )
+    assert report.runs == 1
+    assert len(rests) >= 2
+    assert rests == sorted(rests)
+    assert report.counts["acked"] > 1000
+    assert report.counts["lost"] == 0
+    assert set(report.faults) == {FaultKind.KILL, FaultKind.ERROR, FaultKind.SLOW}
+    assert report.counts["restarts"] >= report.faults[FaultKind.KILL] // 2 > 0
+    assert report.counts["duplicates"] > 0
+
+
+def test_a_topology_that_ends_is_run_again() -> None:
+    """Until the time is over; the counts are of all runs."""
+    report = soak(word_count(), minutes=0.5 * SECOND, every=0.1)
+    assert report.runs > 2
+    assert report.counts["acked"] == 3 * report.runs
+
+
+def test_every_kind_of_component() -> None:
+    """Threads, batches, joins, a cycle, ticks, generators that resume, a spout that replays by itself."""
+    report = soak(soaked.build(), minutes=2 * SECOND, burst=1.0, every=0.05, seed=1)
+    assert report.counts["acked"] > 100
+
+
+BREAKS = {
+    one_edge_for_all_replicas: "was acked although",
+    the_child_is_registered_too_late: "was acked although",
+    outcomes_are_delivered_twice: "was told a second outcome",
+    messages_of_a_dead_acker_wait: "messages have had no outcome for 2.0 s",
+}
+
+
+@pytest.mark.parametrize(
+    ("break_it", "violation"), BREAKS.items(), ids=lambda each: getattr(each, "__name__", "")
+)
+def test_a_broken_engine_is_seen(
+    break_it: Callable[[pytest.MonkeyPatch], None], violation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the error says what was wrong, and what happened last."""
+    break_it(monkeypatch)
+    monkeypatch.setattr(run, "PATIENCE", 0.5)
+    topology = endless(Topology("endless", message_timeout=1.0))
+    with pytest.raises(SoakFailed, match=violation) as failed:
+        soak(topology, minutes=20 * SECOND, burst=1.0, every=0.02, seed=1)
+    report = failed.value.report
+    assert f"topology 'endless', seed 1, after {report.seconds:.0f} s: {failed.value.violations[0]}\n" in str(
+        failed.value
+    )
+    assert failed.value.log
+    assert (report.counts["lost"] > 0) == ("no outcome" in violation)
+
+
+@pytest.mark.parametrize("growth", [2.0, 100.0])
+def test_memory_that_grows(growth: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that weighs a MiB more at each rest is seen, unless so much is allowed."""
+    weights = itertools.count(50 * MIB, MIB)
+    monkeypatch.setattr(run, "resident_bytes", lambda: next(weights))
+    told = r"memory has grown from \d+\.0 MiB after the warm-up to \d+\.0 MiB, by more than 2 MiB"
+    with pytest.raises(SoakFailed, match=told) if growth == 2.0 else nullcontext():
+        soak(endless(Topology("leak")), minutes=2 * SECOND, burst=0.02, every=9.0, growth=growth)
+
+
+def test_a_crash_is_told() -> None:
+    """What has crashed the topology is what is wrong."""
+
+    def crash(number: int) -> None:
+        raise OSError("out of order")
+
+    topology = Topology("crash")
+    topology.bolt("crash", crash, topology.spout("numbers", range(3)).shuffle(), on_error="stop")
+    with pytest.raises(SoakFailed, match=r"crash\[0\] raised OSError\('out of order'\)"):
+        soak(topology, minutes=SECOND)
+
+
+def test_a_spout_without_source() -> None:
+    """The error says how to give it one."""
+    topology = Topology("fed")
+    topology.bolt("show", print, topology.spout("fed").shuffle())
+    with pytest.raises(InvalidTopology, match=r"fed\[0\] has no source: give it one with sources="):
+        soak(topology)
+
+
+def test_sources_stand_in_and_settings_override() -> None:
+    """As for a run."""
+    topology = Topology("fed")
+    fed = topology.spout("fed")
+    topology.bolt("show", lambda value: None, fed.shuffle())
+    report: SoakReport = soak(
+        topology, minutes=0.2 * SECOND, sources={fed: range(5)}, configuration={"ackers": 3}
+    )
+    assert report.counts["acked"] == 5 * report.runs
+
+
+def test_everything_at_once() -> None:
+    """The largest topology of the simulations."""
+    assert soak(everything(), minutes=SECOND, every=0.02).counts["lost"] == 0
