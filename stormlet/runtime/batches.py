@@ -73,6 +73,7 @@ class BatchRunner(Bolt[Any, Any]):
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         if self._bolt.resets_timeouts and context.config.message_timeout is not None:
             self._resets = TimeoutResets(self._desk, context.config.message_timeout)
+            self._resets.begin()
         return self._bolt.prepare(context)
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
