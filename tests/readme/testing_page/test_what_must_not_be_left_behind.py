@@ -139,6 +139,37 @@ def test_threads(inner: pytest.Pytester) -> None:
         result.stdout.no_fnmatch_line(f"*thread {name}*")
 
 
+def test_what_was_outstanding(inner: pytest.Pytester) -> None:
+    """Tests on simulated time record every tree, so that one that was left open, or an awaited tree that times out,
+    comes with the tuples that were outstanding, and a deadlock with [why each tree is stuck](explaining.md).
+    """
+    result = leak(
+        inner,
+        """
+        async def test_left_open():
+            await hold(message_timeout=None, drain_timeout=1.0)
+
+        @pytest.mark.simulated_time
+        async def test_awaited():
+            topology = Topology("awaited", message_timeout=5.0)
+            lines = topology.spout("lines")
+            topology.bolt("hold", ScriptedBolt(default=Hold()), lines.shuffle())
+            async with topology.run() as running:
+                await (await running.emit(lines, "b"))
+
+        @pytest.mark.simulated_time
+        async def test_stuck():
+            topology = Topology("stuck", message_timeout=None)
+            lines = topology.spout("lines", ["c"])
+            topology.bolt("hold", ScriptedBolt(default=Hold()), lines.shuffle())
+            async with topology.run():
+                await asyncio.Event().wait()
+        """,
+    )
+    for value in "abc":
+        result.stdout.fnmatch_lines([f"*'{value}'* is held by hold?0?, delivered *, by way of lines?0?*"])
+
+
 @pytest.mark.simulated_time(allow_leaks=False)
 @pytest.mark.parametrize(("tick", "error"), [(1.0, TopologyCrashed), (None, KeyError)])
 async def test_topologies_that_did_not_drain(tick: float | None, error: type[Exception]) -> None:
