@@ -68,6 +68,7 @@ def test_any_command(line: list[str]) -> None:
 @fuzzed(setting=settings_given)
 @example(setting="ackers=1000000000000")
 @example(setting="timeout_buckets=1000000000000")
+@example(setting="message_timeout=\udcff")
 def test_any_setting(command: str, setting: str) -> None:
     """It is taken, or the message says which one is wrong."""
     ended = run_cli([command, "flow.py:topology", f"--set={setting}"])

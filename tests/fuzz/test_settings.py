@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import example
 from hypothesis import strategies as st
 
 from stormlet.cli.settings import PREFIX, VARIABLES
@@ -33,6 +34,8 @@ contents = (
 
 
 @fuzzed(contents)
+@example(content=b"a = " + b"[" * 3_000)
+@example(content=b"a." * 2_000 + b"b = 1")
 def test_any_configuration_file(there: Path, content: bytes) -> None:
     """It is taken, or the message names the file."""
     (there / "flow.toml").write_bytes(content)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import example
 from hypothesis import strategies as st
 
 import stormlet
@@ -65,6 +66,7 @@ def check(there: Path, content: bytes) -> None:
 
 
 @fuzzed(contents)
+@example(content='name = "café"'.encode("latin-1"))
 def test_any_bytes(there: Path, content: bytes) -> None:
     """It has a topology, or the message names the file; a traceback begins in the user's own code."""
     check(there, content)
