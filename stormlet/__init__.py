@@ -14,6 +14,7 @@ The package, and its import rule: imports only go down, and nothing inside impor
 from __future__ import annotations
 
 from stormlet.blocking import run
+from stormlet.core.calls import Call
 from stormlet.core.components import (
     BasicBolt,
     BatchBolt,
@@ -27,10 +28,12 @@ from stormlet.core.components import (
 )
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import Description, DirectStream, Stream, Subscription
+from stormlet.core.explanation import Explanation, Occupation, TreeState
 from stormlet.core.failures import RepeatedFailure
 from stormlet.core.groupings import CustomGrouping
 from stormlet.core.health import Health, RunState
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.outstanding import Outstanding, Place
 from stormlet.core.statistics import ComponentStatistics, Progress, Statistics, TaskStatistics
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
@@ -64,6 +67,7 @@ __all__ = [
     "BasicBolt",
     "BatchBolt",
     "Bolt",
+    "Call",
     "Collector",
     "ComponentStatistics",
     "Configuration",
@@ -72,6 +76,7 @@ __all__ = [
     "Description",
     "DirectStream",
     "EndOfStream",
+    "Explanation",
     "Failure",
     "FailureKind",
     "Health",
@@ -81,6 +86,9 @@ __all__ = [
     "KeyFunctionFailed",
     "NotExactlyOnce",
     "NotTracked",
+    "Occupation",
+    "Outstanding",
+    "Place",
     "Progress",
     "Reject",
     "ReliableSpout",
@@ -105,6 +113,7 @@ __all__ = [
     "TopologyCrashed",
     "TopologyStopping",
     "Tree",
+    "TreeState",
     "Tuple",
     "TupleFailed",
     "TupleTimedOut",

@@ -28,6 +28,7 @@ WARM_UP = 10
 """A JVM is slow at first: everything runs once with this fraction of the rows, unmeasured."""
 SINK_SHARE = 4
 """The sink gets this fraction of the rows, as it is slower by about as much."""
+EPOCH_ROWS = 100_000
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -40,13 +41,15 @@ class Row(msgspec.Struct, frozen=True):
 
 def spark(size: int) -> Figures:
     """Rows per second: of Spark's iterator over packed batches, of a source into a bolt that does nothing, as
-    record batches and as records, and of a source into a sink by way of a bolt that changes each record."""
+    record batches and as records, and of a source into a sink by way of a bolt that changes each record, without and
+    with epochs."""
     with _session() as session:
         measurements: dict[str, Callable[[SparkSession, int], float]] = {
             "raw_rows_per_s": _raw,
             "batched_rows_per_s": _batches,
             "single_rows_per_s": _records,
             "sunk_rows_per_s": _written,
+            "exact_rows_per_s": _written_exactly_once,
         }
         for measured in measurements.values():
             measured(session, max(1, size // WARM_UP))
@@ -101,26 +104,40 @@ def _records(session: SparkSession, count: int) -> float:
 
 def _written(session: SparkSession, count: int) -> float:
     some = max(1, count // SINK_SHARE)
-    topology = Topology("bench")
-    rows = topology.spout("rows", DataFrameSpout(_rows(session, some), as_=Row))
-    halved = topology.bolt("halve", _halve, rows.shuffle())
     with tempfile.TemporaryDirectory() as directory:
-        topology.bolt("write", DataFrameSink(directory, rows=50_000), halved.shuffle())
-        return some / asyncio.run(_seconds(topology, "rows"))
+        source = DataFrameSpout(_rows(session, some), as_=Row)
+        return some / _run_to(DataFrameSink(directory, rows=50_000), source)
+
+
+def _written_exactly_once(session: SparkSession, count: int) -> float:
+    some = max(1, count // SINK_SHARE)
+    with tempfile.TemporaryDirectory() as directory:
+        _rows(session, some).write.parquet(f"{directory}/in")
+        frame, checkpoint = session.read.parquet(f"{directory}/in"), f"{directory}/checkpoint"
+        source = DataFrameSpout(frame, as_=Row, checkpoint=checkpoint, epoch_rows=EPOCH_ROWS)
+        sink = DataFrameSink(f"{directory}/out", exactly_once=True)
+        return some / _run_to(sink, source, dead_letters=f"{directory}/letters.jsonl")
+
+
+def _run_to(sink: DataFrameSink, source: DataFrameSpout[Row], dead_letters: str | None = None) -> float:
+    topology = Topology("bench")
+    halved = topology.bolt("halve", _halve, topology.spout("rows", source).shuffle())
+    topology.bolt("write", sink, halved.shuffle())
+    return asyncio.run(_seconds(topology, dead_letters))
 
 
 def _run(source: DataFrameSpout[Any], bolt: Callable[[Any], None]) -> float:
     topology = Topology("bench")
     topology.bolt("bolt", bolt, topology.spout("rows", source).shuffle())
-    return asyncio.run(_seconds(topology, "rows"))
+    return asyncio.run(_seconds(topology))
 
 
-async def _seconds(topology: Topology, source: str) -> float:
-    async with topology.run() as running:
+async def _seconds(topology: Topology, dead_letters: str | None = None) -> float:
+    async with topology.run(dead_letters=dead_letters) as running:
         began = time.perf_counter()
         await running.finished()
         seconds = time.perf_counter() - began
-        counts = running.statistics().components[source]
+        counts = running.statistics().components["rows"]
     assert counts.acked == counts.emitted, f"{counts.failed} rows failed"
     return seconds
 

@@ -16,6 +16,7 @@ UNITS = {
     "batched_rows_per_s": "{:,.0f} rows/s as record batches",
     "single_rows_per_s": "{:,.0f} rows/s as records",
     "sunk_rows_per_s": "{:,.0f} rows/s as records, and back by a sink",
+    "exact_rows_per_s": "{:,.0f} rows/s as records, and back exactly once",
     "median_us": "{:,.0f} µs median",
     "p99_us": "{:,.0f} µs p99",
     "bytes_per_tree": "{:,.0f} bytes",
@@ -23,7 +24,7 @@ UNITS = {
     "peak_mib": "{:,.1f} MiB peak at the end",
 }
 LIMITS = {"tuples_per_s": ("loops", "tuples_per_s")} | {
-    f"{rows}_rows_per_s": ("spark", "raw_rows_per_s") for rows in ("batched", "single", "sunk")
+    f"{rows}_rows_per_s": ("spark", "raw_rows_per_s") for rows in ("batched", "single", "sunk", "exact")
 }
 """What each rate is compared with: a figure of a workload."""
 

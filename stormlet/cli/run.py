@@ -28,6 +28,7 @@ stormlet run topology.py:build --arg path=words.txt
 stormlet run package.module:topology --set ackers=2 --set message_timeout=none
 stormlet run topology.py --duration 5m --dead-letters given-up.jsonl
 stormlet run topology.py --replay-dead-letters given-up.jsonl --dead-letters again.jsonl
+stormlet run topology.py --explain-stuck 20 --set record_edges=1
 stormlet run topology.py --quiet --json-summary | tail -n 1"""
 
 
@@ -40,6 +41,7 @@ def run(
     config: ConfigFile = None,
     duration: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
+    explain_stuck: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     seed: Whole | None = None,
@@ -61,6 +63,9 @@ def run(
         Drain after so long, in seconds or as 90s, 5m, 1h.
     drain_timeout
         How long a drain may take before what is left fails; "none" for no deadline.
+    explain_stuck
+        Explain on standard error, once each, trees that are open for longer: where their tuples are, and where the
+        code waits that has them. With --set record_edges=1, since when and which way they came, too.
     dead_letters
         Append messages that are given up to this JSONL file.
     replay_dead_letters
@@ -83,7 +88,9 @@ def run(
         tell = partial(_tell, output if json_summary else None)
         try:
             how = How(
-                settings=_settings(config, settings, drain_timeout),  # before anything is loaded
+                settings=_settings(
+                    config, settings, drain_timeout, explain_stuck
+                ),  # before anything is loaded
                 seed=seed,
                 duration=None if duration is None else read_duration("--duration", duration),
                 dead_letters=dead_letters,
@@ -109,8 +116,14 @@ def run(
     return result.exit_code
 
 
-def _settings(config: Path | None, settings: Sequence[str], drain_timeout: str | None) -> Layered:
-    flags = {} if drain_timeout is None else {"drain_timeout": read_deadline(drain_timeout)}
+def _settings(
+    config: Path | None, settings: Sequence[str], drain_timeout: str | None, explain_stuck: str | None
+) -> Layered:
+    flags: dict[str, object] = {}
+    if drain_timeout is not None:
+        flags["drain_timeout"] = read_deadline(drain_timeout)
+    if explain_stuck is not None:
+        flags["explain_stuck"] = read_duration("--explain-stuck", explain_stuck)
     return effective_settings(config, settings, flags=flags)
 
 

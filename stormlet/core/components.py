@@ -334,7 +334,8 @@ class Spout(Generic[U]):
         again."""
 
     def close(self) -> Awaitable[None] | None:
-        """Called at the end, if ``open`` has returned."""
+        """Called at the end, if ``open`` has returned. An exception is logged; where the spout :attr:`resumes`, it
+        crashes the topology, too (law C5)."""
 
 
 class ReliableSpout(Spout[U]):

@@ -34,6 +34,7 @@ ComponentKind: TypeAlias = Literal["spout", "bolt"]
 
 _Positive = Annotated[float, Meta(gt=0)]
 _NotNegative = Annotated[float, Meta(ge=0)]
+_Share = Annotated[float, Meta(ge=0, le=1)]
 _FromZero = Annotated[int, Meta(ge=0)]
 _FromOne = Annotated[int, Meta(ge=1)]
 _FromTwo = Annotated[int, Meta(ge=2, le=10_000)]
@@ -102,6 +103,14 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     drain_timeout: _NotNegative | None = 30.0
     """Seconds that a drain may take before all leftovers fail with SHUTDOWN; None: no deadline. Default 30
     (law C3)."""
+
+    record_edges: _Share = 0.0
+    """Share of the trees whose edges are recorded from their beginning, so that ``running.explain`` can tell since
+    when each tuple is where it is, and which way it came; 0: none, at no cost. Default 0 (law L14)."""
+
+    explain_stuck: _Positive | None = None
+    """Seconds after which a tree that is still open is explained in the log, once; None, the default: never (law
+    L14)."""
 
     tick: _Positive | None = None
     """Seconds between two ticks of each bolt task; None, the default: no ticks (law B5)."""
@@ -307,6 +316,8 @@ def _words(kind: inspect.Type, none: str) -> str:
             return " or ".join(_words(each, none) for each in types)
         case inspect.IntType(ge=low, le=high):
             return f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
+        case inspect.FloatType(ge=low, le=high) if high is not None:
+            return f"a number from {low} to {high}"
         case inspect.FloatType(gt=above, ge=low):
             return f"a finite number of seconds {f'>= {low}' if above is None else f'> {above}'}"
         case inspect.LiteralType(values=values):

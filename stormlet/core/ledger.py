@@ -33,7 +33,7 @@ verdict is given before *init* is known (L3). When it is, a recorded fail wins a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -107,6 +107,10 @@ class Ledger:
     def open_tree(self, root: int) -> OpenTree | None:
         """The open tree of this root; None if there is none, or its *init* has not arrived."""
         return self._expiring.get(root) or self._trees.get(root)
+
+    def oldest(self) -> Iterator[tuple[int, OpenTree]]:
+        """The open trees by root, those that time out first at the head."""
+        return ((root, tree) for bucket in self._open_buckets() for root, tree in bucket.items())
 
     def init(self, inits: Mapping[int, OpenTree]) -> None:
         """Open trees, by root. Takes the place of any orphan; the tree enters the newest bucket."""

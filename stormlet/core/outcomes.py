@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from stormlet.core.calls import Call, raised_in
+from stormlet.core.outstanding import Outstanding
 from stormlet.core.shortened import shown
 
 
@@ -40,10 +42,24 @@ class Failure:
     """True if no replay can help: ``Reject``, or ``out.fail(..., permanent=True)``."""
     holders: tuple[str, ...] = ()
     """For a timeout: the components that still held tuples of the tree (law L14)."""
+    seconds: float | None = field(default=None, compare=False, repr=False)
+    """How long the attempt took; None if its edges were not recorded."""
+    outstanding: tuple[Outstanding, ...] = field(default=(), compare=False, repr=False)
+    """For an attempt that timed out or was left over, if its edges were recorded: tuples that were not settled, at
+    most 10."""
+
+    @property
+    def place(self) -> Call | None:
+        """Where user code raised the exception; None if there is none."""
+        return None if self.exception is None else raised_in(self.exception)
 
     def held_by(self, holders: tuple[str, ...]) -> Failure:
         """This failure with the components that still hold tuples of the tree."""
         return replace(self, holders=holders)
+
+    def recorded(self, seconds: float, outstanding: tuple[Outstanding, ...]) -> Failure:
+        """This failure with what a recorder knows of the attempt."""
+        return replace(self, seconds=seconds, outstanding=outstanding)
 
     def __str__(self) -> str:
         return f"{self.kind.value}{self._where()}{self._why()}"

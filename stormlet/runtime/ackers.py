@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
 
@@ -94,6 +94,11 @@ class AckerTask(Task):
         self._inbox.append(control)
         self.wake()
         self.stirred()
+
+    @property
+    def unread(self) -> Iterator[Control]:
+        """The messages that have arrived and were not applied."""
+        return (message for message in self._inbox if isinstance(message, Control))
 
     def rotate_soon(self) -> None:
         """Rotate after the control messages that arrived before (law L12)."""

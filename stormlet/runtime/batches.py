@@ -8,9 +8,11 @@ from inspect import isawaitable
 from typing import Any, Protocol, cast
 
 from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext, overrides
+from stormlet.core.outstanding import spelt
 from stormlet.core.tuples import HELD, Tuple
 from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
+from stormlet.runtime.threads import ThreadedBatchBolt
 from stormlet.runtime.timeout_resets import TimeoutResets
 
 
@@ -56,9 +58,22 @@ class BatchRunner(Bolt[Any, Any]):
         self._resets: TimeoutResets | None = None
         self.restartable = bolt.restartable
 
+    def threads(self) -> Sequence[int]:
+        """The ident of the thread that runs user code now, if one does."""
+        return self._bolt.threads() if isinstance(self._bolt, ThreadedBatchBolt) else ()
+
+    def batch_of(self, tup: AnyTuple) -> str:
+        """In words, the batch that an input waits in; empty if that is being executed."""
+        for batch in self._batches.values():
+            if tup in batch.members:
+                due = max(0.0, batch.due - self._desk.loop.time())
+                return f"in a batch that has {batch.weight} of {self._bolt.size} and is due in {spelt(due)}"
+        return ""
+
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         if self._bolt.resets_timeouts and context.config.message_timeout is not None:
             self._resets = TimeoutResets(self._desk, context.config.message_timeout)
+            self._resets.begin()
         return self._bolt.prepare(context)
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
 from itertools import islice
@@ -111,6 +111,31 @@ class BoltTask(Task):
     def has_just_ticked(self, interval: float) -> bool:
         """Whether its last tick took longer than the interval and has only just ended."""
         return self._tick_seconds >= interval and self.loop.time() - self._tick_ended < interval * LEAST_CALM
+
+    def queue(self) -> Sequence[AnyTuple]:
+        """The inputs that its user code has not been called with yet, in their order."""
+        return [*self._batch[len(self._batch) - length_hint(self._left) :], *self.inbox.items]
+
+    def calls(self) -> Mapping[AnyTuple, asyncio.Task[None] | None]:
+        """The unsettled inputs that are with user code, and the coroutine that each call runs in."""
+        taken = self._batch[: len(self._batch) - length_hint(self._left)]
+        calls = {**dict.fromkeys(taken, self.coroutine), **{tup: call for call, tup in self._calls.items()}}
+        return {tup: call for tup, call in calls.items() if tup.state == OPEN}
+
+    @property
+    def current(self) -> AnyTuple | None:
+        """The input that was taken last; None between two batches."""
+        taken = len(self._batch) - length_hint(self._left)
+        return self._batch[taken - 1] if taken else None
+
+    @property
+    def concurrent_calls(self) -> Sequence[asyncio.Task[None]]:
+        """The coroutines of calls that run beside each other (law B3)."""
+        return list(self._calls)
+
+    def references(self, tup: AnyTuple) -> int:
+        """How many references it has itself to an input that it holds."""
+        return 1 + self._batch.count(tup)
 
     def tuples(self) -> Iterator[AnyTuple]:
         """Every unsettled tuple that is here: queued, in hand or held (law L14)."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
-from os import sep
 from pathlib import PurePath
-from types import TracebackType
 from typing import Protocol
 
+from stormlet.core.calls import raised_in
 from stormlet.core.failures import FailureCounts, RepeatedFailure
 from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure
@@ -29,7 +28,6 @@ SHOWN_VALUES = 3
 COUNTED_FOR = 10.0
 """Seconds from the first repetition of a failure until its count is told."""
 
-OURS = f"{PurePath(__file__).parents[1]}{sep}"
 UNKNOWN = object()
 """The value of a message of a ``Spout`` class, which is known by its id alone."""
 
@@ -71,7 +69,7 @@ class FailureLog:
             method,
             type(error).__qualname__,
             shortened(error),
-            place=_place(error.__traceback__),
+            place=_place(error),
             value=_shown(values),
             message_id=self._messages.message_id(roots),
         )
@@ -195,12 +193,7 @@ def _shown(values: Sequence[object]) -> str:
     return shown if len(values) <= SHOWN_VALUES else f"{shown} and {len(values) - SHOWN_VALUES} more"
 
 
-def _place(traceback: TracebackType | None) -> str:
-    """The line that raised: the last one that is not ours, which may only have passed an exception on."""
-    place = ""
-    while traceback is not None:
-        file = traceback.tb_frame.f_code.co_filename
-        if not place or not file.startswith(OURS):
-            place = f"{PurePath(file).name}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
+def _place(error: BaseException) -> str:
+    """The line that raised."""
+    call = raised_in(error)
+    return "" if call is None else f"{PurePath(call.file).name}:{call.line}"

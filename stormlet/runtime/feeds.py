@@ -49,6 +49,11 @@ class HostFeed:
         """It goes on where it was."""
         return True
 
+    @property
+    def resumes(self) -> bool:
+        """Nothing is noted for another run."""
+        return False
+
     def renewed(self) -> Feed:
         """The same."""
         return self
@@ -234,6 +239,11 @@ class SpoutFeed(HostFeed):
     def restartable(self) -> bool:
         """Whether another instance can take over."""
         return self._spout.restartable
+
+    @property
+    def resumes(self) -> bool:
+        """Whether another run goes on after this one."""
+        return self._spout.resumes
 
     def renewed(self) -> Feed:
         """Another instance."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from inspect import isawaitable
 from typing import Any, cast
 
 from stormlet.core.components import BasicBolt, Bolt, BoltBase, TaskContext
 from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN
+from stormlet.runtime.batches import BatchRunner
 from stormlet.runtime.collectors import Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.workers import Desk, Method, Worker, own_context
 
@@ -123,3 +124,13 @@ class BoltWorker(InstanceWorker):
 
 class BatchWorker(BoltWorker):
     """``BatchBolt``, by way of its runner: holds inputs until their batch is executed."""
+
+    def __init__(self, desk: Desk, runner: BatchRunner) -> None:
+        super().__init__(desk, runner)
+        self._runner = runner
+
+    def threads(self) -> Sequence[int]:
+        return self._runner.threads()
+
+    def why_held(self, tup: AnyTuple) -> str:
+        return self._runner.batch_of(tup)

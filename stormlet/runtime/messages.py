@@ -54,14 +54,14 @@ class HostMessage(Message, kw_only=True, eq=False):
     collected: dict[int, list[object]] | None
     """Where the values of the stream that the host asked for are collected, by root."""
     root: int = 0
-    """The root under which the values of the running attempt are collected."""
+    """The root of the running or last attempt, under which its values are collected; 0 before the first one."""
 
     def collect_under(self, root: int) -> None:
         """An attempt begins: collect its values, and no longer those of the one before."""
         if self.collected is not None:
             self.collect_no_more()
-            self.root = root
             self.tree.values = self.collected[root] = []
+        self.root = root
 
     def collect_no_more(self) -> None:
         """The attempt is over."""

@@ -3,17 +3,28 @@ does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Protocol
 
+from stormlet.core.explanation import Explanation
 from stormlet.core.health import Health
+from stormlet.core.ledger import OpenTree
+from stormlet.core.plan import TaskPlan
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.messages import MessageObserver
 
 
 class Observed(Protocol):
     """A run, as its observer sees it."""
+
+    def record_edges(self, share: float) -> None:
+        """Have trees recorded."""
+        ...
+
+    def explain_oldest(self, most: int = 10) -> Sequence[Explanation]:
+        """What keeps trees open."""
+        ...
 
     def health(self) -> Health:
         """How it is now."""
@@ -32,6 +43,27 @@ class Observer(MessageObserver, Protocol):
         """Every task has ended; ``drained`` if the sources were ended first and the rest was done, or given up
         at the deadline (law C3)."""
         ...
+
+
+class Observers:
+    """Several that look on at the messages of one run."""
+
+    def __init__(self, *observers: MessageObserver) -> None:
+        self._observers = observers
+
+    @staticmethod
+    def of(*observers: MessageObserver | None) -> MessageObserver | None:
+        """All those that there are; None if there is none."""
+        there = [each for each in observers if each is not None]
+        return Observers(*there) if len(there) > 1 else next(iter(there), None)
+
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
+        for each in self._observers:
+            each.tracked(task, tree, value)
+
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
+        for each in self._observers:
+            each.settled(task, tree)
 
 
 OBSERVE: ContextVar[Callable[[], Observer] | None] = ContextVar("stormlet.observe", default=None)

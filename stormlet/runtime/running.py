@@ -17,13 +17,15 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from random import Random, SystemRandom
 from time import monotonic
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
-from stormlet.core.configuration import Configuration
+from stormlet.core.configuration import Configuration, configure
 from stormlet.core.description import Stream
+from stormlet.core.explanation import Explanation
 from stormlet.core.failures import RepeatedFailure
 from stormlet.core.health import Health, RunState
 from stormlet.core.log_fields import log_fields
@@ -36,10 +38,12 @@ from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
 from stormlet.runtime.directory import Directory
 from stormlet.runtime.engine import Culprit, Engine
+from stormlet.runtime.explaining.explainer import Explainer
+from stormlet.runtime.explaining.stuck_trees import StuckTrees
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.host_streams import HostStreams
 from stormlet.runtime.messages import HostMessage
-from stormlet.runtime.observers import OBSERVE
+from stormlet.runtime.observers import OBSERVE, Observers
 from stormlet.runtime.parts import Parts
 from stormlet.runtime.slices import CountedSlices, Slices, TimedSlices
 from stormlet.runtime.task import Task
@@ -107,6 +111,8 @@ class Running:
         self._tasks = Assembly(self._engine, configurations, self._dead_letters, directory.holders).tasks()
         directory.tasks = self._tasks
         self._engine.parts.assembled(self._tasks)
+        self._explainer = Explainer(self._engine, self._tasks)
+        self._record(self._configuration.record_edges)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
         self._conductor.conduct(self._tasks, plan.order)
         self._running: dict[asyncio.Task[None], Task] = {}
@@ -167,13 +173,13 @@ class Running:
             self._raise_crash()  # which says more
             raise
         self._raise_crash()
-        tree = Tree[Any](tracked=bool(self._tasks.ackers))
+        tree = Tree[Any](tracked=bool(self._tasks.ackers), spout=stream.component)
         lineage = task.lineage(origin)
-        task.emit_for_host(
-            HostMessage(
-                value, stream.name, None, lineage, tree=tree, max_attempts=attempts, collected=collected
-            )
+        message = HostMessage(
+            value, stream.name, None, lineage, tree=tree, max_attempts=attempts, collected=collected
         )
+        task.emit_for_host(message)
+        tree.explained_by(partial(self._explainer.of_message, message))
         return tree
 
     async def finished(self) -> None:
@@ -261,6 +267,40 @@ class Running:
         """The distinct failures so far, with their counts; the one that happened last stands at the end."""
         return self._failures.all()
 
+    def explain(self, root: int) -> Explanation:
+        """Why a tree is still open: which tuples are outstanding, in which task and queue, and what is done with them;
+        what went wrong on earlier attempts. ``str()`` of it is for people. A root is what ``Tuple.roots`` has; a tree
+        that was settled is forgotten, and said to be unknown.
+
+        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0.
+        """
+        return self._explainer.of_root(root)
+
+    def explain_oldest(self, most: int = 10) -> Sequence[Explanation]:
+        """The same for the open trees that time out first, then for messages that wait for a replay or for
+        ``dead_letters=`` to return; at most so many.
+
+        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``.
+        """
+        return self._explainer.oldest(most)
+
+    def record_edges(self, share: float = 1.0) -> None:
+        """Record the edges of this share of the trees that begin from now on, so that explanations tell since when each
+        tuple is where it is, and which way it came; 0 ends that and makes it free again. A run begins with its
+        configuration's ``record_edges``.
+
+        Raises :class:`~stormlet.errors.InvalidConfiguration` for anything but a number from 0 to 1.
+        """
+        self._check_loop("record_edges")
+        configure(self._configuration, {"record_edges": share}, f"topology {self._name!r}")
+        self._record(share)
+
+    def _record(self, share: float) -> None:
+        recorder = self._explainer.recorder
+        recorder.record(share)
+        for task in self._tasks.all_spouts:
+            task.tracker.observer = Observers.of(recorder if recorder.on else None, self._observer)
+
     def health(self) -> Health:
         """How the topology is now; cheap enough for a readiness probe."""
         return Health(
@@ -337,6 +377,9 @@ class Running:
             tasks = [task for task in self._tasks.bolts[id] if task.worker.method("tick") is not None]
             if spec.tick is not None and tasks:
                 self._help(f"ticks of {id}", tick_bolts(tasks, spec.tick))
+        if configuration.explain_stuck is not None and self._tasks.ackers:
+            stuck = StuckTrees(self._name, self._explainer, configuration.explain_stuck)
+            self._help("stuck trees", stuck.watch())
 
     def _help(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         self._helpers.append(self._loop.create_task(coroutine, name=f"{self._name} {name}"))

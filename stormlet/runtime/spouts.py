@@ -79,6 +79,11 @@ class Feed(Protocol):
         """Whether it is an instance of user code that dies with its task, and must be closed."""
         ...
 
+    @property
+    def resumes(self) -> bool:
+        """Whether another run goes on from what :meth:`close` has noted."""
+        ...
+
     def renewed(self) -> Feed:
         """What the restarted task goes on with: itself, or another one, which must be opened."""
         ...
@@ -461,5 +466,7 @@ class SpoutTask(Task):
             await self._user(self.feed.close())
         except Exception as error:
             self.engine.failures.raised(self.plan, "close", error)
+            if self.leaving and self.feed.resumes:  # the next run would not know how far this one has come
+                self.engine.crashed(self, error)
         finally:
             self.outbox.leave()

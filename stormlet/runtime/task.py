@@ -33,14 +33,24 @@ class Task:
         self.doing = "start"
         """The user's method that runs now, or ran last; a crash is reported with it (law C5)."""
         self.leaving = False
-        self._alive = False
         """Whether its work is over and its ``cleanup`` or ``close`` runs, which must not be cancelled again."""
+        self._alive = False
         self.restarts = Restarts(_policy(config))
         self._bell: asyncio.Future[None] | None = None
         self._coroutine: asyncio.Task[None] | None = None
         self._fatal: Exception | None = None
         self._struck = False
         self._told: Exception | None = None
+
+    @property
+    def working(self) -> bool:
+        """Whether it is at work: it has started, and has not died."""
+        return self._alive
+
+    @property
+    def coroutine(self) -> asyncio.Task[None] | None:
+        """What it lives in; None before its start."""
+        return self._coroutine
 
     def wake(self) -> None:
         """Have the task look for work; does nothing if it is not asleep."""

@@ -121,6 +121,8 @@ class Threads:
     """The threads of one bolt task: one, or as many as it has concurrent calls."""
 
     def __init__(self, desk: Desk, threads: int) -> None:
+        self.running: dict[int, None] = {}
+        """The idents of those that run user code now."""
         self._desk = desk
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=desk.plan.name)
 
@@ -130,9 +132,19 @@ class Threads:
         outbox.suspend()
         try:
             context = self._desk.engine.context.copy()
-            return await self._desk.loop.run_in_executor(self._pool, context.run, function)
+            return await self._desk.loop.run_in_executor(
+                self._pool, context.run, partial(self._noted, function)
+            )
         finally:
             outbox.enter()
+
+    def _noted(self, function: Callable[[], R]) -> R:
+        ident = threading.get_ident()
+        self.running[ident] = None
+        try:
+            return function()
+        finally:
+            del self.running[ident]
 
     async def prepare(self, method: UserMethod) -> None:
         """Call ``prepare`` in a thread; the threads end if it fails."""
@@ -165,6 +177,9 @@ class ThreadWorker(Worker):
     @property
     def restartable(self) -> bool:
         return self._inner.restartable
+
+    def threads(self) -> Sequence[int]:
+        return list(self._threads.running)
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         return self._hand_over(list(tuples), self.desk.out)
@@ -243,6 +258,10 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
 
     def weight(self, value: object) -> int:
         return self._bolt.weight(value)
+
+    def threads(self) -> Sequence[int]:
+        """The ident of the thread that runs user code now, if one does."""
+        return list(self._threads.running)
 
     async def prepare(self, context: TaskContext) -> None:
         await self._threads.prepare(partial(self._bolt.prepare, context))

@@ -32,6 +32,11 @@ class TimeoutResets:
         self._interval = message_timeout / RESETS_PER_TIMEOUT
         self._timer: asyncio.TimerHandle | None = None
 
+    def begin(self) -> None:
+        """The bolt is prepared: what is queued by now has waited for the restart of the task."""
+        self._reset()
+        self.arm()
+
     def arm(self) -> None:
         """The task has got an input."""
         if self._timer is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from operator import itemgetter
@@ -106,9 +106,10 @@ class Tracker:
         self.counts = Counts()
         self.buries = True
         """Whether messages that are given up go to the dead letters."""
+        self.observer = owner.engine.observer
+        """Looks on at the messages, if anybody does; may be changed at any time."""
         self._owner = owner
         self._engine = owner.engine
-        self._observer = owner.engine.observer
         self._loop = owner.engine.loop
         self._outbox = owner.outbox
         self._number = number
@@ -141,6 +142,17 @@ class Tracker:
     def burying(self) -> int:
         """How many messages are being handed to the dead letters."""
         return len(self._burying)
+
+    @property
+    def waiting(self) -> Iterator[tuple[float, Message]]:
+        """The messages that wait to be emitted again, and when they are due by the loop's clock."""
+        yield from ((0.0, message) for message in self._due)
+        yield from ((when, message) for when, _, message in sorted(self._replays, key=itemgetter(0, 1)))
+
+    @property
+    def burials(self) -> Mapping[asyncio.Task[None], DeadLetter]:
+        """The letters that are being handed to the dead letters, by what does so."""
+        return self._burying
 
     @property
     def has_work(self) -> bool:
@@ -202,8 +214,8 @@ class Tracker:
     def _track(self, outlet: Outlet, value: object, lineage: Lineage, tree: OpenTree) -> None:
         """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law
         L17)."""
-        if self._observer is not None:
-            self._observer.tracked(self._owner.plan, tree, value)
+        if self.observer is not None:
+            self.observer.tracked(self._owner.plan, tree, value)
         if not self._ackers:
             outlet.deliver(value, 0, lineage)
             self.outcomes.append(tree)  # law L9
@@ -270,7 +282,7 @@ class Tracker:
     def _settle(self, tree: OpenTree, settle: Settle | None) -> Awaitable[None] | None:
         if tree is self._sampled:
             self._sample_ends(tree.failure)
-        if self._observer is not None:
+        if self.observer is not None:
             self._observe(tree)
         if tree.failure is not None:
             return self._settle_failed(tree, tree.failure, settle)
@@ -284,8 +296,8 @@ class Tracker:
         return None
 
     def _observe(self, tree: OpenTree) -> None:
-        if self._observer is not None and type(tree) is not Buried:  # whose outcome was seen before
-            self._observer.settled(self._owner.plan, tree)
+        if self.observer is not None and type(tree) is not Buried:  # whose outcome was seen before
+            self.observer.settled(self._owner.plan, tree)
 
     def _settle_failed(
         self, tree: OpenTree, failure: Failure, settle: Settle | None
@@ -454,7 +466,7 @@ class Tracker:
 
     def abandon(self, failure: Failure) -> None:
         """Fail what waits for a replay (law C3)."""
-        waiting = [*self._due, *(message for _, _, message in sorted(self._replays, key=itemgetter(0, 1)))]
+        waiting = [message for _, message in self.waiting]
         self._due.clear()
         self._replays.clear()
         for message in waiting:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
+from stormlet.core.explanation import Explanation, TreeState
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import NotTracked, TupleFailed, TupleTimedOut
 
@@ -22,10 +23,12 @@ class Tree(Generic[V]):
     :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9).
     """
 
-    __slots__ = ("_failure", "_history", "_settled", "_tracked", "_waiters", "values")
+    __slots__ = ("_explain", "_failure", "_history", "_settled", "_spout", "_tracked", "_waiters", "values")
 
-    def __init__(self, tracked: bool) -> None:
+    def __init__(self, tracked: bool, spout: str = "") -> None:
         self._tracked = tracked
+        self._spout = spout
+        self._explain: Callable[[], Explanation] | None = None
         self._settled = False
         self._failure: Failure | None = None
         self._history: tuple[Failure, ...] = ()
@@ -48,11 +51,28 @@ class Tree(Generic[V]):
         end."""
         return self._history
 
+    def explain(self) -> Explanation:
+        """Why it is still open: which tuples are outstanding, where, and what is done with them; once it is settled,
+        what went wrong on which attempt. ``str()`` of it is for people.
+
+        Raises :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9).
+        """
+        self._check_tracked()
+        if self._explain is None:
+            state = TreeState.ACKED if self._failure is None else TreeState.FAILED
+            return Explanation(state=state, spout=self._spout, failures=self._history)
+        return self._explain()
+
+    def explained_by(self, explain: Callable[[], Explanation]) -> None:
+        """The engine's: who explains it while it is open."""
+        self._explain = explain
+
     def settle(self, failure: Failure | None, history: tuple[Failure, ...]) -> None:
         """The engine's: the outcome is known now."""
         self._settled = True
         self._failure = failure
         self._history = history
+        self._explain = None
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -64,11 +84,7 @@ class Tree(Generic[V]):
         return "<Tree acked>" if self._failure is None else f"<Tree failed: {self._failure}>"
 
     def __await__(self) -> Generator[Any, None, Sequence[V]]:
-        if not self._tracked:
-            raise NotTracked(
-                "the topology runs with ackers=0, so nobody knows when a tree is complete; "
-                "set ackers to 1 or more"
-            )
+        self._check_tracked()
         if not self._settled:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters[waiter] = None
@@ -78,5 +94,19 @@ class Tree(Generic[V]):
                 self._waiters.pop(waiter, None)
         if self._failure is None:
             return list(self.values)
-        kind = TupleTimedOut if self._failure.kind is FailureKind.TIMEOUT else TupleFailed
-        raise kind(self._failure) from self._failure.exception
+        raise _error(self._failure) from self._failure.exception
+
+    def _check_tracked(self) -> None:
+        if not self._tracked:
+            raise NotTracked(
+                "the topology runs with ackers=0, so nobody knows when a tree is complete; "
+                "set ackers to 1 or more"
+            )
+
+
+def _error(failure: Failure) -> TupleFailed:
+    """What awaiting a tree that failed raises; with what a recorder knows, if there was one."""
+    error = TupleTimedOut(failure) if failure.kind is FailureKind.TIMEOUT else TupleFailed(failure)
+    for each in failure.outstanding:
+        error.add_note(str(each))
+    return error

@@ -90,6 +90,14 @@ class Worker:
         """The user's ``tick``, ``flush`` or ``finish``, if there is one."""
         return None
 
+    def threads(self) -> Sequence[int]:
+        """The idents of the threads that run user code now."""
+        return ()
+
+    def why_held(self, tup: AnyTuple) -> str:
+        """What the engine knows of why this input is held; empty if that is the user's affair."""
+        return ""
+
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         """Before the first input."""
 

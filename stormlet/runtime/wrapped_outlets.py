@@ -12,33 +12,33 @@ from stormlet.runtime.outlets import Anchors, Outlet
 class WrappedOutlet(Outlet):
     """An outlet that does something more about each value."""
 
-    __slots__ = ("_inner",)
+    __slots__ = ("inner",)
 
     def __init__(self, inner: Outlet) -> None:
         super().__init__(inner.source)
-        self._inner = inner
+        self.inner = inner
 
     @property
     def emitted(self) -> int:
-        return self._inner.emitted
+        return self.inner.emitted
 
     @property
     def transferred(self) -> int:
-        return self._inner.transferred
+        return self.inner.transferred
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         self.before(value)
-        edges = self._inner.deliver(value, root, lineage)
+        edges = self.inner.deliver(value, root, lineage)
         self._delivered(value, (root,))
         return edges
 
     def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
         self.before(value)
-        self._inner.deliver_joined(value, anchors, lineage)
+        self.inner.deliver_joined(value, anchors, lineage)
         self._delivered(value, [root for anchor in anchors for root in anchor.roots])
 
     def at(self, task: int) -> Outlet:
-        return self.wrapping(self._inner.at(task))
+        return self.wrapping(self.inner.at(task))
 
     def before(self, value: object) -> None:
         """Called with each value before it is delivered, to refuse it."""
@@ -51,7 +51,7 @@ class WrappedOutlet(Outlet):
         raise NotImplementedError
 
     def _delivered(self, value: object, roots: Sequence[int]) -> None:
-        self.reached = self._inner.reached
+        self.reached = self.inner.reached
         self.after(value, roots)
 
 
@@ -67,8 +67,8 @@ class CheckedOutlet(WrappedOutlet):
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         if self._misfit(value) is not None:
             self.before(value)
-        edges = self._inner.deliver(value, root, lineage)
-        self.reached = self._inner.reached
+        edges = self.inner.deliver(value, root, lineage)
+        self.reached = self.inner.reached
         return edges
 
     def before(self, value: object) -> None:

@@ -53,6 +53,7 @@ class EpochEmitter:
         self._emit_from = 0.0
         self._replay_at: float | None = None
         self._committing: asyncio.Task[None] | None = None
+        self._has_raised = False
 
     @property
     def account(self) -> EpochAccount | None:
@@ -66,10 +67,9 @@ class EpochEmitter:
 
     @property
     def committable(self) -> bool:
-        """Whether the epoch can be committed, or is being so."""
-        failed = self._committing is not None and self._committing.done()
+        """Whether the epoch can be committed, or is being so, or what that has failed with is to be raised yet."""
         done = self._account is not None and self._account.done
-        return done and not failed and not self._epochs.spoilt
+        return done and not self._has_raised and not self._epochs.spoilt
 
     def begin(self, epoch: int) -> None:
         """The next rows belong to this epoch."""
@@ -123,7 +123,11 @@ class EpochEmitter:
         goes on if the wait for it is cancelled."""
         if self._committing is None:
             self._committing = asyncio.create_task(self._commit(), name=f"{self._name} commit")
-        await asyncio.shield(self._committing)
+        try:
+            await asyncio.shield(self._committing)
+        except Exception:
+            self._has_raised = True
+            raise
 
     async def close(self, within: float | None) -> None:
         """The run ends: commit if the epoch is done, within so many seconds; otherwise say what is left."""

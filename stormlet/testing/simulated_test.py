@@ -42,6 +42,8 @@ class SimulatedTest:
             for run in self._runs:
                 for line in run.unsettled():
                     error.add_note(f"topology {run.name!r}: {line}")
+                for explanation in run.stuck():
+                    error.add_note(f"topology {run.name!r}: {explanation}")
             raise
 
     def simulation(self) -> Simulation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
+from stormlet.core.explanation import Explanation
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import FailureKind
 from stormlet.core.plan import TaskPlan
@@ -30,6 +31,7 @@ class WatchedRun:
         self.leaks: Sequence[Leak] = ()
         """What it has left behind, once it has ended."""
         self._run: Observed | None = None
+        self._tracks = False
         self._spouts: Sequence[SpoutTask] = ()
         self._bolts: Sequence[BoltTask] = ()
         self._values = EmittedValues()
@@ -43,7 +45,8 @@ class WatchedRun:
 
     def built(self, name: str, run: Observed, tasks: Tasks) -> None:
         """See :meth:`stormlet.runtime.observers.Observer.built`."""
-        self.name, self._run = name, run
+        self.name, self._run, self._tracks = name, run, bool(tasks.ackers)
+        run.record_edges(1.0)
         self._spouts, self._bolts = tasks.all_spouts, tasks.all_bolts
         everyone: Sequence[SpoutOrBolt] = [*self._spouts, *self._bolts]
         for task in everyone:
@@ -62,9 +65,10 @@ class WatchedRun:
         """See :meth:`stormlet.runtime.messages.MessageObserver.settled`."""
         _, value = self._open.pop(id(tree), (tree, tree.message_id))
         if tree.failure is not None and tree.failure.kind is FailureKind.SHUTDOWN:
+            held = "".join(f"\n    {each}" for each in tree.failure.outstanding)
             self._left_over.append(
                 f"the tree of {shortened(value)}, emitted by {task.component!r} (task {task.task}), was still open "
-                f"at the end"
+                f"at the end{held}"
             )
 
     def ended(self, *, drained: bool) -> None:
@@ -83,6 +87,10 @@ class WatchedRun:
 
     def _of_kind(self, kind: LeakKind, lines: Iterable[str]) -> Iterator[Leak]:
         return (Leak(kind, f"topology {self.name!r}: {line}") for line in lines)
+
+    def stuck(self) -> Sequence[Explanation]:
+        """What keeps trees open that are open now."""
+        return [] if self._run is None or not self._tracks else self._run.explain_oldest()
 
     def unsettled(self) -> Iterator[str]:
         """A line for each input that a bolt has got and neither acked nor failed."""

@@ -135,6 +135,39 @@ def test_a_drain_has_the_deadline_that_was_asked_for(capsys: pytest.CaptureFixtu
     assert "left over: 3 " in capsys.readouterr().err
 
 
+def test_what_is_stuck_is_explained(caplog: pytest.LogCaptureFixture) -> None:
+    """After so many seconds, in the log, with the line of the user's file."""
+    write(STUCK)
+    options = [
+        "--explain-stuck",
+        "100ms",
+        "--duration",
+        "0.3",
+        "--drain-timeout",
+        "0",
+        "--set",
+        "record_edges=1",
+    ]
+    assert run(*options) == 1
+    told = caplog.text
+    assert "message 0 of 'numbers', 0, is open for 0.1" in told
+    assert "0 is executed by stuck[0], delivered" in told
+    assert ": stuck (flow.py:" in told
+    assert "1 is queued at stuck[0], delivered" in told
+
+
+def test_a_time_after_which_nothing_can_be_stuck_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """The message names the option."""
+    write(STUCK)
+    assert run("--explain-stuck", "soon") == 2
+    assert "--explain-stuck soon: write seconds" in capsys.readouterr().err
+    assert run("--explain-stuck", "0") == 2
+    assert (
+        "--explain-stuck: explain_stuck=0.0: expected a finite number of seconds > 0"
+        in capsys.readouterr().err
+    )
+
+
 def test_a_seed_repeats_how_tuples_are_dealt(capsys: pytest.CaptureFixture[str]) -> None:
     """The same numbers reach the same tasks; with another seed they do not."""
     write(DEALT)

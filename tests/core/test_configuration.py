@@ -63,6 +63,8 @@ def test_defaults() -> None:
         "restart_delay": 0.1,
         "restart_delay_max": 10.0,
         "drain_timeout": 30.0,
+        "record_edges": 0.0,
+        "explain_stuck": None,
         "tick": None,
     }
 
@@ -105,6 +107,8 @@ RANGES: list[tuple[str, str, list[Setting], list[object]]] = [
     ("restart_delay", f"{SECONDS} >= 0", [0, 0.5], [-0.1, None]),
     ("restart_delay_max", f"{SECONDS} >= 0", [0.1, 60], [-1, None]),
     ("drain_timeout", f"{SECONDS} >= 0 or None", [0, 5, None], [-1, "0", False]),
+    ("record_edges", "a number from 0 to 1", [0, 0.01, 1], [-0.1, 1.5, None, "all"]),
+    ("explain_stuck", f"{SECONDS} > 0 or None", [0.5, 10, None], [0, True, "soon"]),
     ("tick", f"{SECONDS} > 0 or None", [0.5, 10, None], [0, True, [1]]),
 ]
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from textwrap import dedent
 
@@ -22,9 +22,14 @@ from stormlet import (
     Bolt,
     Collector,
     DeadLetter,
+    EndOfStream,
     FailureKind,
+    Place,
     Reject,
+    Spout,
+    SpoutCollector,
     StartFailed,
+    StillHeld,
     TaskContext,
     Topology,
     TopologyCrashed,
@@ -150,15 +155,38 @@ async def test_when_attempts_are_used_up(tmp_path: Path) -> None:
 @pytest.mark.simulated_time
 async def test_when_a_tuple_is_never_settled() -> None:
     """A bolt forgets to ack. After `message_timeout` the message fails, and log and failure name the component that
-    holds the tuple; it is then replayed like any other.
+    holds the tuple; it is then replayed like any other. Until then, `running.explain` says that it was forgotten.
     """
     letters: list[DeadLetter] = []
     topology = Topology("forgets", message_timeout=10, max_attempts=2)
     topology.bolt("holder", Hold, topology.spout("values", [1]).shuffle())
-    await run_to_end(topology, dead_letters=letters.append)
+    async with topology.run(dead_letters=letters.append) as running:
+        await asyncio.sleep(1)
+        (explanation,) = running.explain_oldest()
+        assert running.explain(explanation.root or 0).outstanding[0].place is Place.FORGOTTEN
+        await running.finished()
     (letter,) = letters
     assert [each.kind for each in letter.history] == [FailureKind.TIMEOUT, FailureKind.TIMEOUT]
     assert letter.failure.holders == ("holder",)
+
+
+@pytest.mark.simulated_time
+async def test_when_a_bolt_keeps_what_is_over() -> None:
+    """A bolt's `flush` leaves inputs unsettled whose messages are over, while a spout waits until everything is
+    settled. The topology crashes with `StillHeld`, which names the bolt: nothing else would end that wait, of a spout
+    that calls `out.pause_until_settled()`, as those of epochs do.
+    """
+
+    class Pausing(Spout[int]):
+        def next_tuple(self, out: SpoutCollector[int]) -> None:
+            out.emit(1, message_id=1)
+            out.pause_until_settled()
+
+    topology = Topology("held", message_timeout=10.0)
+    topology.bolt("hold", Hold, topology.spout("values", Pausing).shuffle())
+    with pytest.raises(TopologyCrashed, match=r"hold\[0\]") as raised:
+        await run_to_end(topology)
+    assert isinstance(raised.value.__cause__, StillHeld)
 
 
 @pytest.mark.simulated_time
@@ -296,6 +324,39 @@ async def test_when_a_start_fails() -> None:
             pytest.fail("the block was entered")
     assert isinstance(raised.value.__cause__, FileNotFoundError)
     assert closed == ["first"]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("resuming", [False, True])
+async def test_when_the_end_raises(resuming: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """`close` or `cleanup` raises. The log has it, and everything else is closed all the same. If the spout is one that
+    another run resumes, as `DataFrameSpout(df, checkpoint=...)` is, that run would not know of it: then the topology
+    crashes, and the block raises `TopologyCrashed`.
+    """
+    closed: list[str] = []
+
+    class Source(Spout[int]):
+        resumes = resuming
+
+        def next_tuple(self, out: SpoutCollector[int]) -> None:
+            raise EndOfStream
+
+        def close(self) -> None:
+            raise OSError("no space")
+
+    class Second(Hold):
+        def cleanup(self) -> None:
+            closed.append("second")
+            raise ValueError("no connection")
+
+    topology = Topology("end")
+    topology.bolt("second", Second, topology.spout("values", Source).shuffle())
+    with pytest.raises(TopologyCrashed) if resuming else nullcontext() as raised:
+        await run_to_end(topology)
+    assert closed == ["second"]
+    assert "close of values[0] raised OSError('no space')" in caplog.text
+    assert "cleanup of second[0] raised ValueError('no connection')" in caplog.text
+    assert raised is None or isinstance(raised.value.__cause__, OSError)
 
 
 @pytest.mark.simulated_time
@@ -484,7 +545,19 @@ EXITS = """
     from stormlet import Topology
 
     topology = Topology("exits")
-    topology.bolt("leave", sys.exit, topology.spout("codes", [0]).shuffle())
+    topology.bolt("leave", sys.exit, topology.spout("codes", [7]).shuffle())
+"""
+
+
+HOST = """
+    import asyncio
+    from flow import topology
+
+    async def main():
+        async with topology.run() as running:
+            await running.finished()
+
+    asyncio.run(main())
 """
 
 
@@ -497,10 +570,11 @@ def test_when_a_bolt_exits(tmp_path: Path) -> None:
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert "SystemExit" in errors
-    topology = Topology("exits")
-    topology.bolt("leave", sys.exit, topology.spout("codes", [7]).shuffle())
-    with pytest.raises(SystemExit, match="7"):
-        asyncio.run(run_to_end(topology))
+    (tmp_path / "host.py").write_text(dedent(HOST), "utf-8")
+    host = subprocess.run(
+        [sys.executable, "host.py"], cwd=tmp_path, capture_output=True, timeout=30, check=False
+    )
+    assert host.returncode == 7
 
 
 SPOOL = """

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from stormlet import BatchBolt, Collector, Topology, Tuple
+from stormlet import BatchBolt, Collector, TaskContext, Topology, Tree, Tuple
 from tests.helpers import now
 
 pytestmark = pytest.mark.simulated_time
@@ -87,6 +87,36 @@ async def test_what_a_patient_batch_holds_does_not_time_out() -> None:
         await running.finished()
     assert [value for value, _ in bolt.began] == ["a", "b"]
     assert running.statistics().components["spout"].failed == 0
+
+
+class LateAgain(Patient):
+    """Another instance takes longer than ``message_timeout`` to be ready."""
+
+    instances = 0
+
+    async def prepare(self, context: TaskContext) -> None:
+        """The first one is ready at once."""
+        LateAgain.instances += 1
+        await asyncio.sleep(0.0 if LateAgain.instances == 1 else 9.0)
+
+
+async def test_what_is_queued_while_a_patient_bolt_is_restarted_does_not_time_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether it came before the next instance was made, or while that got ready: there is no execute yet."""
+    monkeypatch.setattr(LateAgain, "instances", 0)
+    topology = Topology("batches", message_timeout=2.0, restart_delay=2.5)
+    spout = topology.spout("spout")
+    topology.bolt("write", lambda: LateAgain(seconds=0.0), spout.shuffle())
+    async with topology.run() as running:
+        running.kill("write")
+        trees = list[Tree[object]]()
+        for pause in (2.6, 0.5, 0.0):
+            trees.append(await running.emit(spout, "value"))
+            await asyncio.sleep(pause)
+        for tree in trees:
+            await tree
+    assert LateAgain.instances == 2
 
 
 async def test_without_resets_it_does() -> None:

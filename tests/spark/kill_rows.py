@@ -10,20 +10,26 @@ import shutil
 import subprocess
 import sys
 import time
+from bisect import bisect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
 from stormlet.spark import spark_session
-from tests.spark.killed import SAVE_EVERY
 from tests.spark.process_groups import end, has_ended, start, wait
 
 ROWS = 3000
+NOTES = ("seen", "saves")
 LONGEST_LIFE = 4.0
 """Seconds from its first row within which it is killed."""
-PATIENCE = 2.0
-"""Seconds that a checkpoint may take to be written, on a machine that has other things to do."""
+SURELY_ACKED = 50
+"""A row is acked when so many others were noted after it: each of these takes a turn of the loop."""
+MOST_BETWEEN_SAVES = 200
+"""Rows that may be noted from one checkpoint to the beginning of the next; at a millisecond each, not half of them fit
+into :data:`~tests.spark.killed.SAVE_EVERY`. It does not hang on the machine, of which how long a write takes does."""
 
 
 @dataclass
@@ -34,6 +40,8 @@ class Rows:
     """Row, and when it was noted."""
     killed: list[float]
     """When it was."""
+    saves: list[tuple[float, float]]
+    """When each checkpoint was begun, and when it was written."""
     letters: set[int] = field(default_factory=set[int])
 
     def faults(self) -> Iterator[str]:
@@ -43,18 +51,38 @@ class Rows:
             yield f"{len(lost)} rows lost, such as {min(lost)}"
         if self.letters != set(range(ROWS)) - expected:
             yield f"dead letters: {sorted(self.letters)}"
-        for row, seconds in self.needless():
-            yield f"row {row} came again {seconds:.2f} s after it was done"
+        for row, others in self.needless():
+            yield f"row {row} came again, {others} rows after which a checkpoint was written"
+        for others in self.between_saves():
+            if others > MOST_BETWEEN_SAVES:
+                yield f"{others} rows without a checkpoint"
 
-    def needless(self) -> Iterator[tuple[int, float]]:
-        """Rows that came again although they were done so long before the kill that the checkpoint had them."""
+    def needless(self) -> Iterator[tuple[int, int]]:
+        """Rows that came again although the checkpoint had them; and how many others did so before it was begun."""
         before = dict[int, float]()
         for row, at in self.seen:
             if row in before:
                 kill = next(kill for kill in self.killed if kill > before[row])
-                if kill - before[row] > SAVE_EVERY + PATIENCE:
-                    yield row, kill - before[row]
+                saved = max((began for began, ended in self.saves if ended < kill), default=0.0)
+                others = self.noted(before[row], saved)
+                if others > SURELY_ACKED:
+                    yield row, others
             before[row] = at
+
+    def between_saves(self) -> Iterator[int]:
+        """How many rows were noted between checkpoints of one life."""
+        for (_, ended), (began, _) in pairwise(self.saves):
+            if not any(ended < kill < began for kill in self.killed):
+                yield self.noted(ended, began)
+
+    def noted(self, after: float, until: float) -> int:
+        """How many rows were, meanwhile."""
+        return max(0, bisect(self.times, until) - bisect(self.times, after))
+
+    @cached_property
+    def times(self) -> list[float]:
+        """When rows were noted."""
+        return [at for _, at in self.seen]
 
     @property
     def again(self) -> int:
@@ -75,9 +103,14 @@ def run_with_kills(folder: Path, random: Random, most: int, *, in_order: bool = 
         finally:
             end(child)
         killed.append(time.time())
-    lines = [line.split() for line in (folder / "seen").read_text().splitlines()]
+    seen, saves = ([line.split() for line in (folder / name).read_text().splitlines()] for name in NOTES)
     letters = [json.loads(line)["value"][0] for line in (folder / "letters.jsonl").read_text().splitlines()]
-    return Rows([(int(row), float(at)) for row, at in lines], killed, set(letters))
+    return Rows(
+        [(int(row), float(at)) for row, at in seen],
+        killed,
+        [(float(began), float(ended)) for began, ended in saves],
+        set(letters),
+    )
 
 
 def begin(folder: Path, *, in_order: bool) -> subprocess.Popen[bytes]:

@@ -1,18 +1,37 @@
-"""A run that is killed at any moment: reads files under a checkpoint, and notes each row that it got, and when."""
+"""A run that is killed at any moment: reads files under a checkpoint, and notes each row that it got and each
+checkpoint that it has written, and when."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from stormlet import Reject, Topology
 from stormlet.spark import DataFrameSpout, resuming, spark_session
+from stormlet.spark.resuming import ResumingReader
 
 SAVE_EVERY = 0.1
 """Seconds between two checkpoints."""
+
+
+@contextmanager
+def noted_saves(folder: Path) -> Generator[None]:
+    """Has ``saves`` tell of each checkpoint when it was begun, and when it was written."""
+    save = ResumingReader._save
+
+    async def noted(reader: ResumingReader) -> None:
+        began = time.time()
+        await save(reader)
+        print(began, time.time(), file=saves)
+
+    with (folder / "saves").open("a", buffering=1) as saves:
+        ResumingReader._save = noted  # type: ignore[method-assign]
+        yield
 
 
 async def main(folder: Path, *, in_order: bool) -> None:
@@ -32,8 +51,9 @@ async def main(folder: Path, *, in_order: bool) -> None:
     ways: dict[str, Any] = {"checkpoint": folder / "checkpoint", "order_by": "id" if in_order else ()}
     rows = topology.spout("rows", DataFrameSpout(frame.distinct() if in_order else frame, **ways))
     topology.bolt("note", note, rows.shuffle())
-    async with topology.run(dead_letters=folder / "letters.jsonl") as running:
-        await running.finished()
+    with noted_saves(folder):
+        async with topology.run(dead_letters=folder / "letters.jsonl") as running:
+            await running.finished()
     seen.close()
 
 

@@ -17,14 +17,16 @@ EPOCH_ROWS = 40
 STARTED = "started"
 """What it prints before the topology starts: from then on it is worth killing."""
 
-LINES = """
+REJECTS = "id % 50 = 14"
+"""Of which orders some are rejected."""
+LINES = f"""
     SELECT id, part, id * part AS amount FROM orders LATERAL VIEW explode(array(1, 2)) AS part
-    WHERE id % 7 <> 3 AND id % 50 <> 14
+    WHERE id % 7 <> 3 AND NOT ({REJECTS})
 """
 """What must be in ``lines`` in the end."""
 SUMS = f"SELECT id, 0 AS part, sum(amount) AS amount FROM ({LINES}) GROUP BY id"
 """What must be in ``sums`` in the end."""
-REJECTED = "SELECT id FROM orders WHERE id % 7 <> 3 AND id % 50 = 14"
+REJECTED = f"SELECT id FROM orders WHERE id % 7 <> 3 AND {REJECTS}"
 """What must be among the dead letters in the end."""
 
 
@@ -39,10 +41,12 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Lines:
-    """The two lines of an order; in between it may fail."""
+    """The two lines of an order; in between, one order of so many fails, of ``error``."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, error: type[Exception] = OSError, one_of: int = 200) -> None:
         self.random = random
+        self.error = error
+        self.one_of = one_of
 
     async def __call__(self, order: Order) -> AsyncIterator[Line]:
         if order.id % 7 == 3:
@@ -50,8 +54,8 @@ class Lines:
         yield Line(order.id, 1, order.id)
         if order.id % 50 == 14:
             raise Reject("unlucky")
-        if self.random.random() < 0.005:
-            raise OSError("flaky")
+        if self.random.random() < 1 / self.one_of:
+            raise self.error("flaky")
         await asyncio.sleep(0.002)
         yield Line(order.id, 2, order.id * 2)
 

@@ -43,6 +43,8 @@ class Kills:
     seed: int
     child: str = CHILD
     """The module that is run."""
+    arguments: tuple[str, ...] = ()
+    """What it is given besides the folder and a seed."""
     epochs_done: Callable[[Path], int] = field(default=epochs_in_checkpoint, repr=False)
     """How many the source remembers to be done."""
     soon: bool = False
@@ -98,7 +100,8 @@ def live_and_die(folder: Path, kills: Kills) -> bool:
 def begin(folder: Path, kills: Kills) -> subprocess.Popen[bytes]:
     """One more life."""
     seed = str(kills.random.randrange(2**32))
-    return start(kills.child, str(folder), seed, out=subprocess.PIPE, errors=subprocess.DEVNULL)
+    arguments = (str(folder), seed, *kills.arguments)
+    return start(kills.child, *arguments, out=subprocess.PIPE, errors=subprocess.DEVNULL)
 
 
 def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stormlet.spark import spark_session
-from tests.spark.kills import Kills, differences, letters, make_orders, run_with_kills
+from tests.spark.killed_epochs import REJECTS
+from tests.spark.kills import Kills, differences, letters, run_with_kills
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,33 +25,40 @@ def batches_committed(folder: Path) -> int:
 
 def stream_kills(seed: int) -> Kills:
     """Kills of a stream, none yet."""
-    return Kills(seed, CHILD, batches_committed)
+    return Kills(seed, CHILD, epochs_done=batches_committed)
 
 
-def make_files(spark: SparkSession, folder: Path, rows: int) -> None:
+def make_files(spark: SparkSession, folder: Path, rows: int, where: str = "true") -> None:
     """The orders, and the files in which the stream gets them."""
-    make_orders(spark, folder, rows)
+    spark.range(0, rows, 1, 3).where(where).write.mode("overwrite").parquet(str(folder / "orders"))
+    ids = sorted(row["id"] for row in spark.read.parquet(str(folder / "orders")).collect())
     for name in ("waiting", "input"):
         (folder / name).mkdir()
-    for first in range(0, rows, ROWS_PER_FILE):
-        lines = (f'{{"id": {number}}}\n' for number in range(first, min(first + ROWS_PER_FILE, rows)))
+    for first in range(0, len(ids), ROWS_PER_FILE):
+        lines = (f'{{"id": {number}}}\n' for number in ids[first : first + ROWS_PER_FILE])
         (folder / "waiting" / f"{first:06}.json").write_text("".join(lines))
 
 
 def main() -> None:
-    """Run after run, each with files of its own, until there were enough kills."""
+    """Run after run, each with files of its own, until there were enough kills: half of them or more with dead
+    letters, and then with batches that are given back, where no row may be rejected for ever."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--kills", type=int, default=26)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rows", type=int, default=2000)
     options = parser.parse_args()
     spark, kills, runs = spark_session("local[2]"), stream_kills(options.seed), 0
     while kills.total < options.kills:
         runs += 1
-        folder = options.folder / f"run{runs}"
-        make_files(spark, folder, options.rows)
-        run_with_kills(folder, kills, options.kills)
+        folder, half = options.folder / f"run{runs}", (options.kills + 1) // 2
+        if kills.total < half:
+            make_files(spark, folder, options.rows)
+            run_with_kills(folder, kills, half)
+        else:
+            kills.arguments = ("fail_batch",)
+            make_files(spark, folder, options.rows, f"NOT ({REJECTS})")
+            run_with_kills(folder, kills, options.kills)
         found = list(differences(spark, folder))
         twice = len(letters(folder)) - len(set(letters(folder)))
         print(f"run {runs}: {kills}; {twice} dead letters twice; {found or 'equal to Spark SQL'}", flush=True)

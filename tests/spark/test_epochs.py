@@ -528,6 +528,33 @@ async def test_a_commit_that_takes_too_long_at_the_end(caplog: pytest.LogCapture
     assert "slow: numbers: the epoch was not written within drain_timeout=3 s" in caplog.text
 
 
+async def test_a_commit_that_fails_at_the_end_crashes() -> None:
+    """The block raises what the write has failed with, as the epoch is not where the host expects it."""
+    store = Store()
+    store.failing = 100
+    with pytest.raises(TopologyCrashed, match=r"close of numbers\[0\] raised") as caught:
+        await stop_after(0.3, written(store, slowly))
+    assert str(caught.value.__cause__) == "the disk is full"
+    assert store.next_epoch == 0
+
+
+@pytest.mark.parametrize("pause", [0.0, 60.0])
+async def test_a_commit_that_fails_unheard_crashes(pause: float) -> None:
+    """One that was under way when the topology was deactivated, and has failed before or after it was left."""
+    store = Store()
+    store.failing = 100
+
+    async def host() -> None:
+        async with slowly_written(store, 1.0, drain_timeout=100.0).run() as running:
+            await asyncio.sleep(1.0)
+            running.deactivate()
+            await asyncio.sleep(pause)
+
+    with pytest.raises(TopologyCrashed, match=r"close of numbers\[0\] raised") as caught:
+        await host()
+    assert str(caught.value.__cause__) == "the disk is full"
+
+
 @pytest.mark.parametrize("failing", [0, 1])
 async def test_a_sink_whose_task_dies_within_a_commit(failing: int) -> None:
     """The commit goes on with the next instance, also where it must try again."""

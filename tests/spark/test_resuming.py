@@ -152,13 +152,18 @@ def test_sigkill_loses_nothing(spark: SparkSession, files: Path, tmp_path: Path)
 def test_the_harness_sees_what_is_lost_and_what_comes_again() -> None:
     """Or it would prove nothing."""
     done, letters = [(row, 10.0 + row / 1000) for row in sorted(lucky())], set(range(3000)) - lucky()
-    assert list(Rows(done, [], letters).faults()) == []
-    assert list(Rows(done[1:], [], letters).faults()) == ["1 rows lost, such as 0"]
-    assert list(Rows(done, [], set()).faults()) == ["dead letters: []"]
-    assert list(Rows([*done, (2000, 20.0)], [13.0], letters).faults()) == []
-    assert list(Rows([*done, (0, 20.0)], [13.0], letters).faults()) == [
-        "row 0 came again 3.00 s after it was done"
+    saves = [(10.0 + tenth / 10, 10.0 + tenth / 10) for tenth in range(31)]
+    assert list(Rows(done, [], saves, letters).faults()) == []
+    assert list(Rows(done[1:], [], saves, letters).faults()) == ["1 rows lost, such as 0"]
+    assert list(Rows(done, [], saves, set()).faults()) == ["dead letters: []"]
+    assert list(Rows([*done, (2980, 20.0)], [13.05], saves, letters).faults()) == []
+    assert list(Rows([*done, (2900, 20.0)], [13.05], saves, letters).faults()) == [
+        "row 2900 came again, 98 rows after which a checkpoint was written"
     ]
+    assert list(Rows([*done, (2900, 20.0)], [13.05], [*saves[:-1], (13.0, 13.1)], letters).faults()) == []
+    rarely = saves[:7] + saves[10:]
+    assert list(Rows(done, [], rarely, letters).faults()) == ["396 rows without a checkpoint"]
+    assert list(Rows(done, [10.7], rarely, letters).faults()) == []
 
 
 # What is refused.

@@ -226,14 +226,13 @@ async def test_an_error_of_spark_is_the_cause(spark: SparkSession, transport: An
     assert "seven" in str(cause.__cause__)
 
 
-async def test_a_result_that_is_too_large(spark: SparkSession) -> None:
+async def test_a_result_that_is_too_large(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
     """A partition above spark.driver.maxResultSize is reported with the way out, and not tried again."""
     limit = int(spark.sparkContext.getConf().get("spark.driver.maxResultSize", "0").removesuffix("m"))
     assert limit == 2, "the session for the tests has a small limit"
-    began = time.monotonic()
     cause = await crash_of(spark.range(0, 1_000_000, 1, 1).selectExpr("uuid() AS a"))
     assert "a partition is larger than spark.driver.maxResultSize; use more partitions" in str(cause)
-    assert time.monotonic() - began < 10
+    assert "is read again" not in caplog.text
 
 
 async def test_a_null_in_a_record_crashes(spark: SparkSession) -> None:
@@ -275,6 +274,10 @@ async def leave(how: str) -> None:
         await asyncio.sleep(10)
 
 
+LONGEST_LEAVE = 30.0
+"""Seconds, on a machine that has other things to do; a row of the job that blocks takes twice as long."""
+
+
 @pytest.mark.parametrize("how", ["block", "exception", "cancelled", "blocked"])
 async def test_leaving_early_leaves_nothing(spark: SparkSession, how: str) -> None:
     """However the block is left, in the middle of reading or while a job blocks: no thread, job or socket of ours
@@ -291,7 +294,7 @@ async def test_leaving_early_leaves_nothing(spark: SparkSession, how: str) -> No
             await until(lambda: jobs(spark) if how == "blocked" else kept)
             began = time.monotonic()
             await leave(how)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < LONGEST_LEAVE
     await until(lambda: not jobs(spark))
     gc.collect()
     assert set(threading.enumerate()) <= threads

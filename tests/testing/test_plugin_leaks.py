@@ -69,8 +69,28 @@ def test_a_tree_that_is_left_open(inner: pytest.Pytester) -> None:
             "left behind (allow_leaks=?'inputs', 'trees'? allows it):",
             "  topology 'leaky': 'leak' (task 3) never acked or failed <Tuple 'a' *",
             "  topology 'leaky': the tree of 'a', emitted by 'lines' (task 2), was still open at the end",
+            "    'a' was forgotten by leak?0?, delivered 6 s ago, by way of lines?0?: nothing refers to it any more*",
         ],
         consecutive=True,
+    )
+
+
+def test_an_awaited_tree_that_times_out(inner: pytest.Pytester) -> None:
+    """The error has notes that say what was outstanding."""
+    result = outcome(
+        inner,
+        """
+        async def test_it():
+            topology = Topology("late")
+            lines = topology.spout("lines")
+            topology.bolt("leak", Holds, lines.shuffle())
+            async with topology.run() as running:
+                await (await running.emit(lines, "a"))
+        """,
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E*TupleTimedOut: *", "E*'a' was forgotten by leak?0?, delivered 45 s ago, by way of lines?0?*"]
     )
 
 
@@ -286,6 +306,12 @@ def test_a_deadlock_names_the_inputs_that_are_held(inner: pytest.Pytester) -> No
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["E*topology 'stuck': 'leak' (task 3) never acked or failed <Tuple 'a' *"])
+    result.stdout.fnmatch_lines(
+        [
+            "E*topology 'stuck': message of 'lines', 'a', is open for 15 s *",
+            "E*'a' was forgotten by leak?0?, delivered 15 s ago, by way of lines?0?*",
+        ]
+    )
 
 
 def test_many_leaks_are_told_in_few_lines(inner: pytest.Pytester) -> None:

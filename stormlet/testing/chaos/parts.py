@@ -344,6 +344,12 @@ class DisturbedWorker(Worker):
             self._parts.finishing(self._plan)
         return method(out)
 
+    def threads(self) -> Sequence[int]:
+        return self._inner.threads()
+
+    def why_held(self, tup: AnyTuple) -> str:
+        return self._inner.why_held(tup)
+
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         return self._inner.prepare(context)
 

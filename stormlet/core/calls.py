@@ -1,0 +1,47 @@
+"""Frames of user code, as explanations name them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePath
+from types import CodeType
+from typing import Final
+
+PACKAGE: Final = PurePath(__file__).parents[1]
+"""Where stormlet's own files are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One frame of a call stack."""
+
+    function: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.function} ({PurePath(self.file).name}:{self.line})"
+
+
+def call_of(code: CodeType, line: int) -> Call:
+    """The call that runs this code and has come to this line."""
+    return Call(code.co_qualname.rpartition("<locals>.")[2], code.co_filename, line)
+
+
+def stack_line(stack: Iterable[Call]) -> str:
+    """The calls on one line, outermost first: ``save (app.py:3) > Queue.get (queues.py:158)``."""
+    return " > ".join(map(str, stack))
+
+
+def raised_in(error: BaseException) -> Call | None:
+    """Where it was raised: in the last frame that is not stormlet's, which may only have passed it on; in the last one
+    if all are. None if it was never raised."""
+    place = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if place is None or not PurePath(code.co_filename).is_relative_to(PACKAGE):
+            place = call_of(code, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    return place

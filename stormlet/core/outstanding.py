@@ -1,0 +1,82 @@
+"""Tuples that keep a tree open: where each one is, and what is being done with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from stormlet.core.calls import Call, stack_line
+from stormlet.core.shortened import shortened
+
+
+class Place(Enum):
+    """How a bolt task has a tuple."""
+
+    QUEUED = "queued"
+    """The bolt has not seen it yet."""
+    EXECUTING = "executing"
+    """User code has been called with it and has not returned."""
+    HELD = "held"
+    """``execute`` has returned without settling it, as the bolt may settle it later (law B2)."""
+    FORGOTTEN = "forgotten"
+    """The same, but nothing refers to it any more: nobody can settle it."""
+    NOWHERE = "nowhere"
+    """It was delivered there, is not settled, and no task has it."""
+
+
+PHRASES: Final = {
+    Place.QUEUED: "is queued at",
+    Place.EXECUTING: "is executed by",
+    Place.HELD: "is held by",
+    Place.FORGOTTEN: "was forgotten by",
+    Place.NOWHERE: "is no longer at",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outstanding:
+    """A tuple that was delivered to a bolt task and is not settled."""
+
+    value: object
+    component: str
+    """The bolt."""
+    task: int
+    """The id of the task that has it."""
+    name: str
+    """What messages call this task: ``count[0]``."""
+    place: Place
+    path: tuple[str, ...]
+    """The tasks that it came through; without a recorder, only the one that emitted it."""
+    ahead: int | None = None
+    """How many tuples the task takes before it; None if it is not queued, or the queue was not looked at."""
+    seconds: float | None = None
+    """How long ago it was delivered; None without a recorder."""
+    stack: tuple[Call, ...] = ()
+    """Where the user code is that has it, or that the task is in meanwhile; outermost first."""
+    note: str = ""
+    """What else is known of it."""
+
+    def __str__(self) -> str:
+        return (
+            f"{shortened(self.value)} {PHRASES[self.place]} {self.name}{self._ahead()}{self._delivered()}"
+            f", by way of {' > '.join(self.path)}{self._more()}"
+        )
+
+    def _ahead(self) -> str:
+        if not self.ahead:
+            return ""
+        return ", behind another one" if self.ahead == 1 else f", behind {self.ahead:,} others"
+
+    def _delivered(self) -> str:
+        return "" if self.seconds is None else f", delivered {spelt(self.seconds)} ago"
+
+    def _more(self) -> str:
+        stack = stack_line(self.stack) if self.place is Place.EXECUTING else ""
+        more = "; ".join(each for each in (self.note, stack) if each)
+        return f": {more}" if more else ""
+
+
+def spelt(seconds: float) -> str:
+    """Seconds as texts have them: tenths, and below one thousandths."""
+    return f"{round(seconds, 1 if seconds >= 1 else 3):g} s"

@@ -1,0 +1,1 @@
+"""Why a tree is still open, and what went wrong with it."""
