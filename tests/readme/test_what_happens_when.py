@@ -344,8 +344,8 @@ class EmitsReliably(EmitsOnce, ReliableSpout[int]):
 @pytest.mark.parametrize(("spout", "told"), [(EmitsOnce, FailureKind.FAILED), (EmitsReliably, None)])
 async def test_when_a_message_of_a_class_fails(spout: type[EmitsOnce], told: FailureKind | None) -> None:
     """A message of a `Spout` class fails. Its `fail(message_id, failure)` is called at the task that emitted it, and
-    says why; whether the message comes again is for the spout to decide. Those of a `ReliableSpout` are kept and
-    replayed by the engine.
+    says why; whether the message comes again is for the spout to decide. What was pending when an instance died fails
+    at the next one. Those of a `ReliableSpout` are kept and replayed by the engine.
     """
     instances = [spout(), spout()]
     instances[1].next_tuple = lambda out: None  # type: ignore[method-assign]
@@ -357,6 +357,18 @@ async def test_when_a_message_of_a_class_fails(spout: type[EmitsOnce], told: Fai
         await asyncio.sleep(10)
     assert [each.heard for each in instances] == [[("one", told)], []]
     assert len(bolt.seen) == (1 if told else 3)
+
+    instances = [spout(), spout()]
+    instances[1].next_tuple = lambda out: None  # type: ignore[method-assign]
+    left = iter(instances)
+    topology = Topology("dead", message_timeout=None, drain_timeout=0)
+    topology.bolt("hold", Hold, topology.spout("values", lambda: next(left)).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(1)
+        running.kill("values")
+        await asyncio.sleep(1)
+        assert instances[0].heard == []
+        assert instances[1].heard == ([("one", FailureKind.TASK_LOST)] if told else [])
 
 
 async def noted(body: Awaitable[None], ends: list[object]) -> None:
@@ -388,7 +400,8 @@ class Dies(Bolt[int, None]):
 async def test_when_a_task_dies() -> None:
     """A spout raises, or another method that has no tuple to fail. Its task is restarted: another instance is made
     after 0.1 s, then 0.2 s, 0.4 s; what the dead one had in hand fails with TASK_LOST at once and is replayed, what
-    was queued waits. Iterables go on where they were.
+    was queued waits. Iterables go on where they were, and a generator function that takes `resume=` is called with the
+    id of its last message.
     """
     made: list[float] = []
     topology = Topology("dies", message_timeout=None)
@@ -441,13 +454,24 @@ async def test_what_was_queued_and_what_comes_next_after_a_death() -> None:
     assert [number for number, _ in seen] == [1, 2, 3, 1]
     assert seen[1][1] == pytest.approx(5.1)
 
+    def resumable(resume: int | None = None) -> Iterator[int]:
+        yield from range(0 if resume is None else resume + 1, 4)[:2]
+        if resume is None:
+            raise ConnectionError("the broker is gone")
+
+    numbers: list[int] = []
+    topology = Topology("resumes")
+    topology.bolt("see", numbers.append, topology.spout("numbers", resumable).shuffle())
+    await run_to_end(topology)
+    assert numbers == [0, 1, 2, 3]
+
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("dies", ["generator", "bolt"])
 async def test_when_a_source_raises(dies: str) -> None:
-    """A task dies once more than `max_restarts` in `restart_window`, or a generator has raised. The topology crashes:
-    the body of the block is cancelled, and the block raises `TopologyCrashed` with your exception as its cause.
-    Messages without an outcome are counted as left over.
+    """A task dies once more than `max_restarts` in `restart_window`, or a generator raises that cannot be resumed. The
+    topology crashes: the body of the block is cancelled, and the block raises `TopologyCrashed` with your exception as
+    its cause. Messages without an outcome are counted as left over.
     """
 
     def values() -> Iterator[int]:
