@@ -1,0 +1,29 @@
+"""What the tests of the page share."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.readme.testing_page.page import PAGE
+from tests.testing.plugin_runs import inner
+
+__all__ = ["inner", "orders"]
+
+
+@pytest.fixture
+def orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The page's first block, as the module that it is."""
+    block = re.search(r"^```python\n(# orders.py\n.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    (tmp_path / "orders.py").write_text(block[1], "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "orders", raising=False)
+    module = importlib.import_module("orders")
+    monkeypatch.delitem(sys.modules, "orders")
+    return module

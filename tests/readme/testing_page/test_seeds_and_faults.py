@@ -1,0 +1,133 @@
+"""The page "Testing your topology": simulations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stormlet import Bolt, Collector, Topology, Tuple
+from stormlet.cli.app import carry_out
+from stormlet.core.ledger import Ledger
+from stormlet.testing import FaultKind, Faults, SeedResult, SimulationFailed, simulate
+from tests.testing.chaos.topologies import everything, word_count
+
+NONE = Faults(0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def test_a_run_for_each_seed() -> None:
+    """`simulate(topology, seeds=range(1000))` runs the real engine once for each seed, on simulated time. The seed
+    decides which of the tasks that are ready goes first, where slices end, and what goes wrong: tasks that die,
+    exceptions, slow bolts, messages to the ackers that come late, twice or never, clocks that jump, queues of one to
+    three.
+    """
+    logs: list[tuple[str, ...]] = []
+    simulate(
+        word_count(), seeds=range(10), faults=NONE, on_seed=lambda result: logs.append(tuple(result.log))
+    )
+    assert len(logs) == 10 > 3 < len(set(logs))
+    report = simulate(everything(), seeds=range(40), faults=Faults(kill=0.03))
+    assert report.seeds == 40
+    assert set(report.faults) == set(FaultKind)
+    assert [kind.value for kind in FaultKind] == [
+        *("kill", "error", "slow", "delay", "duplicate", "drop", "jump", "crowd")
+    ]
+
+
+def an_outcome_too_many(patch: pytest.MonkeyPatch) -> None:
+    """Each ack is told twice."""
+    take = Ledger.take_verdicts
+
+    def twice(self: Ledger) -> Any:
+        acked, failed = take(self)
+        return [*acked, *acked], failed
+
+    patch.setattr(Ledger, "take_verdicts", twice)
+
+
+def an_ack_too_early(patch: pytest.MonkeyPatch) -> None:
+    """Each tree is acked as soon as it is known."""
+    init = Ledger.init
+
+    def at_once(self: Ledger, inits: Any) -> None:
+        for tree in inits.values():
+            tree.checksum = 0
+        init(self, inits)
+
+    patch.setattr(Ledger, "init", at_once)
+
+
+def a_fail_that_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """What failed is told to nobody, so that it comes to nothing."""
+    patch.setattr(Ledger, "fail", lambda self, root, failure: None)
+
+
+@pytest.mark.parametrize("breaks", [an_outcome_too_many, an_ack_too_early, a_fail_that_is_forgotten])
+def test_the_witness(breaks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A witness that stores every tuple tree judges each run: every emission has one outcome, told to its task; a tree
+    is acked only when each of its tuples was; nothing that the engine keeps is lost; nothing is left in the end.
+    """
+    simulate(word_count(), seeds=range(30), faults=Faults(error=0.2))
+    breaks(monkeypatch)
+    with pytest.raises(SimulationFailed):
+        simulate(word_count(), seeds=range(30), faults=Faults(error=0.2))
+
+
+class AcksOnce(Bolt[str, None]):
+    """Cannot bear what comes a second time."""
+
+    def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+        if tup.attempt > 1:
+            raise SystemError("again")
+        out.ack(tup)
+
+
+def fragile() -> Topology:
+    topology = Topology("fragile")
+    topology.bolt("once", AcksOnce, topology.spout("lines", ["a", "b", "c"]).shuffle(), on_error="stop")
+    return topology
+
+
+def test_a_seed_that_fails() -> None:
+    """The first seed under which the law is broken raises `SimulationFailed`, with the fewest faults under which it
+    still is, what happened, and the line that repeats it.
+    """
+    seen: list[SeedResult] = []
+    with pytest.raises(SimulationFailed) as failed:
+        simulate(fragile(), seeds=range(100), faults=replace(NONE, drop=0.1, slow=0.1), on_seed=seen.append)
+    result, text = failed.value.result, str(failed.value)
+    assert all(not each.violations for each in seen if each.seed < result.seed)
+    assert Counter(fault.kind for fault in result.faults) == {FaultKind.DROP: 1}
+    assert "once[0] executes a" in text
+    fault = str(result.faults[0])
+    assert f"repeat it with simulate(..., seeds=[{result.seed}], faults='{fault}')" in text
+    with pytest.raises(SimulationFailed):
+        simulate(fragile(), seeds=[result.seed], faults=fault)
+
+
+def test_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same from the command line is `python -m stormlet simulate topology.py --seeds 1000`."""
+    monkeypatch.chdir(tmp_path)
+    Path("topology.py").write_text(
+        'from stormlet import Topology\ntopology = Topology("few")\ntopology.spout("numbers", [1, 2])\n',
+        "utf-8",
+    )
+    assert carry_out(["simulate", "topology.py", "--seeds", "20"]) == 0
+    assert capsys.readouterr().out.startswith("few: 20 seeds in ")
+
+
+@pytest.mark.simulated_time
+async def test_kill() -> None:
+    """`running.kill("split")` has a task of a running topology die, in a test of your own or in production."""
+    async with word_count().run() as running:
+        running.kill("split")
+        await running.finished()
+        await asyncio.sleep(1)
+        assert running.statistics().components["split"].restarts == 1
+        assert running.statistics().components["sentences"].acked == 3
