@@ -7,11 +7,19 @@ from typing import Any
 
 from stormlet import Running, Spout, SpoutCollector, Topology
 from stormlet.errors import EndOfStream
+from stormlet.testing import SimulatedLoop
 
 
 def now() -> float:
     """The time of the running loop, in seconds."""
     return asyncio.get_running_loop().time()
+
+
+def block(seconds: float) -> None:
+    """Take so many seconds of the running loop's time at once, as code that blocks it does."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    loop._clock.now += seconds  # pyright: ignore[reportPrivateUsage] - nobody else can make simulated time lag
 
 
 def ignore(value: object) -> None:

@@ -14,18 +14,25 @@ from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from textwrap import dedent
+from typing import Literal
 
 import pytest
 
 from stormlet import (
+    AlreadySettled,
     BasicBolt,
     Bolt,
     Collector,
     DeadLetter,
     EndOfStream,
+    Failure,
     FailureKind,
+    InvalidConfiguration,
+    NotTracked,
     Place,
     Reject,
+    ReliableSpout,
+    Running,
     Spout,
     SpoutCollector,
     StartFailed,
@@ -38,7 +45,7 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
-from tests.helpers import leave_by, now, run_to_end
+from tests.helpers import block, leave_by, now, run_to_end
 
 README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
 
@@ -69,6 +76,14 @@ class Hold(Bolt[object, None]):
         """Hold it."""
 
 
+class Never(Bolt[object, None]):
+    """Fails what it gets."""
+
+    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+        """Fail it."""
+        out.fail(tup, "never")
+
+
 class FailsAtFirst(BasicBolt[object, None]):
     """Raises at the first attempts of each message."""
 
@@ -85,7 +100,7 @@ class FailsAtFirst(BasicBolt[object, None]):
 
 
 @pytest.mark.simulated_time
-async def test_when_a_bolt_raises() -> None:
+async def test_when_a_bolt_raises(caplog: pytest.LogCaptureFixture) -> None:
     """A bolt raises. Its input fails and the bolt goes on with the next one; a message of a generator or iterable
     comes again after 0.1 s, then 0.2 s and so on with some jitter, in five attempts at most. The log has the
     traceback once and counts the repetitions.
@@ -106,7 +121,15 @@ async def test_when_a_bolt_raises() -> None:
     (failure,) = running.failures()
     assert (failure.kind, failure.count) == ("ConnectionError", 2)
     assert running.statistics().components["values"].acked == 2
-    assert topology.configuration.max_attempts == 5
+    assert [bool(record.exc_info) for record in caplog.records] == [True, False]
+    assert "once more" in caplog.messages[1] or "1 more" in caplog.messages[1]
+
+    class Always(FailsAtFirst):
+        attempts = 5
+
+    never = Topology("never")
+    never.bolt("some", Always, never.spout("values", ["odd"]).shuffle())
+    assert [letter.attempts for letter in (await run_to_end(never)).dead_letters] == [5]
 
 
 @pytest.mark.simulated_time
@@ -131,7 +154,31 @@ async def test_when_a_bolt_rejects() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_when_attempts_are_used_up(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("on_error", "failed", "restarts"), [("restart", 2, 2), ("stop", 1, 0)])
+async def test_when_a_bolt_is_to_die_of_errors(
+    on_error: Literal["restart", "stop"], failed: int, restarts: int
+) -> None:
+    """A bolt with `on_error="restart"` raises. Its input fails, and its task dies and is restarted; with
+    `on_error="stop"` the topology crashes at once.
+    """
+    runs: list[Running] = []
+    topology = Topology("dies")
+    values = topology.spout("values", ["odd"])
+    topology.bolt("some", FailsAtFirst, values.shuffle(), on_error=on_error)
+
+    async def run() -> None:
+        async with topology.run() as running:
+            runs.append(running)
+            await running.finished()
+
+    with pytest.raises(TopologyCrashed) if on_error == "stop" else nullcontext():
+        await run()
+    counts = runs[0].statistics().components
+    assert (counts["values"].failed, counts["some"].restarts) == (failed, restarts)
+
+
+@pytest.mark.simulated_time
+async def test_when_attempts_are_used_up(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The last attempt fails, too. The message becomes a dead letter: its value, and why each attempt failed, go to
     `run(dead_letters=...)`, a function or a JSONL file; without one they are logged and the last 1000 are kept. The
     run goes on, and a command line's exit code will be 1.
@@ -151,6 +198,12 @@ async def test_when_attempts_are_used_up(tmp_path: Path) -> None:
     assert [each.value for each in running.dead_letters] == [1]
     assert running.statistics().components["values"].acked == 1
 
+    many = Topology("many", max_attempts=1)
+    many.bolt("fail", Never, many.spout("values", range(1001)).shuffle())
+    running = await run_to_end(many)
+    assert [each.value for each in running.dead_letters] == list(range(1, 1001))
+    assert len([line for line in caplog.messages if line.startswith("dead letter of values[0]: ")]) >= 1001
+
 
 @pytest.mark.simulated_time
 async def test_when_a_tuple_is_never_settled() -> None:
@@ -168,6 +221,35 @@ async def test_when_a_tuple_is_never_settled() -> None:
     (letter,) = letters
     assert [each.kind for each in letter.history] == [FailureKind.TIMEOUT, FailureKind.TIMEOUT]
     assert letter.failure.holders == ("holder",)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("second", ["ack", "fail", "emit"])
+async def test_when_an_input_is_settled_twice(second: str) -> None:
+    """A bolt settles an input twice, or anchors to one that it has settled. `AlreadySettled` is raised there and names
+    the tuple; the first outcome stands. To settle an input whose message has timed out meanwhile is legal and changes
+    nothing.
+    """
+
+    class Twice(Bolt[str, str]):
+        async def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            if tup.value == "late":
+                await asyncio.sleep(20)
+            out.ack(tup)
+            with pytest.raises(AlreadySettled, match=r"<Tuple 'late'|<Tuple 'once'"):
+                out.emit("more", anchors=tup) if second == "emit" else getattr(out, second)(tup)
+
+    topology = Topology("twice", message_timeout=10)
+    values = topology.spout("values", outputs=str)
+    topology.bolt("twice", Twice, values.shuffle())
+    async with topology.run() as running:
+        await (await running.emit(values, "once"))
+        with pytest.raises(TupleTimedOut):
+            await (await running.emit(values, "late"))
+        await asyncio.sleep(20)
+        counts = running.statistics().components
+        assert (counts["values"].acked, counts["values"].failed) == (1, 1)
+        assert (counts["twice"].acked, counts["twice"].errors) == (2, 0)
 
 
 @pytest.mark.simulated_time
@@ -214,6 +296,69 @@ async def test_when_a_bolt_is_slow() -> None:
         assert running.health().full == ("slow",)
 
 
+@pytest.mark.simulated_time
+async def test_when_too_many_trees_are_open() -> None:
+    """Twice as many trees are open as `acker_high_water` says. A further emit reaches no task and fails with OVERFLOW;
+    its replay is no attempt.
+    """
+    topology = Topology("many", acker_high_water=2, max_attempts=1, message_timeout=None)
+
+    async def slow(value: int) -> None:
+        await asyncio.sleep(0.01)
+
+    topology.bolt("slow", slow, topology.spout("values", range(20)).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(0)
+        await running.finished()
+        counts = running.statistics().components
+    assert counts["values"].overflowed == counts["values"].failed > 0
+    assert (counts["slow"].executed, counts["values"].acked, counts["values"].dead_letters) == (20, 20, 0)
+
+
+class EmitsOnce(Spout[int]):
+    """Emits 1, and notes what it hears of it."""
+
+    heard: list[tuple[object, FailureKind | None]]
+
+    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+        self.heard = []
+        self.left = [1]
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if not self.left:
+            raise EndOfStream
+        out.emit(self.left.pop(), message_id="one")
+
+    def ack(self, message_id: object) -> None:
+        self.heard.append((message_id, None))
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        self.heard.append((message_id, failure.kind))
+
+
+class EmitsReliably(EmitsOnce, ReliableSpout[int]):
+    """The same, kept by the engine."""
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("spout", "told"), [(EmitsOnce, FailureKind.FAILED), (EmitsReliably, None)])
+async def test_when_a_message_of_a_class_fails(spout: type[EmitsOnce], told: FailureKind | None) -> None:
+    """A message of a `Spout` class fails. Its `fail(message_id, failure)` is called at the task that emitted it, and
+    says why; whether the message comes again is for the spout to decide. Those of a `ReliableSpout` are kept and
+    replayed by the engine.
+    """
+    instances = [spout(), spout()]
+    instances[1].next_tuple = lambda out: None  # type: ignore[method-assign]
+    left, bolt = iter(instances), FailsAtFirst()
+    topology = Topology("class")
+    values = topology.spout("values", lambda: next(left), parallelism=2)
+    topology.bolt("some", lambda: bolt, topology.bolt("odd", lambda value: "odd", values.shuffle()).shuffle())
+    async with topology.run():
+        await asyncio.sleep(10)
+    assert [each.heard for each in instances] == [[("one", told)], []]
+    assert len(bolt.seen) == (1 if told else 3)
+
+
 async def noted(body: Awaitable[None], ends: list[object]) -> None:
     """Await it, and note whether it was cancelled."""
     try:
@@ -258,8 +403,48 @@ async def test_when_a_task_dies() -> None:
     assert (counts["numbers"].acked, counts["numbers"].failed) == (2, 6)
 
 
+class RaisesOnce:
+    """An iterable that raises between 1 and 2, and goes on."""
+
+    def __init__(self) -> None:
+        self.left: list[int | Exception] = [3, 2, ConnectionError("the broker is gone"), 1]
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        if not self.left:
+            raise StopIteration
+        match self.left.pop():
+            case Exception() as error:
+                raise error
+            case number:
+                return number
+
+
 @pytest.mark.simulated_time
-async def test_when_a_source_raises() -> None:
+async def test_what_was_queued_and_what_comes_next_after_a_death() -> None:
+    """The second half of the sentence above: a bolt's queue survives it, and so does an iterable."""
+    seen: list[tuple[int, float]] = []
+
+    async def see(number: int) -> None:
+        seen.append((number, now()))
+        await asyncio.sleep(10)
+
+    topology = Topology("queued", message_timeout=None)
+    topology.bolt("see", see, topology.spout("numbers", RaisesOnce()).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(5)
+        running.kill("see")
+        await running.finished()
+        assert running.statistics().components["numbers"].restarts == 1
+    assert [number for number, _ in seen] == [1, 2, 3, 1]
+    assert seen[1][1] == pytest.approx(5.1)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("dies", ["generator", "bolt"])
+async def test_when_a_source_raises(dies: str) -> None:
     """A task dies once more than `max_restarts` in `restart_window`, or a generator has raised. The topology crashes:
     the body of the block is cancelled, and the block raises `TopologyCrashed` with your exception as its cause.
     Messages without an outcome are counted as left over.
@@ -269,8 +454,12 @@ async def test_when_a_source_raises() -> None:
         yield 1
         raise ConnectionError("the broker is gone")
 
-    topology = Topology("crashes")
-    topology.bolt("hold", Hold, topology.spout("values", values).shuffle())
+    topology = Topology("crashes", max_restarts=2, restart_window=60, max_attempts=1000)
+    topology.spout("open")  # as long as it may bring something, nothing is flushed
+    if dies == "generator":
+        topology.bolt("hold", Hold, topology.spout("values", values).shuffle())
+    else:
+        topology.bolt("dies", lambda: Dies([]), topology.spout("values", [1]).shuffle(), tick=1.0)
     ends: list[object] = []
 
     async def host() -> None:
@@ -298,6 +487,59 @@ async def test_when_an_acker_dies() -> None:
         counts = running.statistics().components["one"]
     assert (counts.acked, counts.failed, counts.dead_letters) == (1, 1, 0)
     assert asyncio.get_running_loop().time() < 3.0
+
+
+@pytest.mark.simulated_time
+async def test_when_a_task_is_killed() -> None:
+    """`running.kill("split")` is called. A task dies as if its code had raised, and is restarted after 0.1 s, however
+    often that happens: it does not count against `max_restarts`.
+    """
+    topology = Topology("killed", max_restarts=0, max_attempts=100, message_timeout=None)
+    topology.bolt("split", lambda value: asyncio.sleep(3600), topology.spout("values", [1]).shuffle())
+    async with topology.run() as running:
+        for times in range(1, 8):
+            await asyncio.sleep(60)
+            running.kill("split")
+            await asyncio.sleep(0.11)
+            counts = running.statistics().components
+            assert (counts["split"].restarts, counts["values"].failed) == (times, times)
+        running.stop()
+        running.stop()
+
+
+@pytest.mark.simulated_time
+async def test_when_the_loop_is_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop is held up, by code that blocks or by a machine that sleeps. Timeouts and ticks that were due
+    meanwhile come late and once, never early, so that open trees still have time to complete. Setting the machine's
+    clock changes nothing.
+    """
+    ticks: list[float] = []
+
+    class Slow(Bolt[int, None]):
+        async def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            await asyncio.sleep(tup.value)
+            out.ack(tup)
+
+        def tick(self, out: Collector[None]) -> None:
+            ticks.append(now())
+
+    topology = Topology("late", message_timeout=10.0)
+    values = topology.spout("values", outputs=int)
+    topology.bolt("slow", Slow, values.shuffle(), tick=30.0, concurrency=2)
+    async with topology.run() as running:
+        open_before = await running.emit(values, 3)
+        await asyncio.sleep(1)
+        block(100.0)
+        began = now()
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        after = await running.emit(values, 1000)
+        await open_before
+        with pytest.raises(TupleTimedOut):
+            await after
+        assert 10.0 <= now() - began <= 15.0
+        assert ticks == [101.0]
+        running.stop()
+        running.stop()
 
 
 @pytest.mark.simulated_time
@@ -360,7 +602,8 @@ async def test_when_the_end_raises(resuming: bool, caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.simulated_time
-async def test_when_the_body_raises() -> None:
+@pytest.mark.parametrize("error", [KeyError, asyncio.CancelledError])
+async def test_when_the_body_raises(error: type[BaseException]) -> None:
     """The body of the block raises, or its task is cancelled. The topology is cancelled without a drain, `close` and
     `cleanup` are called, and your exception comes out.
     """
@@ -370,12 +613,19 @@ async def test_when_the_body_raises() -> None:
         def cleanup(self) -> None:
             closed.append("bolt")
 
+    class Closing(EmitsOnce):
+        def close(self) -> None:
+            closed.append("spout")
+
     topology = Topology("body")
-    topology.bolt("hold", Closes, topology.spout("values", [1]).shuffle())
-    with pytest.raises(KeyError):
-        await leave_by(KeyError("mine"), topology, after=1)
+    topology.bolt("hold", Closes, topology.spout("values", Closing).shuffle())
+    host = asyncio.create_task(leave_by(KeyError("mine"), topology, after=1))
+    if error is asyncio.CancelledError:
+        asyncio.get_running_loop().call_at(1, host.cancel)
+    with pytest.raises(error):
+        await host
     assert now() == 1
-    assert closed == ["bolt"]
+    assert sorted(closed) == ["bolt", "spout"]
 
 
 @pytest.mark.simulated_time
@@ -385,20 +635,39 @@ async def test_when_the_block_is_left() -> None:
     and goes to `dead_letters=`.
     """
     letters: list[DeadLetter] = []
-    seen: list[int] = []
     topology = Topology("drains", drain_timeout=20)
-    values = topology.spout("values", [1, 2])
+    values, flaky = topology.spout("values", [1, 2]), topology.spout("flaky", ["odd"])
     topology.bolt("hold", Hold, values.shuffle())
-    topology.bolt("see", seen.append, values.shuffle())
+    topology.bolt("some", FailsAtFirst, flaky.shuffle())
     async with topology.run(dead_letters=letters.append) as running:
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.01)
         running.stop()
         with pytest.raises(TopologyStopping):
             await running.emit(values, 3)
-    assert now() == 21
-    assert seen == [1, 2]
+    assert now() == 20.01
+    counts = running.statistics().components["flaky"]
+    assert (counts.acked, counts.replayed) == (1, 2)
     assert [each.failure.kind for each in letters] == [FailureKind.SHUTDOWN] * 2
     assert running.statistics().left_over == 2
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("calls", "seconds"), [(1, 21), (2, 1)])
+async def test_when_a_stop_is_asked_for(calls: int, seconds: float) -> None:
+    """`running.stop()` is called. The topology drains while the block goes on; a second call cancels the drain, and
+    what is open fails with SHUTDOWN at once.
+    """
+    topology = Topology("stops", drain_timeout=20, message_timeout=None)
+    values = topology.spout("values", outputs=int)
+    topology.bolt("hold", Hold, values.shuffle())
+    async with topology.run() as running:
+        tree = await running.emit(values, 1)
+        await asyncio.sleep(1)
+        for _ in range(calls):
+            running.stop()
+        with pytest.raises(TupleFailed) as failed:
+            await tree
+        assert (failed.value.failure.kind, now()) == (FailureKind.SHUTDOWN, seconds)
 
 
 @pytest.mark.simulated_time
@@ -427,7 +696,10 @@ async def test_when_an_awaited_tree_fails() -> None:
         with pytest.raises(TupleTimedOut) as late:
             await (await running.emit(values, "hold"))
         assert late.value.failure.holders == ("hold",)
-    assert running.statistics().components["values"].replayed == 0
+        assert running.statistics().components["values"].replayed == 0
+        with pytest.raises(TupleFailed):
+            await (await running.emit(values, "fail", attempts=3))
+        assert running.statistics().components["values"].replayed == 2
     assert running.statistics().dead_letters == 0
 
 
@@ -459,8 +731,11 @@ async def test_when_a_wait_is_cancelled() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_when_a_dead_letter_cannot_be_kept() -> None:
-    """The dead letter sink raises. The topology crashes, rather than lose the message silently."""
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+async def test_when_a_dead_letter_cannot_be_kept(tmp_path: Path) -> None:
+    """The dead letter sink raises, or its file cannot be written. The topology crashes, rather than lose the message
+    silently; a file that cannot be opened is refused at the start.
+    """
 
     def full(letter: DeadLetter) -> None:
         raise OSError("no space left on device")
@@ -472,6 +747,27 @@ async def test_when_a_dead_letter_cannot_be_kept() -> None:
     topology.bolt("reject", reject, topology.spout("values", [1]).shuffle())
     with pytest.raises(TopologyCrashed, match="no space left"):
         await run_to_end(topology, dead_letters=full)
+    with pytest.raises(TopologyCrashed, match="cannot be written: No space left"):
+        await run_to_end(topology, dead_letters="/dev/full")
+    with pytest.raises(InvalidConfiguration, match="cannot be written"):
+        await run_to_end(topology, dead_letters=tmp_path / "missing" / "letters.jsonl")
+
+
+@pytest.mark.simulated_time
+async def test_when_there_are_no_ackers(caplog: pytest.LogCaptureFixture) -> None:
+    """There are no ackers. With `ackers=0` each message counts as acked once it was emitted, and awaiting a tree raises
+    `NotTracked`; a warning says so at the start.
+    """
+    spout = EmitsOnce()
+    topology = Topology("no ackers", ackers=0)
+    values, fed = topology.spout("values", lambda: spout), topology.spout("fed")
+    topology.bolt("hold", Hold, values.shuffle(), fed.shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(1)
+        assert spout.heard == [("one", None)]
+        with pytest.raises(NotTracked):
+            await (await running.emit(fed, 1))
+    assert "runs with ackers=0: nothing is tracked, and every message counts as acked" in caplog.text
 
 
 # The process: these need one of their own, and real time.
@@ -526,6 +822,46 @@ def test_when_a_signal_comes(number: signal.Signals, code: int, tmp_path: Path) 
         _, errors = process.communicate(timeout=30)
     assert process.returncode == code, errors
     assert "draining" in errors
+
+
+STUCK = """
+    import asyncio, time
+    from pathlib import Path
+    from stormlet import Topology
+
+    async def stuck(value):
+        Path("noted").write_text("it runs")
+        SLEEP
+
+    topology = Topology("stuck")
+    topology.bolt("stuck", stuck, topology.spout("numbers", [1]).shuffle())
+"""
+
+
+@pytest.mark.parametrize(
+    ("sleep", "times", "code"),
+    [("await asyncio.sleep(1000)", 2, 130), ("time.sleep(1000)", 3, -signal.SIGINT)],
+)
+def test_a_second_and_a_third_signal(sleep: str, times: int, code: int, tmp_path: Path) -> None:
+    """The second half of the sentence above: what does not drain is cancelled, what cannot be cancelled is killed."""
+    (tmp_path / "flow.py").write_text(dedent(STUCK).replace("SLEEP", sleep), "utf-8")
+    with started(tmp_path) as process:
+        wait_for(tmp_path / "noted")
+        for _ in range(times):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.2)  # signals that come together are one
+        process.communicate(timeout=30)
+    assert process.returncode == code
+
+
+@pytest.mark.simulated_time
+async def test_an_embedded_topology_handles_no_signals() -> None:
+    """The last part of it."""
+    before = [signal.getsignal(number) for number in signal.valid_signals()]
+    topology = Topology("embedded")
+    topology.spout("fed")
+    async with topology.run():
+        assert [signal.getsignal(number) for number in signal.valid_signals()] == before
 
 
 def test_when_messages_are_given_up(tmp_path: Path) -> None:

@@ -10,17 +10,9 @@ import pytest
 
 from stormlet import BasicBolt, Bolt, Collector, Topology, Tuple, TupleTimedOut
 from stormlet.testing import Deadlock, run_simulated
-from stormlet.testing.loop import SimulatedLoop
-from tests.helpers import ignore, now
+from tests.helpers import block, ignore, now
 
 pytestmark = pytest.mark.simulated_time
-
-
-def block(seconds: float) -> None:
-    """Take so many seconds of the running loop's time at once, as code that blocks it does."""
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SimulatedLoop)
-    loop._clock.now += seconds  # pyright: ignore[reportPrivateUsage] - nobody else can make simulated time lag
 
 
 class Hold(Bolt[int, None]):
