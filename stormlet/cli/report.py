@@ -29,6 +29,8 @@ _MACHINERY = (
     "uvloop/",
     "<frozen ",
 )
+_UNCOMPILABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What becomes of a file that is no Python: ValueErrors are those of its encoding."""
 
 
 def explain(error: StormletError) -> str:
@@ -52,12 +54,16 @@ class LogFormatter(logging.Formatter):
 def _traceback(error: BaseException) -> str:
     """With a newline at its end; empty where the message of the error says it all."""
     trace = TracebackException.from_exception(error)
-    if isinstance(error, SyntaxError) and not _users(trace.stack):
+    if isinstance(error, _UNCOMPILABLE) and _failed_to_compile(trace):
         return "".join((*trace.format_exception_only(), "\n"))  # it says itself where it is
     if error.__cause__ is None and (isinstance(error, Reject) or _is_ours(error, trace)):
         return ""
     _trim(trace)
     return "".join((*trace.format(), "\n"))
+
+
+def _failed_to_compile(trace: TracebackException) -> bool:
+    return not _users(trace.stack) and not trace.stack[-1].filename.startswith(_OURS)
 
 
 def _is_ours(error: BaseException, trace: TracebackException) -> bool:

@@ -55,12 +55,13 @@ def _of_file(path: Path | None) -> Iterator[Layer]:
         return
     try:
         with path.open("rb") as file:
-            content = tomllib.load(file)
+            yield Layer(str(path), _options_of(tomllib.load(file), str(path)))
     except OSError as error:
         raise InvalidConfiguration(f"--config {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidConfiguration(f"--config {path} is no TOML: {error}") from None
-    yield Layer(str(path), _options_of(content, str(path)))
+    except RecursionError:
+        raise InvalidConfiguration(f"--config {path} is nested too deeply to be options") from None
 
 
 def _options_of(content: Mapping[str, object], path: str) -> dict[str, object]:

@@ -37,7 +37,7 @@ _NotNegative = Annotated[float, Meta(ge=0)]
 _Share = Annotated[float, Meta(ge=0, le=1)]
 _FromZero = Annotated[int, Meta(ge=0)]
 _FromOne = Annotated[int, Meta(ge=1)]
-_FromTwo = Annotated[int, Meta(ge=2)]
+_FromTwo = Annotated[int, Meta(ge=2, le=10_000)]
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +204,7 @@ def _scalar(text: str) -> object:
         return _WORDS[text.lower()]
     try:
         return msgspec.json.decode(text, type=int | float | str)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeEncodeError):
         return text
 
 
@@ -251,7 +251,7 @@ class _Reader:
         self._given_as[option] = name
         try:
             self._values[option] = _checked(option, value)
-        except msgspec.ValidationError:
+        except (msgspec.ValidationError, UnicodeEncodeError):  # text of the command line may be no UTF-8
             raise self._error(f"{shown}: expected {expected(option, self._none)}") from None
 
     def _translate(self, mapped: storm_names.Mapped, name: str, value: object) -> None:
@@ -314,8 +314,8 @@ def _words(kind: inspect.Type, none: str) -> str:
     match kind:
         case inspect.UnionType(types=types):
             return " or ".join(_words(each, none) for each in types)
-        case inspect.IntType(ge=low):
-            return f"an integer >= {low}"
+        case inspect.IntType(ge=low, le=high):
+            return f"an integer >= {low}" if high is None else f"an integer from {low} to {high}"
         case inspect.FloatType(ge=low, le=high) if high is not None:
             return f"a number from {low} to {high}"
         case inspect.FloatType(gt=above, ge=low):

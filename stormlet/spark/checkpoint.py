@@ -11,6 +11,9 @@ from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.claims import Claim
 from stormlet.spark.disks import sync
 from stormlet.spark.keys import Key
+from stormlet.spark.packing import ALL
+
+MOST_ROWS = 2**63 - 1
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
@@ -43,6 +46,16 @@ class Checkpoint(msgspec.Struct, frozen=True):
     sinks: tuple[str, ...] = ()
     """Where exactly-once sinks have written these epochs to."""
 
+    @property
+    def is_possible(self) -> bool:
+        """Whether a run can have written this: a damaged file may be well-formed."""
+        partitions = range(1 if self.fingerprint.order_by else self.fingerprint.partitions)
+        return (
+            all(each in partitions and ALL <= rows <= MOST_ROWS for each, rows in self.done.items())
+            and len(self.key) in (0, len(self.fingerprint.order_by))
+            and self.epochs >= 0
+        )
+
 
 class CheckpointFile:
     """The file of one source, which is its own from :meth:`load` to :meth:`release`. Methods block."""
@@ -74,7 +87,7 @@ class CheckpointFile:
             found = msgspec.json.decode(self._path.read_bytes(), type=Checkpoint)
         except FileNotFoundError:
             return Checkpoint(fingerprint, {})
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidTopology(f"{self._path} cannot be read as a checkpoint: {error}") from error
         differs = [
             name
@@ -89,6 +102,8 @@ class CheckpointFile:
                 f"same files in the same way (partitions depend on the number of cores, too), or remove it to begin "
                 f"anew"
             )
+        if not found.is_possible:
+            raise InvalidTopology(f"the checkpoint {self._path} is damaged; remove it to begin anew")
         return found
 
     def save(self, checkpoint: Checkpoint) -> None:

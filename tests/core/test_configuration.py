@@ -91,7 +91,7 @@ SECONDS = "a finite number of seconds"
 
 RANGES: list[tuple[str, str, list[Setting], list[object]]] = [
     ("message_timeout", f"{SECONDS} > 0 or None", [0.001, 1, None], [0, -1, "30", True]),
-    ("timeout_buckets", "an integer >= 2", [2], [1, 2.0, None, True]),
+    ("timeout_buckets", "an integer from 2 to 10000", [2, 10_000], [1, 10_001, 2.0, None, True]),
     ("timeout_restarts_on", "'activity' or 'init'", ["init", "activity"], ["never", None, 1]),
     ("ackers", "an integer >= 0", [0, 7], [-1, None, False, 1.5]),
     ("acker_high_water", "an integer >= 1 or None", [1, None], [0, 1.0, True]),

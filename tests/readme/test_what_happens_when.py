@@ -847,11 +847,15 @@ def test_a_second_and_a_third_signal(sleep: str, times: int, code: int, tmp_path
     (tmp_path / "flow.py").write_text(dedent(STUCK).replace("SLEEP", sleep), "utf-8")
     with started(tmp_path) as process:
         wait_for(tmp_path / "noted")
-        for _ in range(times):
+        assert process.stderr is not None
+        said: list[str] = []
+        for _ in range(times):  # one after the other: signals that come together are one
             process.send_signal(signal.SIGINT)
-            time.sleep(0.2)  # signals that come together are one
+            said.append(process.stderr.readline())
         process.communicate(timeout=30)
     assert process.returncode == code
+    answers = ["SIGINT: draining; once more cancels\n", "SIGINT: cancelling; once more kills\n", ""]
+    assert said == answers[:times]
 
 
 @pytest.mark.simulated_time

@@ -74,7 +74,7 @@ NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 FaultsLike: TypeAlias = Faults | Sequence[Fault] | str
 """Rates, or exactly these; as a text, ``kill=0.1 drop=0`` or ``kill:split[0]@3 drop:count[1]@7``."""
 
-_EXACT = re.compile(r"(\w+):(\S+)@(\d+)")
+_EXACT = re.compile(r"(\w+):(\S+)@(\d{1,18})")
 _RATE = re.compile(r"(\w+)=([\d.eE+-]+)")
 
 
