@@ -15,7 +15,7 @@ import threading
 from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Iterator
 from itertools import dropwhile
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from stormlet.core.calls import Call, call_of, is_ours
 from stormlet.runtime.contexts import within
@@ -80,7 +80,7 @@ def _hidden(awaited: object, frame: FrameType | None) -> object:
 def _within(referents: Collection[object]) -> object:
     for each in referents:
         if isinstance(each, SUSPENDABLE):
-            return each
+            return cast("object", each)
         if type(each).__name__ == "async_generator_asend":  # what anext() with a default awaits
             return _within(gc.get_referents(each))
     return None
