@@ -37,7 +37,8 @@ from stormlet.core.logic import (
 from stormlet.core.plan import plan
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.runtime.dead_letters import DeadLetterTarget
-from stormlet.runtime.running import Run, Running, RunOptions
+from stormlet.runtime.run import Run
+from stormlet.runtime.running import Running, RunOptions
 
 T = TypeVar("T")
 T2 = TypeVar("T2")

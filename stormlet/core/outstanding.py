@@ -79,4 +79,4 @@ class Outstanding:
 
 def spelt(seconds: float) -> str:
     """Seconds as texts have them: tenths, and below one thousandths."""
-    return f"{round(seconds, 1 if seconds >= 1 else 3):g} s"
+    return f"{round(seconds, 1 if seconds >= 1 else 3):.12g} s"

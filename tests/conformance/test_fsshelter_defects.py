@@ -256,10 +256,14 @@ async def test_D10_what_overflows_reaches_no_task() -> None:
 
 @pytest.mark.simulated_time
 async def test_D11_a_failure_says_why() -> None:
-    """Failed, timed out, overflowed and shut down are told apart, with the component where there is one."""
+    """Failed, timed out, overflowed, shut down and lost are told apart, with the component where there is one."""
     feeder, bolt = Feeder(), Hold()
     topology = one_bolt(feeder, given(bolt), message_timeout=10, acker_high_water=1, drain_timeout=1)
-    async with topology.run():
+    async with topology.run() as running:
+        feeder.feed("lost", "lost")
+        await settle()
+        running.kill("b1")
+        await until(1)
         for name in ("failed", "late", "left"):
             feeder.feed(name, name)
         feeder.feed("over", "over")
@@ -269,6 +273,7 @@ async def test_D11_a_failure_says_why() -> None:
         bolt.out.reset_timeout(bolt.held[-1])
         await until(15.5)
     assert {name: str(failure) for name, failure in feeder.failures.items()} == {
+        "lost": "task lost in 'b1' (task 3): TaskKilled('somebody has killed it')",
         "over": "overflow",
         "failed": "failed in 'b1' (task 3)",
         "late": "timeout, held by 'b1'",

@@ -123,8 +123,11 @@ async def test_X2_time_is_advanced_forward_alone(sim: Simulation) -> None:
     assert sim.now == 0.0
     with pytest.raises(ValueError, match="time does not go back"):
         await sim.advance(seconds=-1)
-    await sim.advance(seconds=1.08)
-    assert sim.now == 1.08
+    moments = []
+    for seconds in (0.002, 1, 1.08, 10.1):
+        await sim.advance(seconds=seconds)
+        moments.append(sim.now)
+    assert moments == [0.002, 0.002 + 1, 0.002 + 1 + 1.08, 0.002 + 1 + 1.08 + 10.1]
 
 
 def test_X2_there_is_nothing_to_advance_outside_a_simulation() -> None:

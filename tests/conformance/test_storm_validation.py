@@ -1,4 +1,4 @@
-"""Storm's cases of configuration, values, validation and queues: H1, C1, C3, X2, X3, V1 to V6, Q1 and Q2, from
+"""Storm's cases of configuration, values, validation and queues: H1, H2, C1, C3, X2, X3, V1 to V6, Q1 and Q2, from
 its TopologyIntegrationTest, TestStormSubmitter, TestConfigValidate, FieldsTest, UtilsTest and JCQueueTest."""
 
 from __future__ import annotations
@@ -68,6 +68,41 @@ async def test_H1_counts_after_each_tuple() -> None:
             counts = running.statistics().components["2"]
             seen.append((counts.emitted, counts.acked, counts.failed, counts.executed))
     assert seen == [(1, 1, 0, 1), (2, 1, 1, 2), (3, 2, 1, 3), (4, 2, 2, 4)]
+
+
+# H2: what tasks share.
+
+
+class Resources(dict[str, object]):
+    """The resources of a run, by key."""
+
+
+class Provides(Ack):
+    """Has a resource before any input comes."""
+
+    def prepare(self, context: TaskContext) -> None:
+        context.shared.one(Resources)["resource-key1"] = self
+
+
+class EmitsResource(BasicBolt[str, object]):
+    """Emits the resource for each key."""
+
+    def prepare(self, context: TaskContext) -> None:
+        self._resources = context.shared.one(Resources)
+
+    def execute(self, tup: Tuple[str], out: Collector[object]) -> None:
+        out.emit(self._resources[tup.value])
+
+
+@pytest.mark.simulated_time
+async def test_H2_user_resources_are_visible_to_tasks() -> None:
+    """What one task has put into an object that the tasks of the run share, another one finds there."""
+    topology, provider = Topology("H2"), Provides()
+    keys = topology.spout("1", ["resource-key1"])
+    seen = collect(topology, topology.bolt("2", EmitsResource, keys.shuffle()))
+    topology.bolt("3", given(provider), keys.shuffle())
+    await run_to_end(topology)
+    assert seen == [provider]
 
 
 # C1, C3: configuration.

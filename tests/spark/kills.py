@@ -50,6 +50,8 @@ class Kills:
     soon: bool = False
     """Whether each kill comes soon after the first directory or two that a life has written, and none by the clock."""
     random: Random = field(init=False, repr=False)
+    began: float = field(default=0.0, repr=False)
+    """When the last life began: what earlier ones have left is not its work."""
     total: int = 0
     in_writes: int = 0
     """While Spark was writing an epoch."""
@@ -99,6 +101,7 @@ def live_and_die(folder: Path, kills: Kills) -> bool:
 
 def begin(folder: Path, kills: Kills) -> subprocess.Popen[bytes]:
     """One more life."""
+    kills.began = time.time()
     seed = str(kills.random.randrange(2**32))
     arguments = (str(folder), seed, *kills.arguments)
     return start(kills.child, *arguments, out=subprocess.PIPE, errors=subprocess.DEVNULL)
@@ -124,6 +127,14 @@ def epochs(folder: Path) -> list[Path]:
     return list(folder.glob("out/*/source=*/epoch=*"))
 
 
+def changed(directory: Path) -> float:
+    """When something was last put there or removed; a JVM that is left alone may be removing it."""
+    try:
+        return directory.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
 def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
     """Either the process with its JVM, or itself alone."""
     alone = kills.random.random() < 0.3
@@ -135,7 +146,7 @@ def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
     kills.total += 1
     kills.of_python_alone += alone
     done = kills.epochs_done(folder)
-    last = [each for each in epochs(folder) if each.name == f"epoch={done}"]
+    last = [each for each in epochs(folder) if each.name == f"epoch={done}" and changed(each) > kills.began]
     writing = any((each / "_temporary").exists() or not (each / "_SUCCESS").exists() for each in last)
     kills.in_writes += writing
     kills.before_checkpoints += bool(last) and not writing

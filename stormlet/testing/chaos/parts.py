@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, NoReturn
 
 from stormlet.core.components import TaskContext
+from stormlet.core.explanation import Explanation
 from stormlet.core.ledger import OpenTree
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
@@ -30,6 +31,7 @@ from stormlet.testing.chaos.witness import Witness
 LONGEST_SLOWNESS = 20.0
 LONGEST_DELAY = 10.0
 LONGEST_JUMP = 40.0
+MOST_EXPLAINED = 3
 
 
 class InjectedError(StormletError):
@@ -39,8 +41,11 @@ class InjectedError(StormletError):
 class DisturbedParts(Parts):
     """Makes the parts of one run."""
 
-    def __init__(self, injector: Injector) -> None:
+    def __init__(self, injector: Injector, *, explains: bool = False) -> None:
         self.injector = injector
+        self.explains = explains
+        """Whether it is to say what was stuck when the law was broken."""
+        self.explanations: Sequence[Explanation] = ()
         self.journal = Journal(self._now)
         self.witness = Witness(self._now, self.journal)
         self.running: Running | None = None
@@ -52,6 +57,11 @@ class DisturbedParts(Parts):
         """Bolts whose exceptions stop the topology."""
         self.jump: Callable[[float], None]
         self._time: Callable[[], float] = float
+
+    def explain(self) -> None:
+        """Note what keeps the oldest trees open."""
+        if self.explains and self.running is not None and self.tasks.ackers:
+            self.explanations = self.running.explain_oldest(MOST_EXPLAINED)
 
     def use(self, time: Callable[[], float], jump: Callable[[float], None]) -> None:
         """The clock of the loop, and how to set it forward."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stormlet.core.explanation import Explanation
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.running import Running
@@ -38,6 +39,8 @@ class SeedResult:
     """What was wrong; empty if all was well."""
     counts: Mapping[str, int]
     journal: Journal = field(repr=False)
+    explanations: Sequence[Explanation] = ()
+    """Of a failed seed, once it is shrunk: what kept the oldest trees open when the law was broken."""
 
     @property
     def log(self) -> Sequence[str]:
@@ -83,6 +86,7 @@ class SimulationFailed(StormletError, AssertionError):
                 f"topology {self.topology!r}, seed {result.seed}: {result.violations[0]}",
                 *(f"and: {violation}" for violation in result.violations[1:4]),
                 f"repeat it with simulate(..., seeds=[{result.seed}], faults={self.exactly!r})",
+                *map(str, result.explanations),
                 *above,
                 *log[-SHOWN_LINES:],
             )
@@ -117,7 +121,7 @@ def simulate(
         for seed in seeds:
             result = simulator.run(seed, wanted)
             if result.violations:
-                raise SimulationFailed(simulator.name, simulator.shrunk(result))
+                raise SimulationFailed(simulator.name, simulator.explained(simulator.shrunk(result)))
             report.add(result)
             if on_seed is not None:
                 on_seed(result)
@@ -141,11 +145,11 @@ class Simulator:
         self.name = ""
         """The topology's, once there was a run."""
 
-    def run(self, seed: int, faults: Faults | Iterable[Fault]) -> SeedResult:
-        """One run."""
+    def run(self, seed: int, faults: Faults | Iterable[Fault], *, explains: bool = False) -> SeedResult:
+        """One run; ``explains`` has its edges recorded, so that it can say what was stuck if it fails."""
         topology = self._topology if isinstance(self._topology, Topology) else self._topology()
         self.name = topology.name
-        parts = DisturbedParts(Injector(seed, faults))
+        parts = DisturbedParts(Injector(seed, faults), explains=explains)
         counts: dict[str, int] = {}
         with asyncio.Runner(loop_factory=lambda: SeededLoop(seed, parts)) as runner:
             loop = runner.get_loop()
@@ -155,8 +159,16 @@ class Simulator:
                 counts = runner.run(self._run(topology, seed, parts))
             except Deadlock as error:
                 parts.witness.violation("it hangs: {}", str(error))
-        witness = parts.witness
-        return SeedResult(seed, parts.injector.injected, witness.violations, counts, parts.journal)
+                parts.explain()
+        witness, explanations = parts.witness, parts.explanations
+        return SeedResult(
+            seed, parts.injector.injected, witness.violations, counts, parts.journal, explanations
+        )
+
+    def explained(self, failed: SeedResult) -> SeedResult:
+        """The same once more with a recorder, which the many seeds that do not fail can do without."""
+        again = self.run(failed.seed, failed.faults, explains=True)
+        return again if again.violations else failed
 
     def shrunk(self, failed: SeedResult) -> SeedResult:
         """The same seed with the fewest faults found that still make it fail."""
@@ -183,6 +195,7 @@ class Simulator:
         crowded = _crowded(parts)
         try:
             changed: dict[str, Any] = {**self._configuration, "drain_timeout": None, **crowded}
+            changed["record_edges"] = 1.0 if parts.explains else 0.0
             run = topology.run(seed=seed, sources=self._sources, **changed)
             async with run as running:
                 witness.timeout = parts.tasks.all_spouts[0].context.config.message_timeout
@@ -223,6 +236,7 @@ class Simulator:
             else:
                 parts.witness.violation("it has not finished after {} s", LONGEST)
         if broken.is_set():
+            parts.explain()
             raise _Broken
 
 

@@ -120,6 +120,24 @@ def test_a_failing_seed_is_shrunk() -> None:
     assert list(again.value.result.log) == list(result.log)
 
 
+async def never(word: str) -> None:
+    await asyncio.Event().wait()
+
+
+def test_a_seed_that_hangs_says_why() -> None:
+    """The report has the explanation of the oldest open trees, as a recorder knows them."""
+    topology = Topology("hangs", message_timeout=None)
+    topology.bolt("never", never, topology.spout("sentences", ["a", "b"]).shuffle())
+    with pytest.raises(SimulationFailed, match="it has not finished") as failed:
+        simulate(topology, seeds=[1], faults=NOTHING)
+    first, second = failed.value.result.explanations
+    assert (first.value, second.value, first.recorded) == ("a", "b", True)
+    assert "'a' is executed by never[0], delivered 20000 s ago, by way of sentences[0]: never (test_" in str(
+        failed.value
+    )
+    assert "'b' is queued at never[0]" in str(failed.value)
+
+
 def test_exact_faults() -> None:
     """A list of faults happens as it is, and nothing else does."""
     results: list[SeedResult] = []

@@ -1,0 +1,308 @@
+"""The life of a run: its start, its end, and what a crash does to it (law C1 to C5).
+
+The end, in numbered steps. A *drain* does all of them; a crash, an exception in the body, or a second stop
+request goes straight to 4.
+
+1. Every source ends: no more ``next_tuple``, generators are closed, waiting ``running.emit`` calls raise
+``TopologyStopping``. 2. The conductor works through what is there, with ``flush`` and ``finish``, upstream
+first, until the topology is quiescent. 3. At the deadline all that is left fails with SHUTDOWN, and the
+spouts are told. 4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+from stormlet.core.configuration import Configuration
+from stormlet.core.health import RunState
+from stormlet.core.log_fields import log_fields
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.plan import ACKER
+from stormlet.errors import StartFailed, TopologyCrashed
+from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.conductor import Conductor
+from stormlet.runtime.engine import Culprit
+from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.observers import Observer
+from stormlet.runtime.task import Task
+
+logger = logging.getLogger(__name__)
+
+SHUTDOWN = Failure(FailureKind.SHUTDOWN)
+LAST_OUTCOMES = 1.0
+"""Seconds that spouts get at most to take note of what failed at the deadline."""
+
+Helping = Callable[[], Iterable[tuple[str, Coroutine[Any, Any, None]]]]
+"""Makes the coroutines that help the tasks, each with its name."""
+
+
+class Lifecycle:
+    """Starts the tasks of one run and ends them."""
+
+    def __init__(
+        self,
+        name: str,
+        configuration: Configuration,
+        conductor: Conductor,
+        failures: FailureLog,
+        observer: Observer | None,
+        *,
+        active: bool,
+    ) -> None:
+        self.crash: TopologyCrashed | None = None
+        """How it has crashed, if it has."""
+        self.ended = False
+        """Whether its tasks have ended, or are about to."""
+        self._name = name
+        self._configuration = configuration
+        self._conductor = conductor
+        self._failures = failures
+        self._observer = observer
+        self._active = active
+        self._loop = asyncio.get_running_loop()
+        self._tasks: Tasks
+        self._helping: Helping
+        self._running: dict[asyncio.Task[None], Task] = {}
+        self._helpers: list[asyncio.Task[None]] = []
+        self._crash_known: asyncio.Future[None] = self._loop.create_future()
+        self._body: asyncio.Task[Any] | None = None
+        self._started = False
+        self._in_body = False
+        self._body_cancelled = False
+        self._draining: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+
+    def lead(self, tasks: Tasks, helping: Helping) -> None:
+        """Take over these tasks, and what helps them."""
+        self._tasks = tasks
+        self._helping = helping
+
+    @property
+    def state(self) -> RunState:
+        """How far it has come."""
+        if self.crash is not None:
+            return RunState.CRASHED
+        if self.ended:
+            return RunState.STOPPED
+        if self._draining is not None:
+            return RunState.DRAINING
+        if not self._started:
+            return RunState.STARTING
+        return RunState.RUNNING if self._active else RunState.INACTIVE
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it has been asked to stop."""
+        return self._draining is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or has drained and is about to."""
+        return self.ended or (self._draining is not None and self._draining.done())
+
+    def closing(self) -> Iterator[str]:
+        """The tasks whose ``close`` or ``cleanup`` has not returned."""
+        for running, task in self._running.items():
+            if task.leaving and not running.done() and task.plan.component != ACKER:
+                yield task.name
+
+    # The start.
+
+    async def start(self) -> None:
+        """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what
+        user code raised."""
+        self._body = asyncio.current_task()
+        if not self._tasks.ackers:
+            logger.warning(
+                "topology %r runs with ackers=0: nothing is tracked, and every message counts as acked",
+                self._name,
+                extra=log_fields(self._name),
+            )
+        try:
+            self._spawn(self._tasks.ackers)
+            self._spawn(self._tasks.all_bolts)
+            await self._ready([task.ready for task in self._tasks.all_bolts])
+            self._spawn(self._tasks.all_spouts)
+            await self._ready([task.ready for task in self._tasks.all_spouts])
+        except BaseException:
+            await self._end()
+            raise
+        for name, coroutine in self._helping():
+            self._helpers.append(self._loop.create_task(coroutine, name=f"{self._name} {name}"))
+        if self._active:
+            self.switch(True)
+        self._started = True
+        self._in_body = True
+
+    def _spawn(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            running = task.spawn(task.live(), f"{self._name}/{task.name}")
+            self._running[running] = task
+
+    async def _ready(self, ready: Sequence[asyncio.Future[None]]) -> None:
+        for each in ready:
+            await asyncio.wait([each, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+            if self.crash is not None:
+                raise StartFailed(self._name, self.crash.task, self.crash.what) from self.crash.__cause__
+
+    def switch(self, active: bool) -> None:
+        """Have the spouts asked for tuples, or no longer."""
+        self._active = active
+        for task in self._tasks.all_spouts:
+            if task.active is not active:
+                task.switch(active)
+
+    # The end.
+
+    def stop(self) -> None:
+        """Drain; or cancel, if it drains already (law C3)."""
+        if self._draining is None:
+            self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
+        else:
+            self._draining.cancel()
+            self._abandon()  # the body may wait for a tree
+            self._conductor.give_up(None)  # a drain that has not begun yet cannot say that it is over
+
+    async def leave(self, error: BaseException | None) -> None:
+        """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
+        C5)."""
+        self._in_body = False
+        if self._body_cancelled and self._body is not None:
+            self._body.uncancel()
+        try:
+            if error is None and self.crash is None:
+                await self._drained()
+        finally:
+            await self._end()
+            if self._observer is not None:
+                self._observer.ended(drained=error is None and self._has_drained)
+        if self.crash is not None:
+            raise self.crash
+
+    @property
+    def _has_drained(self) -> bool:
+        draining = self._draining
+        return self.crash is None and draining is not None and draining.done() and not draining.cancelled()
+
+    async def _drained(self) -> None:
+        if self._draining is None:
+            self.stop()
+        assert self._draining is not None
+        await asyncio.wait([self._draining, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+        if self._draining.done() and not self._draining.cancelled():
+            self._draining.result()
+
+    async def _drain(self) -> None:
+        """Steps 1 to 3 of the end."""
+        for task in self._tasks.all_spouts:
+            task.stop_source()
+        try:
+            async with asyncio.timeout(self._configuration.drain_timeout):
+                await self._conductor.quiescent()
+        except TimeoutError:
+            await self._give_up()
+        finally:
+            self._conductor.give_up(None)
+
+    async def _give_up(self) -> None:
+        self._abandon()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_OUTCOMES):
+                for task in self._tasks.all_spouts:
+                    await task.tracker.when_quiet()
+
+    def _abandon(self) -> None:
+        for acker in self._tasks.ackers:
+            acker.fail_all(SHUTDOWN)
+        for task in self._tasks.all_spouts:
+            task.tracker.abandon(SHUTDOWN)
+
+    async def _end(self) -> None:
+        """Step 4 of the end, all of it, also if the host is cancelled meanwhile; a second cancellation leaves it
+        to end by itself."""
+        ending = self._begin_to_end()
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await asyncio.wait([ending])
+            raise
+
+    def _begin_to_end(self) -> asyncio.Task[None]:
+        if self._ending is None:
+            self._ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
+        return self._ending
+
+    async def _end_tasks(self) -> None:
+        self.ended = True
+        for task in self._tasks.all_spouts:
+            task.stop_source()
+        draining = [] if self._draining is None else [self._draining]
+        await _cancel([*draining, *self._helpers])
+        for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
+            await self._end_these(tasks)
+        self._abandon()
+        for task in self._tasks.all_spouts:
+            task.tracker.settle_left_over()
+        self._conductor.give_up(self.crash)
+        if not self._crash_known.done():
+            self._crash_known.cancel()
+        self._report_left_over()
+        self._failures.close()
+
+    async def _end_these(self, tasks: Sequence[Task]) -> None:
+        running = [each for each, task in self._running.items() if task in tasks]
+        await _cancel([each for each in running if not self._running[each].leaving])
+        await _ended(running)
+
+    # Crashes.
+
+    def crashed(self, culprit: Culprit, error: BaseException) -> None:
+        """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
+        if self.crash is not None:
+            return
+        self.crash = TopologyCrashed(self._name, culprit.plan.name, culprit.doing, _restarts(culprit))
+        self.crash.__cause__ = error
+        self._crash_known.set_result(None)
+        self._conductor.give_up(self.crash)
+        if not self._in_body or self._body is None:
+            return
+        if self._body.done():  # it has entered the block, as in a notebook, and nobody may ever leave it
+            self._begin_to_end()
+        else:
+            self._body_cancelled = True
+            self._body.cancel()
+
+    def _report_left_over(self) -> None:
+        for name, spouts in self._tasks.spouts.items():
+            count = sum(spout.tracker.counts.left_over for spout in spouts)
+            if not count:
+                continue
+            logger.warning(
+                "topology %r stopped before %d messages of %r had an outcome",
+                self._name,
+                count,
+                name,
+                extra=log_fields(self._name, name),
+            )
+
+
+def _restarts(culprit: Culprit) -> str:
+    """How often the task that crashed has been restarted, in words."""
+    restarts = culprit.restarts
+    return f"{restarts.count} restarts, of at most {restarts.policy}" if restarts.count else ""
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel every task and wait for its end."""
+    for task in tasks:
+        task.cancel()
+    await _ended(tasks)
+
+
+async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
+    if tasks:
+        await asyncio.wait(tasks)
