@@ -37,6 +37,10 @@ class Occupations:
                 left[:0] = [] if consumer is None else [consumer]
         return tuple(found.values())
 
+    def with_full_queues(self, outbox: Outbox) -> tuple[Occupation, ...]:
+        """What the tasks do for room in whose queues the owner of this outbox waits."""
+        return self.of(self.consumer(inbox) for inbox in outbox.crowded if inbox.full)
+
     def _awaited_consumer(self, task: BoltTask) -> BoltTask | None:
         """The task for room in whose queue this one waits (law B6)."""
         if not any(_waits_for_room(coroutine) for coroutine in _coroutines(task)):
