@@ -25,8 +25,7 @@ class Occupations:
         self._consumers = {id(task.inbox): task for task in tasks.all_bolts}
 
     def of(self, tasks: Iterable[BoltTask]) -> tuple[Occupation, ...]:
-        """What these tasks do, and those that they wait for, and so on. Each once: in a circle of tasks that wait for
-        each other everyone is named."""
+        """What these tasks do, and those that they wait for, and so on; each once."""
         found: dict[BoltTask, Occupation] = {}
         left = list(tasks)
         while left:
