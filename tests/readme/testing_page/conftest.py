@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.readme.testing_page.page import PAGE
 from tests.testing.plugin_runs import inner
 
 __all__ = ["inner", "orders"]
+
+PAGE = (Path(__file__).parents[3] / "docs" / "testing.md").read_text("utf-8")
 
 
 @pytest.fixture

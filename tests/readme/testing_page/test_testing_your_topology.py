@@ -67,7 +67,9 @@ def test_the_example(orders: Any) -> None:
         next(orders.incoming())
     service = ScriptedBolt({orders.Order("ann", "tea", 1): [Fail("busy"), Ack([orders.Bill("ann", 2.0)])]})
     result = complete(orders.billing(service), {"lines": ["nonsense", "ann tea 1"]})
-    assert result.outcome("nonsense").failure.permanent
+    rejected = result.outcome("nonsense").failure
+    assert rejected is not None
+    assert rejected.permanent
     assert result.outcome("ann tea 1").attempts == 2
 
     slow = [f"ann tea {number}" for number in (1, 2)]

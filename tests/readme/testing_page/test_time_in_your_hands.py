@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
@@ -23,6 +23,7 @@ from stormlet.testing import (
     Simulation,
     complete,
 )
+from stormlet.testing.scripted import Step
 from tests.testing.plugin_runs import run
 
 
@@ -82,7 +83,7 @@ async def test_a_feeder(sim: Simulation) -> None:
     """`Feeder` is a source that emits what the test feeds it and keeps every outcome: `acked`, `failed`, `pending`, and
     `outcomes` with reasons and moments. With `Feeder(replays=True)` the engine replays, and the final outcome is told.
     """
-    script = {"late": [Hold(), Ack()], "bad": [Fail("no"), Ack()]}
+    script: dict[str, Sequence[Step]] = {"late": [Hold(), Ack()], "bad": [Fail("no"), Ack()]}
     feeder, replayed = Feeder[str](), Feeder[str](replays=True)
     both = (scripted(feeder, ScriptedBolt(script)), scripted(replayed, ScriptedBolt({"bad": script["bad"]})))
     async with both[0].run(), both[1].run():
@@ -106,7 +107,14 @@ async def test_a_scripted_bolt(sim: Simulation) -> None:
     `Delay(seconds, step)`, or `Hold()` until the test calls `bolt.ack(value)` or `bolt.fail(value)`.
     """
     error = LookupError("raised")
-    steps = [Ack(["x", "y"]), Fail("failed"), Raise(error), Delay(5.0, Fail("late")), Hold(), Hold()]
+    steps: list[Step] = [
+        Ack(["x", "y"]),
+        Fail("failed"),
+        Raise(error),
+        Delay(5.0, Fail("late")),
+        Hold(),
+        Hold(),
+    ]
     feeder, bolt = Feeder[int](), ScriptedBolt[int](dict(enumerate(steps)))
     async with scripted(feeder, bolt).run() as running:
         for number in range(len(steps)):

@@ -1,0 +1,199 @@
+"""The README's "What happens when": what bolts do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import nullcontext
+from typing import Literal
+
+import pytest
+
+from stormlet import (
+    AlreadySettled,
+    Bolt,
+    Collector,
+    DeadLetter,
+    FailureKind,
+    Place,
+    Reject,
+    Running,
+    Spout,
+    SpoutCollector,
+    StillHeld,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+    TupleTimedOut,
+)
+from tests.helpers import run_to_end
+from tests.readme.what_happens_when.kit import FailsAtFirst, Hold
+
+
+@pytest.mark.simulated_time
+async def test_when_a_bolt_raises(caplog: pytest.LogCaptureFixture) -> None:
+    """A bolt raises. Its input fails and the bolt goes on with the next one; a message of a generator or iterable
+    comes again after 0.1 s, then 0.2 s and so on with some jitter, in five attempts at most. The log has the
+    traceback once and counts the repetitions.
+    """
+    bolts: list[FailsAtFirst] = []
+
+    def make() -> FailsAtFirst:
+        bolts.append(FailsAtFirst())
+        return bolts[-1]
+
+    topology = Topology("raises")
+    topology.bolt("some", make, topology.spout("values", ["odd", "even"]).shuffle())
+    running = await run_to_end(topology)
+    ((first, *_), (second, *_), (third, *_), (fourth, *_)) = bolts[0].seen
+    assert [value for _, value, _ in bolts[0].seen] == ["odd", "even", "odd", "odd"]
+    assert first == second == 0
+    assert 0.05 <= third <= 0.2 < fourth <= 0.6
+    (failure,) = running.failures()
+    assert (failure.kind, failure.count) == ("ConnectionError", 2)
+    assert running.statistics().components["values"].acked == 2
+    assert [bool(record.exc_info) for record in caplog.records] == [True, False]
+    assert "once more" in caplog.messages[1] or "1 more" in caplog.messages[1]
+
+    class Always(FailsAtFirst):
+        attempts = 5
+
+    never = Topology("never")
+    never.bolt("some", Always, never.spout("values", ["odd"]).shuffle())
+    assert [letter.attempts for letter in (await run_to_end(never)).dead_letters] == [5]
+
+
+@pytest.mark.simulated_time
+async def test_when_a_bolt_rejects() -> None:
+    """A bolt raises `Reject`, or calls `out.fail(tup, reason, permanent=True)`. The message goes to the dead letters
+    at once, without replays.
+    """
+
+    def reject(value: object) -> None:
+        raise Reject("no use")
+
+    class Refuse(Bolt[object, None]):
+        def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+            out.fail(tup, "no use", permanent=True)
+
+    for logic in (reject, Refuse):
+        letters: list[DeadLetter] = []
+        topology = Topology("rejects")
+        topology.bolt("reject", logic, topology.spout("values", [1]).shuffle())
+        await run_to_end(topology, dead_letters=letters.append)
+        assert [(each.attempts, each.failure.reason) for each in letters] == [(1, "no use")]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("on_error", "failed", "restarts"), [("restart", 2, 2), ("stop", 1, 0)])
+async def test_when_a_bolt_is_to_die_of_errors(
+    on_error: Literal["restart", "stop"], failed: int, restarts: int
+) -> None:
+    """A bolt with `on_error="restart"` raises. Its input fails, and its task dies and is restarted; with
+    `on_error="stop"` the topology crashes at once.
+    """
+    runs: list[Running] = []
+    topology = Topology("dies")
+    values = topology.spout("values", ["odd"])
+    topology.bolt("some", FailsAtFirst, values.shuffle(), on_error=on_error)
+
+    async def run() -> None:
+        async with topology.run() as running:
+            runs.append(running)
+            await running.finished()
+
+    with pytest.raises(TopologyCrashed) if on_error == "stop" else nullcontext():
+        await run()
+    counts = runs[0].statistics().components
+    assert (counts["values"].failed, counts["some"].restarts) == (failed, restarts)
+
+
+@pytest.mark.simulated_time
+async def test_when_a_tuple_is_never_settled() -> None:
+    """A bolt forgets to ack. After `message_timeout` the message fails, and log and failure name the component that
+    holds the tuple; it is then replayed like any other. Until then, `running.explain` says that it was forgotten.
+    """
+    letters: list[DeadLetter] = []
+    topology = Topology("forgets", message_timeout=10, max_attempts=2)
+    topology.bolt("holder", Hold, topology.spout("values", [1]).shuffle())
+    async with topology.run(dead_letters=letters.append) as running:
+        await asyncio.sleep(1)
+        (explanation,) = running.explain_oldest()
+        assert running.explain(explanation.root or 0).outstanding[0].place is Place.FORGOTTEN
+        await running.finished()
+    (letter,) = letters
+    assert [each.kind for each in letter.history] == [FailureKind.TIMEOUT, FailureKind.TIMEOUT]
+    assert letter.failure.holders == ("holder",)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("second", ["ack", "fail", "emit"])
+async def test_when_an_input_is_settled_twice(second: str) -> None:
+    """A bolt settles an input twice, or anchors to one that it has settled. `AlreadySettled` is raised there and names
+    the tuple; the first outcome stands. To settle an input whose message has timed out meanwhile is legal and changes
+    nothing.
+    """
+
+    class Twice(Bolt[str, str]):
+        async def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            if tup.value == "late":
+                await asyncio.sleep(20)
+            out.ack(tup)
+            with pytest.raises(AlreadySettled, match=r"<Tuple 'late'|<Tuple 'once'"):
+                out.emit("more", anchors=tup) if second == "emit" else getattr(out, second)(tup)
+
+    topology = Topology("twice", message_timeout=10)
+    values = topology.spout("values", outputs=str)
+    topology.bolt("twice", Twice, values.shuffle())
+    async with topology.run() as running:
+        await (await running.emit(values, "once"))
+        with pytest.raises(TupleTimedOut):
+            await (await running.emit(values, "late"))
+        await asyncio.sleep(20)
+        counts = running.statistics().components
+        assert (counts["values"].acked, counts["values"].failed) == (1, 1)
+        assert (counts["twice"].acked, counts["twice"].errors) == (2, 0)
+
+
+@pytest.mark.simulated_time
+async def test_when_a_bolt_keeps_what_is_over() -> None:
+    """A bolt's `flush` leaves inputs unsettled whose messages are over, while a spout waits until everything is
+    settled. The topology crashes with `StillHeld`, which names the bolt: nothing else would end that wait, of a spout
+    that calls `out.pause_until_settled()`, as those of epochs do.
+    """
+
+    class Pausing(Spout[int]):
+        def next_tuple(self, out: SpoutCollector[int]) -> None:
+            out.emit(1, message_id=1)
+            out.pause_until_settled()
+
+    topology = Topology("held", message_timeout=10.0)
+    topology.bolt("hold", Hold, topology.spout("values", Pausing).shuffle())
+    with pytest.raises(TopologyCrashed, match=r"hold\[0\]") as raised:
+        await run_to_end(topology)
+    assert isinstance(raised.value.__cause__, StillHeld)
+
+
+@pytest.mark.simulated_time
+async def test_when_a_bolt_is_slow() -> None:
+    """A bolt is slower than what feeds it. Its queue fills to `queue_capacity`, then those who feed it wait, up to the
+    spout, which is not asked for more; nothing is dropped and memory does not grow.
+    """
+    asked = 0
+
+    def values() -> Iterator[int]:
+        nonlocal asked
+        while True:
+            asked += 1
+            yield asked
+
+    async def slow(value: int) -> None:
+        await asyncio.sleep(1)
+
+    topology = Topology("slow", queue_capacity=10, max_spout_pending=None, message_timeout=None)
+    topology.bolt("slow", slow, topology.spout("values", values).shuffle())
+    async with topology.run(drain_timeout=None) as running:
+        await asyncio.sleep(100)
+        assert running.statistics().components["slow"].executed == 99
+        assert asked <= 99 + 2 * 10 + 1
+        assert running.health().full == ("slow",)

@@ -1,0 +1,215 @@
+"""The README's "What happens when": who dies."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterator
+
+import pytest
+
+from stormlet import (
+    Bolt,
+    Collector,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+    TupleTimedOut,
+)
+from tests.helpers import block, now, run_to_end
+from tests.readme.what_happens_when.kit import Hold
+
+
+class Dies(Bolt[int, None]):
+    """Holds its inputs; the first three instances die of their first tick."""
+
+    def __init__(self, made: list[float]) -> None:
+        made.append(asyncio.get_running_loop().time())
+        self.made = made
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        if len(self.made) > 3:
+            out.ack(tup)
+
+    def tick(self, out: Collector[None]) -> None:
+        if len(self.made) <= 3:
+            raise ConnectionError("the database is gone")
+
+
+@pytest.mark.simulated_time
+async def test_when_a_task_dies() -> None:
+    """A spout raises, or another method that has no tuple to fail. Its task is restarted: another instance is made
+    after 0.1 s, then 0.2 s, 0.4 s; what the dead one had in hand fails with TASK_LOST at once and is replayed, what
+    was queued waits. Iterables go on where they were, and a generator function that takes `resume=` is called with the
+    id of its last message.
+    """
+    made: list[float] = []
+    topology = Topology("dies", message_timeout=None)
+    numbers = topology.spout("numbers", [1, 2])
+    topology.spout("open")  # as long as it may bring something, nothing is flushed
+    topology.bolt("bolt", lambda: Dies(made), numbers.shuffle(), tick=1.0)
+    async with topology.run() as running:
+        await asyncio.sleep(10.0)
+        counts = running.statistics().components
+    assert made == pytest.approx([0.0, 1.1, 2.2, 3.4])
+    assert counts["bolt"].restarts == 3
+    assert (counts["numbers"].acked, counts["numbers"].failed) == (2, 6)
+
+
+class RaisesOnce:
+    """An iterable that raises between 1 and 2, and goes on."""
+
+    def __init__(self) -> None:
+        self.left: list[int | Exception] = [3, 2, ConnectionError("the broker is gone"), 1]
+
+    def __iter__(self) -> Iterator[int]:
+        return self
+
+    def __next__(self) -> int:
+        if not self.left:
+            raise StopIteration
+        match self.left.pop():
+            case Exception() as error:
+                raise error
+            case number:
+                return number
+
+
+@pytest.mark.simulated_time
+async def test_what_was_queued_and_what_comes_next_after_a_death() -> None:
+    """The second half of the sentence above: a bolt's queue survives it, and so does an iterable."""
+    seen: list[tuple[int, float]] = []
+
+    async def see(number: int) -> None:
+        seen.append((number, now()))
+        await asyncio.sleep(10)
+
+    topology = Topology("queued", message_timeout=None)
+    topology.bolt("see", see, topology.spout("numbers", RaisesOnce()).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(5)
+        running.kill("see")
+        await running.finished()
+        assert running.statistics().components["numbers"].restarts == 1
+    assert [number for number, _ in seen] == [1, 2, 3, 1]
+    assert seen[1][1] == pytest.approx(5.1)
+
+    def resumable(resume: int | None = None) -> Iterator[int]:
+        yield from range(0 if resume is None else resume + 1, 4)[:2]
+        if resume is None:
+            raise ConnectionError("the broker is gone")
+
+    numbers: list[int] = []
+    topology = Topology("resumes")
+    topology.bolt("see", numbers.append, topology.spout("numbers", resumable).shuffle())
+    await run_to_end(topology)
+    assert numbers == [0, 1, 2, 3]
+
+
+async def noted(body: Awaitable[None], ends: list[object]) -> None:
+    """Await it, and note whether it was cancelled."""
+    try:
+        await body
+    except asyncio.CancelledError:
+        ends.append("cancelled")
+        raise
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("dies", ["generator", "bolt"])
+async def test_when_a_source_raises(dies: str) -> None:
+    """A task dies once more than `max_restarts` in `restart_window`, or a generator raises that cannot be resumed. The
+    topology crashes: the body of the block is cancelled, and the block raises `TopologyCrashed` with your exception as
+    its cause. Messages without an outcome are counted as left over.
+    """
+
+    def values() -> Iterator[int]:
+        yield 1
+        raise ConnectionError("the broker is gone")
+
+    topology = Topology("crashes", max_restarts=2, restart_window=60, max_attempts=1000)
+    topology.spout("open")  # as long as it may bring something, nothing is flushed
+    if dies == "generator":
+        topology.bolt("hold", Hold, topology.spout("values", values).shuffle())
+    else:
+        topology.bolt("dies", lambda: Dies([]), topology.spout("values", [1]).shuffle(), tick=1.0)
+    ends: list[object] = []
+
+    async def host() -> None:
+        try:
+            async with topology.run() as running:
+                await noted(asyncio.sleep(1000), ends)
+        finally:
+            ends.append(running.statistics().left_over)
+
+    with pytest.raises(TopologyCrashed) as raised:
+        await host()
+    assert isinstance(raised.value.__cause__, ConnectionError)
+    assert ends == ["cancelled", 1]
+
+
+@pytest.mark.simulated_time
+async def test_when_an_acker_dies() -> None:
+    """An acker dies. Its open trees fail at once, are replayed, and that is no attempt of theirs."""
+    topology = Topology("acker", max_attempts=1, message_timeout=1000.0)
+    topology.bolt("slow", lambda value: asyncio.sleep(1.0), topology.spout("one", [1]).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(0.5)
+        running.kill("__acker")
+        await running.finished()
+        counts = running.statistics().components["one"]
+    assert (counts.acked, counts.failed, counts.dead_letters) == (1, 1, 0)
+    assert asyncio.get_running_loop().time() < 3.0
+
+
+@pytest.mark.simulated_time
+async def test_when_a_task_is_killed() -> None:
+    """`running.kill("split")` is called. A task dies as if its code had raised, and is restarted after 0.1 s, however
+    often that happens: it does not count against `max_restarts`.
+    """
+    topology = Topology("killed", max_restarts=0, max_attempts=100, message_timeout=None)
+    topology.bolt("split", lambda value: asyncio.sleep(3600), topology.spout("values", [1]).shuffle())
+    async with topology.run() as running:
+        for times in range(1, 8):
+            await asyncio.sleep(60)
+            running.kill("split")
+            await asyncio.sleep(0.11)
+            counts = running.statistics().components
+            assert (counts["split"].restarts, counts["values"].failed) == (times, times)
+        running.stop()
+        running.stop()
+
+
+@pytest.mark.simulated_time
+async def test_when_the_loop_is_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop is held up, by code that blocks or by a machine that sleeps. Timeouts and ticks that were due
+    meanwhile come late and once, never early, so that open trees still have time to complete. Setting the machine's
+    clock changes nothing.
+    """
+    ticks: list[float] = []
+
+    class Slow(Bolt[int, None]):
+        async def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            await asyncio.sleep(tup.value)
+            out.ack(tup)
+
+        def tick(self, out: Collector[None]) -> None:
+            ticks.append(now())
+
+    topology = Topology("late", message_timeout=10.0)
+    values = topology.spout("values", outputs=int)
+    topology.bolt("slow", Slow, values.shuffle(), tick=30.0, concurrency=2)
+    async with topology.run() as running:
+        open_before = await running.emit(values, 3)
+        await asyncio.sleep(1)
+        block(100.0)
+        began = now()
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        after = await running.emit(values, 1000)
+        await open_before
+        with pytest.raises(TupleTimedOut):
+            await after
+        assert 10.0 <= now() - began <= 15.0
+        assert ticks == [101.0]
+        running.stop()
+        running.stop()
