@@ -1,8 +1,8 @@
 """Where suspended coroutines and running threads are in user code.
 
-A coroutine that waits shows what it awaits, and so on down to the future. Three things hide it, and are looked
-through: the awaitables of async generators (``async for``), another task that is awaited, also by ``gather`` or
-``wait_for``, and :func:`~stormlet.runtime.contexts.within`.
+A coroutine that waits shows what it awaits, and so on down to the future. Four things hide it, and are looked
+through: the awaitables of async generators (``async for``), those of compiled coroutines, another task that is
+awaited, also by ``gather`` or ``wait_for``, and :func:`~stormlet.runtime.contexts.within`.
 """
 
 from __future__ import annotations
@@ -12,22 +12,21 @@ import concurrent.futures.thread
 import gc
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator
-from inspect import isasyncgen, iscoroutine
+from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Iterator
 from itertools import dropwhile
 from pathlib import PurePath
 from types import FrameType
 from typing import Any, Final
 
-from stormlet.core.calls import Call, call_of
+from stormlet.core.calls import Call, call_of, is_ours
 from stormlet.runtime.contexts import within
 
-ENGINE: Final = PurePath(__file__).parents[1]
-"""Its frames lead to user code, and are left out."""
 THREADS: Final = (threading.__file__, concurrent.futures.thread.__file__)
 """In a thread, the frames of these lead there."""
 ASYNCIO: Final = PurePath(asyncio.__file__).parent
 """What the engine itself waits in, when it has called no user code."""
+SUSPENDABLE: Final[tuple[type[Any], ...]] = (AsyncGenerator, Coroutine)
+"""Compiled ones among them."""
 LONGEST: Final = 50
 """How many frames are followed at most: what awaits itself has no end."""
 
@@ -71,8 +70,7 @@ def users_of(frames: Iterable[FrameType]) -> tuple[Call, ...]:
 
 
 def _leads_there(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
-    return file in THREADS or PurePath(file).is_relative_to(ENGINE)
+    return frame.f_code.co_filename in THREADS or is_ours(frame.f_code)
 
 
 def _hidden(awaited: object, frame: FrameType | None) -> object:
@@ -84,7 +82,7 @@ def _hidden(awaited: object, frame: FrameType | None) -> object:
 
 def _within(referents: Collection[object]) -> object:
     for each in referents:
-        if isasyncgen(each) or iscoroutine(each):
+        if isinstance(each, SUSPENDABLE):
             return each
         if type(each).__name__ == "async_generator_asend":  # what anext() with a default awaits
             return _within(gc.get_referents(each))
