@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Iterator
 from itertools import dropwhile
+from pathlib import PurePath
 from types import FrameType
 from typing import Any, Final, cast
 
@@ -22,6 +23,8 @@ from stormlet.runtime.contexts import within
 
 THREADS: Final = (threading.__file__, concurrent.futures.thread.__file__)
 """In a thread, the frames of these lead there."""
+ASYNCIO: Final = PurePath(asyncio.__file__).parent
+"""What the engine itself waits in, when it has called no user code."""
 SUSPENDABLE: Final[tuple[type[Any], ...]] = (AsyncGenerator, Coroutine)
 """Compiled ones among them."""
 LONGEST: Final = 50
@@ -61,7 +64,7 @@ def suspended_frames(awaited: object) -> Iterator[FrameType]:
 def users_of(frames: Iterable[FrameType]) -> tuple[Call, ...]:
     """The calls of user code among these frames, outermost first, with what it has called."""
     users = [each for each in dropwhile(_leads_there, frames) if each.f_code is not within.__code__]
-    if users and users[0].f_code is asyncio.sleep.__code__:  # the engine itself sleeps
+    if users and PurePath(users[0].f_code.co_filename).is_relative_to(ASYNCIO):
         return ()
     return tuple(call_of(each.f_code, each.f_lineno) for each in users)
 
