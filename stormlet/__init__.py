@@ -3,6 +3,7 @@
 The package, and its import rule: imports only go down, and nothing inside imports ``stormlet`` itself
 (``tests/test_layers.py``)::
 
+    acceleration  whether hot modules run compiled
     errors        every error, as one tree
     core/         DECIDES: pure rules, no clock, no event loop
     runtime/      ACTS: the asyncio shells around them
@@ -13,6 +14,7 @@ The package, and its import rule: imports only go down, and nothing inside impor
 
 from __future__ import annotations
 
+from stormlet.acceleration import is_compiled  # first, as it decides which files the others are
 from stormlet.blocking import run
 from stormlet.core.calls import Call
 from stormlet.core.components import (
@@ -118,5 +120,6 @@ __all__ = [
     "TupleFailed",
     "TupleTimedOut",
     "UnroutableKey",
+    "is_compiled",
     "run",
 ]

@@ -278,7 +278,7 @@ def _convert(label: str, parameter: inspect.Parameter, text: str) -> object:
         return text
     try:
         return msgspec.convert(text, parameter.annotation, strict=False, dec_hook=_path_from)
-    except (msgspec.ValidationError, TypeError, NotImplementedError) as error:
+    except (msgspec.ValidationError, UnicodeEncodeError, TypeError, NotImplementedError) as error:
         raise TargetError(
             f"--arg {parameter.name}={text} does not fit {label}({parameter}): "
             f"{_misfit(parameter.annotation, text, str(error))}"

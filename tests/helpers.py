@@ -5,9 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from stormlet import Running, Spout, SpoutCollector, Topology
+import pytest
+
+from stormlet import Running, Spout, SpoutCollector, Topology, is_compiled
 from stormlet.errors import EndOfStream
 from stormlet.testing import SimulatedLoop
+
+interpreted_only = pytest.mark.skipif(
+    is_compiled(), reason="the classes of compiled modules cannot be broken"
+)
 
 
 def now() -> float:

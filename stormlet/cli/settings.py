@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, cast
 
+from stormlet.acceleration import VARIABLE as COMPILED
 from stormlet.cli.parameters import read_settings
 from stormlet.core.configuration import OPTIONS, parse_setting
 from stormlet.core.layers import Layer, Layered, lay
@@ -104,7 +105,7 @@ def _of_environment(environment: Mapping[str, str]) -> Iterator[Layer]:
 
 
 def _is_known(name: str) -> bool:
-    return name in VARIABLES or SERVICE_LINKS.fullmatch(name) is not None
+    return name in VARIABLES or name == COMPILED or SERVICE_LINKS.fullmatch(name) is not None
 
 
 def _unknown(name: str) -> str:

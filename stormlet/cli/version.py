@@ -5,13 +5,20 @@ from __future__ import annotations
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
+from stormlet.acceleration import is_compiled
+
 PACKAGES = ("msgspec", "uvloop", "cyclopts", "rich", "fast-sugiyama", "pyspark", "pyarrow")
 
 
 def versions() -> str:
     """One a line; nothing is imported for it."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    lines = (f"stormlet {_version('stormlet')}", python, *(f"{name} {_version(name)}" for name in PACKAGES))
+    runs = "compiled" if is_compiled() else "interpreted"
+    lines = (
+        f"stormlet {_version('stormlet')} ({runs})",
+        python,
+        *(f"{name} {_version(name)}" for name in PACKAGES),
+    )
     return "\n".join((*lines, platform.platform()))
 
 

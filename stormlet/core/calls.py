@@ -29,6 +29,12 @@ def call_of(code: CodeType, line: int) -> Call:
     return Call(code.co_qualname.rpartition("<locals>.")[2], code.co_filename, line)
 
 
+def is_ours(code: CodeType) -> bool:
+    """Whether it is stormlet's own. The compiled modules name their files as seen from where they were built."""
+    file = PurePath(code.co_filename)
+    return file.is_relative_to(PACKAGE) or file.parts[:1] == (PACKAGE.name,)
+
+
 def stack_line(stack: Iterable[Call]) -> str:
     """The calls on one line, outermost first: ``save (app.py:3) > Queue.get (queues.py:158)``."""
     return " > ".join(map(str, stack))
@@ -41,7 +47,7 @@ def raised_in(error: BaseException) -> Call | None:
     traceback = error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if place is None or not PurePath(code.co_filename).is_relative_to(PACKAGE):
+        if place is None or not is_ours(code):
             place = call_of(code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return place

@@ -21,11 +21,13 @@ class IdSource:
     004, "ID generation").
     """
 
-    __slots__ = ("next_id",)
+    __slots__ = ("_drawn",)
 
     def __init__(self, random: Random) -> None:
-        self.next_id = chain.from_iterable(_blocks(random)).__next__
-        """Draws the next id."""
+        self._drawn = chain.from_iterable(_blocks(random))
+
+    def __iter__(self) -> Iterator[int]:
+        return self._drawn
 
 
 def _blocks(random: Random) -> Iterator[Iterator[int]]:

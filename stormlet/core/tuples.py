@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextvars import Context
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -74,22 +74,38 @@ def joined(lineages: Iterable[Lineage]) -> Lineage:
     return Lineage(attempt, origin, context)
 
 
-class Tuple(msgspec.Struct, Generic[T_co], eq=False):
+class Delivered:
+    """What the engine keeps of one delivery. It stands below :class:`Tuple` because generic classes cannot be laid out
+    as C structures.
+    """
+
+    __slots__ = ("edge", "lineage", "root", "source", "state", "value")
+
+    def __init__(
+        self, value: Any, source: Source, lineage: Lineage, root: int, edge: int, state: int = OPEN
+    ) -> None:
+        self.value = value
+        self.source = source
+        self.lineage = lineage
+        self.root = root
+        """The root of the only tree it belongs to; 0 if it is untracked or belongs to several."""
+        self.edge = edge
+        """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law L2)."""
+        self.state = state
+
+
+class Tuple(Delivered, Generic[T_co]):
     """One value delivered to one task.
 
     Users read ``value``, ``tup["field"]``, ``component``, ``stream``, ``task``, ``attempt``, ``roots`` and
     ``origin``; the other attributes belong to the engine.
     """
 
-    value: T_co
-    """What was emitted. It must not be changed: replicas and replays share it (law B10)."""
-    source: Source
-    lineage: Lineage
-    root: int
-    """The root of the only tree it belongs to; 0 if it is untracked or belongs to several."""
-    edge: int
-    """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law L2)."""
-    state: int = OPEN
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        value: T_co
+        """What was emitted. It must not be changed: replicas and replays share it (law B10)."""
 
     @property
     def component(self) -> str:
@@ -133,11 +149,15 @@ class Tuple(msgspec.Struct, Generic[T_co], eq=False):
         return f"<Tuple {self.value!r} from {self.component!r} (task {self.task}), stream {self.stream!r}>"
 
 
-class JoinedTuple(Tuple[T_co], kw_only=True, eq=False):
+class JoinedTuple(Tuple[T_co]):
     """A tuple of several trees: an output anchored to inputs with different roots (law L7)."""
 
-    by_root: Mapping[int, int]
-    """The edges that it was delivered with."""
+    __slots__ = ("by_root",)
+
+    def __init__(self, value: T_co, source: Source, lineage: Lineage, by_root: Mapping[int, int]) -> None:
+        super().__init__(value, source, lineage, 0, 0)
+        self.by_root = by_root
+        """The edges that it was delivered with."""
 
     @property
     def roots(self) -> tuple[int, ...]:
@@ -153,4 +173,4 @@ class JoinedTuple(Tuple[T_co], kw_only=True, eq=False):
 def joined_tuple(value: T, source: Source, lineage: Lineage, edges: Mapping[int, int]) -> JoinedTuple[T]:
     """A tuple that was delivered with these edges, by root; its lineage is never the plain one."""
     lineage = _JOINED if lineage is PLAIN else lineage
-    return JoinedTuple(value, source, lineage, root=0, edge=0, by_root=edges)
+    return JoinedTuple(value, source, lineage, edges)

@@ -117,9 +117,12 @@ class BoltTask(Task):
         return [*self._batch[len(self._batch) - length_hint(self._left) :], *self.inbox.items]
 
     def calls(self) -> Mapping[AnyTuple, asyncio.Task[None] | None]:
-        """The unsettled inputs that are with user code, and the coroutine that each call runs in."""
+        """The unsettled inputs that are with user code, and the coroutine that each call runs in; None for a call of
+        which the task is about to die."""
         taken = self._batch[: len(self._batch) - length_hint(self._left)]
-        calls = {**dict.fromkeys(taken, self.coroutine), **{tup: call for call, tup in self._calls.items()}}
+        calls: dict[AnyTuple, asyncio.Task[None] | None] = dict.fromkeys(taken, self.coroutine)
+        calls.update(dict.fromkeys(self._fatal_calls))
+        calls.update({tup: call for call, tup in self._calls.items()})
         return {tup: call for tup, call in calls.items() if tup.state == OPEN}
 
     @property

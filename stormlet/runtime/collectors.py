@@ -90,9 +90,7 @@ class BoltCollector:
         if not self._outbox.armed:
             self._outbox.arm()
         if type(anchors) is Tuple:
-            if anchors.state > HELD:
-                self._check_lost(anchors, "anchors to")
-            anchors.edge ^= outlet.deliver(value, anchors.root, anchors.lineage)
+            self._emit_anchored(outlet, value, anchors)
         else:
             self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
         return outlet.reached
@@ -166,6 +164,11 @@ class BoltCollector:
         return call_threadsafe(
             self._loop, partial(self.fail, tup, reason, exception=exception, permanent=permanent)
         )
+
+    def _emit_anchored(self, outlet: Outlet, value: object, anchor: AnyTuple) -> None:
+        if anchor.state > HELD:
+            self._check_lost(anchor, "anchors to")
+        anchor.edge ^= outlet.deliver(value, anchor.root, anchor.lineage)
 
     def _emit_joined(self, outlet: Outlet, value: object, anchors: list[AnyTuple]) -> None:
         if not anchors:

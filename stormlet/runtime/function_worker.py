@@ -17,8 +17,6 @@ from stormlet.runtime.workers import Desk, Worker, own_context
 
 END = object()
 
-Deliver = Callable[[object, int, Lineage], int]
-
 
 class FunctionWorker(Worker):
     """Functions and generator functions of the value (law B1)."""
@@ -32,7 +30,7 @@ class FunctionWorker(Worker):
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         function, desk, outbox = self._function, self.desk, self.outbox
-        deliver = self._outlets.get(DEFAULT_STREAM, self._undeclared).deliver
+        outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
         acks, crowded = outbox.acks, outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
@@ -40,7 +38,7 @@ class FunctionWorker(Worker):
                 return self.carefully(tup)
             try:
                 result = function(tup.value)
-                if result is not None and self._emits_more(tup, result, deliver):
+                if result is not None and self._emits_more(tup, result, outlet):
                     return self._rest(tup, result)
             except Exception as error:
                 desk.user_failed((tup,), error, desk.out)
@@ -53,7 +51,7 @@ class FunctionWorker(Worker):
                     return outbox.room()
         return None
 
-    def _emits_more(self, tup: AnyTuple, result: object, deliver: Deliver) -> bool:
+    def _emits_more(self, tup: AnyTuple, result: object, outlet: Outlet) -> bool:
         """Emit what a result gives at once; whether there is more, for which something must be awaited."""
         kind = self._kinds[type(result)]
         root, lineage = tup.root, tup.lineage
@@ -63,7 +61,7 @@ class FunctionWorker(Worker):
                 if type(value) is To:
                     self._emit(tup, cast("object", value), self.desk.out)
                 else:
-                    tup.edge ^= deliver(value, root, lineage)
+                    tup.edge ^= outlet.deliver(value, root, lineage)
                 if crowded:
                     return True
             return False
@@ -72,7 +70,7 @@ class FunctionWorker(Worker):
         if type(result) is To:
             self._emit(tup, cast("object", result), self.desk.out)
         else:
-            tup.edge ^= deliver(result, root, lineage)
+            tup.edge ^= outlet.deliver(result, root, lineage)
         return False
 
     def call(self, tup: AnyTuple, out: BoltCollector) -> object:

@@ -16,8 +16,6 @@ from stormlet.runtime.workers import Desk, Method, Worker, own_context
 class InstanceWorker(Worker):
     """What bolt classes share."""
 
-    base: type[BoltBase[Any, Any]]
-
     def __init__(self, desk: Desk, bolt: Bolt[Any, Any] | BasicBolt[Any, Any]) -> None:
         super().__init__(desk)
         self.bolt = bolt

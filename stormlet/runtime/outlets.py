@@ -75,16 +75,16 @@ class Outlet:
 class Delivery(Outlet):
     """What the outlets with receivers share."""
 
-    __slots__ = ("_next_id", "_outbox")
+    __slots__ = ("_ids", "_outbox")
 
     def __init__(self, source: Source, ids: IdSource, outbox: Outbox) -> None:
         super().__init__(source)
-        self._next_id = ids.next_id
+        self._ids = iter(ids)
         self._outbox = outbox
 
     def deliver_one(self, target: Target, value: object, root: int, lineage: Lineage) -> int:
         """Deliver one copy."""
-        edge = self._next_id() if root else 0
+        edge = next(self._ids) if root else 0
         self._append(target, Tuple(value, self.source, lineage, root, edge))
         return edge
 
@@ -93,7 +93,7 @@ class Delivery(Outlet):
         share gets the XOR of their edges (law L7)."""
         edges: dict[int, int] = {}
         for anchor in anchors:
-            edge = self._next_id()
+            edge = next(self._ids)
             anchor.edge ^= edge
             for root in anchor.roots:
                 edges[root] = edges.get(root, 0) ^ edge
@@ -117,24 +117,24 @@ class Delivery(Outlet):
 class SingleOutlet(Delivery):
     """One subscription whose grouping sends each value to one task: nearly every stream there is."""
 
-    __slots__ = ("_pick", "_targets")
+    __slots__ = ("_chooser", "_targets")
 
     def __init__(
         self, source: Source, ids: IdSource, outbox: Outbox, chooser: One, targets: Sequence[Target]
     ) -> None:
         super().__init__(source, ids, outbox)
-        self._pick = chooser.pick
-        self._targets = targets
+        self._chooser = chooser
+        self._targets = list(targets)
 
     @property
     def transferred(self) -> int:
         return self._emitted
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
-        target = self._targets[self._pick(value)]
+        target = self._targets[self._chooser.pick(value)]
         self._emitted += 1
         self.reached = target.ids
-        edge = self._next_id() if root else 0
+        edge = next(self._ids) if root else 0
         items = target.inbox.items
         items.append(Tuple(value, self.source, lineage, root, edge))
         if len(items) >= target.capacity:
@@ -142,7 +142,7 @@ class SingleOutlet(Delivery):
         return edge
 
     def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
-        target = self._targets[self._pick(value)]
+        target = self._targets[self._chooser.pick(value)]
         self._emitted += 1
         self.reached = target.ids
         self.join_one(target, value, anchors, lineage)

@@ -113,7 +113,7 @@ class Tracker:
         self._loop = owner.engine.loop
         self._outbox = owner.outbox
         self._number = number
-        self._next_id = ids.next_id
+        self._ids = iter(ids)
         self._ackers = ackers
         self._dead_letters = dead_letters
         self._most_pending = config.max_spout_pending
@@ -220,7 +220,7 @@ class Tracker:
             outlet.deliver(value, 0, lineage)
             self.outcomes.append(tree)  # law L9
             return
-        root = self._next_id()
+        root = next(self._ids)
         acker = self._ackers[shard_of(root, len(self._ackers))]
         if acker.load > acker.limit:
             self._overflow(outlet, tree)

@@ -172,6 +172,12 @@ def test_an_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch, text: str
     assert effective_settings(None, ()).values == {}
 
 
+def test_how_stormlet_runs_is_no_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``STORMLET_COMPILED`` was obeyed when stormlet was imported."""
+    monkeypatch.setenv("STORMLET_COMPILED", "0")
+    assert effective_settings(None, ()).values == {}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [

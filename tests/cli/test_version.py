@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from stormlet.acceleration import is_compiled
 from stormlet.cli import main
 from stormlet.cli import version as version_module
 
 
 def test_it_lists_the_versions_that_matter(capsys: pytest.CaptureFixture[str]) -> None:
     """stormlet first, then Python, the packages that it works with, and the platform."""
+    runs = "compiled" if is_compiled() else "interpreted"
     assert main(["--version"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[:3] == [
-        f"stormlet {version('stormlet')}",
+        f"stormlet {version('stormlet')} ({runs})",
         f"{platform.python_implementation()} {platform.python_version()}",
         f"msgspec {version('msgspec')}",
     ]

@@ -25,8 +25,7 @@ class Scripted(Random):
 
 
 def draw(random: Random, count: int) -> list[int]:
-    source = IdSource(random)
-    return [source.next_id() for _ in range(count)]
+    return list(islice(IdSource(random), count))
 
 
 def test_fs_l13_zero_is_never_drawn() -> None:
@@ -68,11 +67,11 @@ def test_ids_fill_64_bits_and_do_not_repeat() -> None:
 def test_nothing_is_drawn_before_it_is_needed() -> None:
     """A source that is never asked leaves its generator alone, and a block lasts for its length."""
     random = Scripted()
-    source = IdSource(random)
+    ids = iter(IdSource(random))
     assert random.blocks == 0
-    list(islice(iter(source.next_id, None), BLOCK))
+    list(islice(ids, BLOCK))
     assert random.blocks == 1
-    source.next_id()
+    next(ids)
     assert random.blocks == 2
 
 

@@ -129,7 +129,7 @@ class World:
     """Spouts, bolts and the network around one ledger, and the model beside it."""
 
     def __init__(self, seed: int, buckets: int = 3, activity: bool = False) -> None:
-        self.next_id = IdSource(Random(seed)).next_id
+        self.ids = iter(IdSource(Random(seed)))
         self.ledger = Ledger(buckets, activity)
         self.trees = Trees(buckets, activity)
         self.inits: dict[int, int] = {}
@@ -144,10 +144,10 @@ class World:
 
     def emit(self, targets: int) -> None:
         """A spout emits a message to so many tasks (L2)."""
-        root, checksum = self.next_id(), 0
+        root, checksum = next(self.ids), 0
         self.trees.members[root] = []
         for _ in range(targets):
-            edge = self.next_id()
+            edge = next(self.ids)
             checksum ^= edge
             self.born(Tuple("value", SOURCE, PLAIN, root, edge))
         self.inits[root] = checksum
@@ -158,7 +158,7 @@ class World:
         for _ in range(targets):
             edges: Counter[int] = Counter()
             for anchor in anchors:
-                edge = self.next_id()
+                edge = next(self.ids)
                 anchor.tup.edge ^= edge
                 for root in anchor.tup.roots:
                     edges[root] ^= edge

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-CAMPAIGN = 20_000
+CAMPAIGN = 4_000
 """Examples; see fuzzed.py."""
 
 settings.register_profile(

@@ -62,7 +62,7 @@ def check(there: Path, content: bytes) -> None:
     if ended.code != DONE:
         last = ended.err.rstrip().rpartition("\nstormlet: ")[2]
         assert "flow_broken.py" in last or "topology" in last
-        assert OURS not in ended.err
+        assert f'File "{OURS}' not in ended.err
 
 
 @fuzzed(contents)

@@ -14,9 +14,11 @@ from stormlet import (
     BasicBolt,
     BatchBolt,
     Bolt,
+    Call,
     Collector,
     DirectStream,
     EndOfStream,
+    Explanation,
     Failure,
     Spout,
     SpoutCollector,
@@ -355,6 +357,8 @@ async def host() -> None:
     async with topology.run(seed=1, drain_timeout=5.0, dead_letters="dead.jsonl") as running:
         tree = await running.emit(words, Word("a"), collect=totals)
         assert_type(tree, Tree[Total])
+        assert_type(tree.explain(), Explanation)
+        assert_type(running.explain_oldest(most=3)[0].outstanding[0].stack, tuple[Call, ...])
         counts = [total.count for total in await tree]
         assert_type(counts, list[int])
         assert_type(await running.emit(words, Word("b"), attempts=3, origin="here"), Tree[object])

@@ -21,6 +21,7 @@ from stormlet.runtime.explaining.recorder import EdgeRecorder, RecordedTree
 from stormlet.runtime.explaining.stacks import frames_of, users_of
 from stormlet.runtime.explaining.whereabouts import Found, Whereabouts
 from stormlet.runtime.messages import HostMessage, Message
+from stormlet.runtime.outbox import Control, Outbox
 from stormlet.runtime.spouts import SpoutTask
 
 UNRECORDED = "record_edges=1 would tell since when, and by which way they came"
@@ -107,11 +108,10 @@ class Explainer:
 
     def _acks_under_way(self, root: int) -> Iterator[str]:
         for task in self._tasks.all_bolts:
-            outbox = task.outbox
-            if root in outbox.acks or any(root == each for each, _ in outbox.fails):
+            if _tells_of(root, task.outbox):
                 yield task.plan.name
         acker = self._tasks.ackers[shard_of(root, len(self._tasks.ackers))]
-        if any(root in control.acks for control in acker.unread):
+        if any(_tells_of(root, control) for control in acker.unread):
             yield acker.name
 
     # Telling.
@@ -159,6 +159,7 @@ class Explainer:
             state=TreeState.WAITING,
             root=_root_of(message),
             replay_in=max(0.0, due - self._engine.loop.time()) if due else 0.0,
+            occupations=() if due else self._occupations.with_full_queues(spout.outbox),
         )
 
     def _of_told(self, message: HostMessage, root: int) -> Explanation:
@@ -195,6 +196,11 @@ def _of_letter(burying: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
         failures=letter.history,
         occupations=(Occupation("dead_letters=", "has not returned", stack),),
     )
+
+
+def _tells_of(root: int, unread: Control | Outbox) -> bool:
+    """Whether acks or fails of this tree are there."""
+    return root in unread.acks or any(root == each for each, _ in unread.fails)
 
 
 def _root_of(tree: OpenTree) -> int | None:

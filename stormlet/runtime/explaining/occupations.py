@@ -25,8 +25,7 @@ class Occupations:
         self._consumers = {id(task.inbox): task for task in tasks.all_bolts}
 
     def of(self, tasks: Iterable[BoltTask]) -> tuple[Occupation, ...]:
-        """What these tasks do, and those that they wait for, and so on. Each once: in a circle of tasks that wait for
-        each other everyone is named."""
+        """What these tasks do, and those that they wait for, and so on; each once."""
         found: dict[BoltTask, Occupation] = {}
         left = list(tasks)
         while left:
@@ -36,6 +35,10 @@ class Occupations:
                 found[task] = _occupation(task, consumer)
                 left[:0] = [] if consumer is None else [consumer]
         return tuple(found.values())
+
+    def with_full_queues(self, outbox: Outbox) -> tuple[Occupation, ...]:
+        """What the tasks do for room in whose queues the owner of this outbox waits."""
+        return self.of(self.consumer(inbox) for inbox in outbox.crowded if inbox.full)
 
     def _awaited_consumer(self, task: BoltTask) -> BoltTask | None:
         """The task for room in whose queue this one waits (law B6)."""

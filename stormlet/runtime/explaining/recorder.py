@@ -15,7 +15,7 @@ from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.outstanding import Outstanding
 from stormlet.core.plan import TaskPlan
-from stormlet.core.tuples import HELD, Tuple
+from stormlet.core.tuples import HELD, Lineage, Tuple
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.collectors import AnyTuple
@@ -87,7 +87,8 @@ class EdgeRecorder:
         self._clock = clock
         self._below = 0
         self._consumers = {task.plan.task: task for task in tasks.all_bolts}
-        self._trees: dict[int, RecordedTree] = {}
+        self.trees: dict[int, RecordedTree] = {}
+        """By root, the running attempts that are recorded."""
         self._roots: dict[OpenTree, int] = {}
         self._emitted: tuple[TaskPlan, OpenTree, object] | None = None
 
@@ -107,7 +108,7 @@ class EdgeRecorder:
 
     def recorded(self, root: int) -> RecordedTree | None:
         """What is known of the tree of this root; None if it is not recorded."""
-        return self._trees.get(root)
+        return self.trees.get(root)
 
     def root_of(self, tree: OpenTree) -> int | None:
         """The root of a tree's running attempt; None if it is not recorded."""
@@ -115,7 +116,7 @@ class EdgeRecorder:
 
     def references(self, tup: AnyTuple) -> int:
         """How many references there are to a tuple here."""
-        trees = (self._trees.get(root) for root in tup.roots)
+        trees = (self.trees.get(root) for root in tup.roots)
         return 2 * sum(
             1 for tree in trees if tree is not None and tup in tree.edges
         )  # as a key, and in its edge
@@ -133,27 +134,31 @@ class EdgeRecorder:
         if root is None:
             return
         if tree.failure is not None:
-            tree.failure = self._described(tree.failure, self._trees[root])
-        del self._trees[root]
+            tree.failure = self._described(tree.failure, self.trees[root])
+        del self.trees[root]
 
     def emitted(self, root: int) -> None:
         """A spout's outlet has delivered the first tuples of this tree."""
         if root >= self._below or self._emitted is None:
             return
-        (plan, tree, value), self._emitted = self._emitted, None
-        self._trees[root] = RecordedTree(plan, tree, value, self._clock())
+        plan, tree, value = self._emitted
+        self.trees[root] = RecordedTree(plan, tree, value, self._clock())
         self._roots[tree] = root
 
     def delivered(self, source: SpoutTask | BoltTask, roots: Sequence[int], reached: Sequence[int]) -> None:
         """A task has delivered a tuple of these trees to each of these tasks."""
         for root in dict.fromkeys(roots):
-            tree = self._trees.get(root)
+            tree = self.trees.get(root)
             if tree is not None:
                 path = (*_path_to(source, root, tree), source.plan.name)
                 for task, tup in self._last_delivered(reached):
                     tree.add(Edge(tup, task, self._clock(), path))
 
     def _last_delivered(self, reached: Sequence[int]) -> Iterator[tuple[BoltTask, Tuple[Any]]]:
+        if len(reached) == 1:  # nearly always
+            consumer = self._consumers[reached[0]]
+            yield consumer, consumer.inbox.items[-1]
+            return
         for task, count in Counter(reached).items():
             consumer = self._consumers[task]
             yield from ((consumer, tup) for tup in consumer.inbox.items[-count:])
@@ -174,7 +179,7 @@ class EdgeRecorder:
         tasks: Sequence[SpoutTask | BoltTask] = [*self._tasks.all_spouts, *self._tasks.all_bolts]
         for task in tasks:
             _change(task, _unrecorded)
-        self._trees.clear()
+        self.trees.clear()
         self._roots.clear()
         self._emitted = None
 
@@ -182,14 +187,23 @@ class EdgeRecorder:
 class OutletRecorder(WrappedOutlet):
     """An outlet whose deliveries are recorded."""
 
-    __slots__ = ("_recorder", "_task")
+    __slots__ = ("_recorder", "_task", "_trees")
 
     def __init__(self, recorder: EdgeRecorder, task: SpoutTask | BoltTask, inner: Outlet) -> None:
         super().__init__(inner)
         self._recorder = recorder
         self._task = task
+        self._trees = recorder.trees
+
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        edges = self.inner.deliver(value, root, lineage)
+        self.reached = self.inner.reached
+        if root in self._trees:
+            self._recorder.delivered(self._task, (root,), self.reached)
+        return edges
 
     def after(self, value: object, roots: Sequence[int]) -> None:
+        """It was joined to the trees of several anchors."""
         self._recorder.delivered(self._task, roots, self.reached)
 
     def wrapping(self, inner: Outlet) -> Outlet:
@@ -201,11 +215,13 @@ class SpoutRecorder(OutletRecorder):
 
     __slots__ = ()
 
-    def after(self, value: object, roots: Sequence[int]) -> None:
-        (root,) = roots
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        edges = self.inner.deliver(value, root, lineage)
+        self.reached = self.inner.reached
         if root:
             self._recorder.emitted(root)
-            super().after(value, roots)
+            self._recorder.delivered(self._task, (root,), self.reached)
+        return edges
 
 
 def _path_to(source: SpoutTask | BoltTask, root: int, tree: RecordedTree) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Where suspended coroutines and running threads are in user code.
 
-A coroutine that waits shows what it awaits, and so on down to the future. Three things hide it, and are looked
-through: the awaitables of async generators (``async for``), another task that is awaited, also by ``gather`` or
-``wait_for``, and :func:`~stormlet.runtime.contexts.within`.
+A coroutine that waits shows what it awaits, and so on down to the future. Four things hide it, and are looked
+through: the awaitables of async generators (``async for``), those of compiled coroutines, another task that is
+awaited, also by ``gather`` or ``wait_for``, and :func:`~stormlet.runtime.contexts.within`.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ import concurrent.futures.thread
 import gc
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator
-from inspect import isasyncgen, iscoroutine
+from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Iterator
 from itertools import dropwhile
 from pathlib import PurePath
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from stormlet.core.calls import Call, call_of
+from stormlet.core.calls import Call, call_of, is_ours
 from stormlet.runtime.contexts import within
 
-ENGINE: Final = PurePath(__file__).parents[1]
-"""Its frames lead to user code, and are left out."""
 THREADS: Final = (threading.__file__, concurrent.futures.thread.__file__)
 """In a thread, the frames of these lead there."""
+ASYNCIO: Final = PurePath(asyncio.__file__).parent
+"""What the engine itself waits in, when it has called no user code."""
+SUSPENDABLE: Final[tuple[type[Any], ...]] = (AsyncGenerator, Coroutine)
+"""Compiled ones among them."""
 LONGEST: Final = 50
 """How many frames are followed at most: what awaits itself has no end."""
 
@@ -63,14 +64,13 @@ def suspended_frames(awaited: object) -> Iterator[FrameType]:
 def users_of(frames: Iterable[FrameType]) -> tuple[Call, ...]:
     """The calls of user code among these frames, outermost first, with what it has called."""
     users = [each for each in dropwhile(_leads_there, frames) if each.f_code is not within.__code__]
-    if users and users[0].f_code is asyncio.sleep.__code__:  # the engine itself sleeps
+    if users and PurePath(users[0].f_code.co_filename).is_relative_to(ASYNCIO):
         return ()
     return tuple(call_of(each.f_code, each.f_lineno) for each in users)
 
 
 def _leads_there(frame: FrameType) -> bool:
-    file = frame.f_code.co_filename
-    return file in THREADS or PurePath(file).is_relative_to(ENGINE)
+    return frame.f_code.co_filename in THREADS or is_ours(frame.f_code)
 
 
 def _hidden(awaited: object, frame: FrameType | None) -> object:
@@ -82,8 +82,8 @@ def _hidden(awaited: object, frame: FrameType | None) -> object:
 
 def _within(referents: Collection[object]) -> object:
     for each in referents:
-        if isasyncgen(each) or iscoroutine(each):
-            return each
+        if isinstance(each, SUSPENDABLE):
+            return cast("object", each)
         if type(each).__name__ == "async_generator_asend":  # what anext() with a default awaits
             return _within(gc.get_referents(each))
     return None

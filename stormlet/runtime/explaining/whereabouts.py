@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -53,10 +54,12 @@ class Station:
 
     def stack(self, tup: AnyTuple) -> tuple[Call, ...]:
         """Of the call that has it, or of what the task is in meanwhile."""
-        if tup in self.calls:
-            return call_stack(self.task, tup, self.calls[tup])
+        return call_stack(self.task, tup, self.calls[tup]) if tup in self.calls else self._meanwhile
+
+    @cached_property
+    def _meanwhile(self) -> tuple[Call, ...]:
         others = (call_stack(self.task, other, call) for other, call in self.calls.items())
-        return next(others, own_stack(self.task))
+        return next(others, None) or own_stack(self.task)
 
     def note(self, tup: AnyTuple, place: Place) -> str:
         """What else is known."""
@@ -102,8 +105,9 @@ class Whereabouts:
     def _nowhere(self, root: int, found: Collection[AnyTuple]) -> Iterator[Found]:
         tree = self._recorder.recorded(root)
         for edge in () if tree is None else tree.outstanding:
-            if edge.tup not in found:
-                yield self._found(Station(edge.task, ()), edge.tup, edge, None, Place.NOWHERE)
+            if edge.tup not in found:  # a task that dies lets go of its calls before it fails their inputs
+                place = Place.NOWHERE if edge.task.working else Place.EXECUTING
+                yield self._found(Station(edge.task, ()), edge.tup, edge, None, place)
 
     def _edge(self, root: int, tup: AnyTuple) -> Edge | None:
         tree = self._recorder.recorded(root)

@@ -158,6 +158,26 @@ async def test_replays_are_among_the_oldest() -> None:
     assert (explanation.state, explanation.value) == (TreeState.WAITING, 7)
 
 
+async def test_a_replay_that_waits_for_room_is_told_with_the_full_queue() -> None:
+    """It is due, and the consumer of the queue that is full is named with what it does."""
+
+    async def first_fails(value: object) -> None:
+        if value == 0:
+            raise LookupError(value)
+        await asyncio.Event().wait()
+
+    topology = Topology("full", drain_timeout=0, queue_capacity=1, replay_delay=5)
+    topology.bolt("slow", first_fails, topology.spout("numbers", range(10)).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(20)
+        told = running.explain_oldest(100)
+    (replay,) = [each for each in told if each.state is TreeState.WAITING]
+    assert lines(replay)[:2] == [
+        "message 0 of 'numbers', 0, waits for its replay now: it waits for room",
+        "slow[0] executes 1: first_fails (test_failed_attempts.py) > Event.wait (locks.py)",
+    ]
+
+
 async def test_a_tree_that_was_acked_in_the_end_tells_what_went_wrong_before() -> None:
     """The history stays with the tree."""
     seen: list[int] = []

@@ -13,10 +13,13 @@ from stormlet import (
     BatchBolt,
     Bolt,
     Collector,
+    EndOfStream,
     Explanation,
     NotTracked,
     Place,
     Running,
+    Spout,
+    SpoutCollector,
     Stream,
     Topology,
     TreeState,
@@ -335,6 +338,44 @@ async def test_a_message_of_a_spout_is_explained_by_its_root() -> None:
         explanation = running.explain(roots[0])
     assert (explanation.spout, explanation.message_id, explanation.value) == ("numbers", 0, 7)
     assert lines(explanation)[0] == "message 0 of 'numbers', 7, is open for 1 s (root)"
+
+
+@pytest.mark.parametrize(("record", "value"), [(0, None), (1, "a")])
+async def test_of_a_spout_class_the_message_id_is_known(record: float, value: object) -> None:
+    """Its value is the spout's own, and only a recorder has seen it; so are its attempts."""
+
+    class Source(Spout[str]):
+        def next_tuple(self, out: SpoutCollector[str]) -> None:
+            out.emit("a", message_id="id")
+            raise EndOfStream
+
+    topology = Topology("class", drain_timeout=0)
+    topology.bolt("keep", Keep, topology.spout("source", Source).shuffle())
+    async with topology.run(active=False) as running:
+        running.record_edges(record)
+        running.activate()
+        await asyncio.sleep(1)
+        (explanation,) = running.explain_oldest()
+    assert (explanation.message_id, explanation.value, explanation.attempt) == ("id", value, None)
+
+
+async def test_a_bolt_may_ask_about_the_tree_that_it_works_on() -> None:
+    """Its own call is what is outstanding."""
+    told: list[Explanation] = []
+
+    class Ask(Bolt[object, None]):
+        def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+            told.append(runs[0].explain(tup.roots[0]))
+            out.ack(tup)
+            told.append(runs[0].explain(tup.roots[0]))
+
+    runs: list[Running] = []
+    async with one_bolt(Ask) as (running, source):
+        runs.append(running)
+        await (await running.emit(source, "a"))
+    assert [each.place for each in told[0].outstanding] == [Place.EXECUTING]
+    assert (told[1].outstanding, told[1].acks) == ((), ("bolt[0]",))
+    assert lines(told[1])[-1] == "acks or fails of it are on their way from bolt[0]"
 
 
 async def test_a_root_that_is_settled_is_unknown() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import Bolt, Collector, InvalidConfiguration, Running, Stream, Topology, Tuple
+from stormlet import Bolt, Collector, InvalidConfiguration, Running, Stream, Topology, Tuple, UnroutableKey
 from stormlet.runtime.explaining.recorder import EdgeRecorder, RecordedTree
 from stormlet.runtime.wrapped_outlets import WrappedOutlet
 from tests.helpers import ignore
@@ -42,7 +42,7 @@ def recorder_of(run: Running) -> EdgeRecorder:
 
 
 def trees_of(run: Running) -> dict[int, RecordedTree]:
-    return recorder_of(run)._trees  # pyright: ignore[reportPrivateUsage]
+    return recorder_of(run).trees
 
 
 async def test_a_settled_tree_is_forgotten() -> None:
@@ -139,6 +139,17 @@ async def test_a_share_is_a_number_from_0_to_1(share: Any) -> None:
             run.record_edges(share)
     with pytest.raises(InvalidConfiguration, match=r"record_edges=.*: expected a number from 0 to 1"):
         Topology("wrong", record_edges=share)
+
+
+async def test_a_message_that_cannot_be_emitted_leaves_nothing() -> None:
+    """Where a grouping refuses the value there is no tree."""
+    topology = Topology("refused")
+    source = topology.spout("source")
+    topology.bolt("bolt", ignore, source.fields())
+    async with topology.run() as run:
+        with pytest.raises(UnroutableKey):
+            await run.emit(source, object())
+        assert trees_of(run) == {}
 
 
 async def test_a_message_that_reaches_no_task_is_forgotten() -> None:

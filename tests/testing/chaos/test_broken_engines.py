@@ -20,6 +20,7 @@ from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Delivery, Target
 from stormlet.runtime.tracker import Tracker
 from stormlet.testing import Faults, SimulationFailed, simulate
+from tests.helpers import interpreted_only
 from tests.testing.chaos.topologies import everything, word_count
 
 Patch = pytest.MonkeyPatch
@@ -30,7 +31,7 @@ def one_edge_for_all_replicas(patch: Patch) -> None:
     edges: dict[tuple[int, int], int] = {}
 
     def deliver_one(self: Any, target: Target, value: object, root: int, lineage: Lineage) -> int:
-        edge = edges.setdefault((root, id(value)), self._next_id()) if root else 0
+        edge = edges.setdefault((root, id(value)), next(self._ids)) if root else 0
         self._append(target, Tuple(value, self.source, lineage, root, edge))
         return edge
 
@@ -179,6 +180,7 @@ BREAKS = {
 }
 
 
+@interpreted_only
 @pytest.mark.parametrize(
     ("break_it", "violation"), BREAKS.items(), ids=lambda each: getattr(each, "__name__", "")
 )

@@ -12,6 +12,7 @@ from stormlet import InvalidTopology, Topology
 from stormlet.testing import FaultKind, SoakFailed, SoakReport, soak
 from stormlet.testing.soaking import memory, run
 from stormlet.testing.soaking.memory import MIB
+from tests.helpers import interpreted_only
 from tests.testing import soaked
 from tests.testing.chaos.test_broken_engines import (
     messages_of_a_dead_acker_wait,
@@ -81,6 +82,7 @@ BREAKS = {
 }
 
 
+@interpreted_only
 @pytest.mark.parametrize(
     ("break_it", "violation"), BREAKS.items(), ids=lambda each: getattr(each, "__name__", "")
 )

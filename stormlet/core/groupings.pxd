@@ -1,0 +1,17 @@
+cdef class One:
+    cpdef Py_ssize_t pick(self, object value) except -1
+
+cdef class _RoundRobin(One):
+    cdef object _next
+
+cdef class _ByValue(One):
+    cdef object _routes
+
+cdef class _ByKey(One):
+    cdef object _routes
+    cdef object _key
+
+cdef class _LessLoaded(One):
+    cdef object _routes
+    cdef list _counts
+    cdef object _key

@@ -1,0 +1,21 @@
+from stormlet.core.tuples cimport Delivered
+from stormlet.runtime.outbox cimport Outbox
+from stormlet.runtime.outlets cimport Outlet
+
+cdef class Account:
+    cdef public dict held
+    cdef public Py_ssize_t acked
+    cdef public Py_ssize_t failed
+
+cdef class BoltCollector:
+    cdef Account _account
+    cdef object _loop
+    cdef Outbox _outbox
+    cdef object _outlets
+    cdef object _plan
+    cdef public object default_anchors
+
+    cdef _emit_anchored(self, Outlet outlet, object value, Delivered anchor)
+    cdef _check_lost(self, Delivered tup, str verb)
+    cdef bint _settle(self, Delivered tup, int state, str verb) except *
+    cpdef ack(self, Delivered tup)

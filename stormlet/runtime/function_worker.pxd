@@ -1,0 +1,20 @@
+cimport cython
+from stormlet.core.tuples cimport Delivered
+from stormlet.runtime.outbox cimport Outbox
+from stormlet.runtime.outlets cimport Outlet
+from stormlet.runtime.workers cimport Worker
+
+cdef class FunctionWorker(Worker):
+    cdef object _function
+    cdef object _outlets
+    cdef Outlet _undeclared
+    cdef object _kinds
+
+    @cython.locals(tup=Delivered, outbox=Outbox, crowded=list, outlet=Outlet)
+    cpdef work(self, object tuples)
+    @cython.locals(crowded=list)
+    cdef bint _emits_more(self, Delivered tup, object result, Outlet outlet) except *
+
+cdef class UndeclaredOutlet(Outlet):
+    cdef object _outlets
+    cdef object _plan

@@ -1,0 +1,48 @@
+cimport cython
+from stormlet.core.groupings cimport One
+from stormlet.core.tuples cimport Delivered
+from stormlet.runtime.inbox cimport Inbox
+from stormlet.runtime.outbox cimport Outbox
+
+cdef class Target:
+    cdef public tuple ids
+    cdef public Inbox inbox
+    cdef public Py_ssize_t capacity
+
+cdef class Outlet:
+    cdef public object source
+    cdef public tuple reached
+    cdef public Py_ssize_t _emitted
+
+    cpdef unsigned long long deliver(self, object value, object root, object lineage) except? 0
+    cpdef deliver_joined(self, object value, object anchors, object lineage)
+
+cdef class Delivery(Outlet):
+    cdef object _ids
+    cdef Outbox _outbox
+
+    cpdef unsigned long long deliver_one(self, Target target, object value, object root, object lineage) except? 0
+    cpdef join_one(self, Target target, object value, object anchors, object lineage)
+    @cython.locals(inbox=Inbox)
+    cdef _append(self, Target target, Delivered tup)
+    cdef _crowd(self, Inbox inbox)
+
+cdef class SingleOutlet(Delivery):
+    cdef One _chooser
+    cdef list _targets
+
+    @cython.locals(target=Target)
+    cpdef unsigned long long deliver(self, object value, object root, object lineage) except? 0
+    @cython.locals(target=Target)
+    cpdef deliver_joined(self, object value, object anchors, object lineage)
+
+cdef class FanOutlet(Delivery):
+    cdef object _links
+    cdef Py_ssize_t _transferred
+    cdef _choose(self, object value)
+
+cdef class FixedOutlet(Delivery):
+    cdef Target _target
+
+cdef class DirectOutlet(Outlet):
+    cdef object _outlets
