@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Collection, Coroutine, Iterable, Ite
 from itertools import dropwhile
 from pathlib import PurePath
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from stormlet.core.calls import Call, call_of, is_ours
 from stormlet.runtime.contexts import within
@@ -83,7 +83,7 @@ def _hidden(awaited: object, frame: FrameType | None) -> object:
 def _within(referents: Collection[object]) -> object:
     for each in referents:
         if isinstance(each, SUSPENDABLE):
-            return each
+            return cast("object", each)
         if type(each).__name__ == "async_generator_asend":  # what anext() with a default awaits
             return _within(gc.get_referents(each))
     return None
