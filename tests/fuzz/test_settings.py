@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,14 @@ def test_dead_letters_that_cannot_be_written(path: str) -> None:
     assert ended.code == WRONG_USAGE
     assert path in ended.err
     assert not any(Path("folder").iterdir())
+
+
+@pytest.mark.usefixtures("there")
+def test_a_pipe_is_not_replayed() -> None:
+    """It could be read only once, and would seem to be empty; the message says so at once."""
+    os.mkfifo("pipe")
+    ended = run_cli(["run", "flow.py:topology", "--replay-dead-letters", "pipe"])
+    assert ended.code == WRONG_USAGE
+    assert (
+        ended.err == "stormlet: the dead letters of pipe are read twice, which a pipe cannot; name a file\n"
+    )

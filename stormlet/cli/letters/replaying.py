@@ -174,6 +174,8 @@ async def _emit(running: Running, message: Message) -> Tree[Any]:
 
 def _size_of(path: Path) -> int:
     try:
+        if path.is_fifo():
+            raise TargetError(f"the dead letters of {path} are read twice, which a pipe cannot; name a file")
         with path.open("rb"):
             return path.stat().st_size
     except OSError as error:
