@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -26,3 +27,15 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def _forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a test has imported from files that it wrote is not there for the next one."""
+    yield
+    written = str(tmp_path_factory.getbasetemp())
+    sys.path[:] = [folder for folder in sys.path if not folder.startswith(written)]
+    for name, module in list(sys.modules.items()):
+        places = (getattr(module, "__file__", None), *getattr(module, "__path__", ()))
+        if any(str(place).startswith(written) for place in places):
+            del sys.modules[name]

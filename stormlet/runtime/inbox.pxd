@@ -2,4 +2,4 @@ cdef class Inbox:
     cdef public object items
     cdef public Py_ssize_t capacity
     cdef public object wake_consumer
-    cdef list _waiting
+    cdef public list _waiting

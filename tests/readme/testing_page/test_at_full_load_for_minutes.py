@@ -20,6 +20,7 @@ from stormlet.testing.soaking import run
 from stormlet.testing.soaking.memory import MIB
 from stormlet.testing.soaking.parts import LONGEST
 from stormlet.testing.soaking.witness import SteadyWitness
+from tests.helpers import interpreted_only
 from tests.testing.chaos.test_broken_engines import (
     messages_of_a_dead_acker_wait,
     one_edge_for_all_replicas,
@@ -95,6 +96,7 @@ def test_rests() -> None:
     assert len(rests) >= 2
 
 
+@interpreted_only
 @pytest.mark.parametrize(
     ("breaks", "violation"),
     [
