@@ -161,6 +161,7 @@ class Simulator:
                 parts.witness.violation("it hangs: {}", str(error))
                 parts.explain()
         witness, explanations = parts.witness, parts.explanations
+        witness.forget()
         return SeedResult(
             seed, parts.injector.injected, witness.violations, counts, parts.journal, explanations
         )

@@ -62,6 +62,7 @@ class Remembered(Protocol[T]):
 
     def add(self, thing: T, /) -> None: ...
     def discard(self, thing: T, /) -> None: ...
+    def clear(self) -> None: ...
     def __contains__(self, thing: object, /) -> bool: ...
 
 
@@ -93,6 +94,13 @@ class Witness:
         self._told: Remembered[OpenTree] = set()
         self._queues: dict[int, Queue] = {}
         self._last_call = -1.0
+
+    def forget(self) -> None:
+        """The run is over. The garbage collector does not look into trees: a witness that kept one that has failed
+        would keep the run, by way of the traceback of its failure, and the run its witness.
+        """
+        self.open.clear()
+        self._told.clear()
 
     def violation(self, text: str, *values: object) -> None:
         """The law was broken."""

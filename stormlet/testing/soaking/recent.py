@@ -27,5 +27,10 @@ class Recent(Generic[T]):
         self._newer.discard(thing)
         self._older.discard(thing)
 
+    def clear(self) -> None:
+        """Forget everything."""
+        self._newer.clear()
+        self._older.clear()
+
     def __contains__(self, thing: object) -> bool:
         return thing in self._newer or thing in self._older

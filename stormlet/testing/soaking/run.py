@@ -67,6 +67,7 @@ class SoakedRun:
             finally:
                 finished.cancel()
                 self._count(running)
+            self._parts.witness.forget()
             self._report.runs += 1
             self._weigh()
 

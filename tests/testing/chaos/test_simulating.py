@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from stormlet import Bolt, Collector, InvalidConfiguration, InvalidTopology, Topology, Tuple
+from stormlet.runtime.running import Running
 from stormlet.testing import Fault, FaultKind, Faults, SeedResult, SimulationFailed, simulate
 from tests.testing.chaos.topologies import cycle, everything, resuming, sentences, split, word_count
 
@@ -172,6 +174,13 @@ def test_sources_stand_in() -> None:
     with pytest.raises(InvalidTopology, match=r"fed\[0\] has no source: give it one with sources="):
         simulate(topology, seeds=range(3))
     assert simulate(topology, seeds=range(3), sources={fed: ["a b"]}).counts["acked"] == 3
+
+
+def test_nothing_is_left_of_a_run() -> None:
+    """Whatever failed in it: neither the tracebacks of its failures nor its outcomes keep it alive."""
+    simulate(word_count(), seeds=range(30), faults="kill=0.03 error=0.05")
+    gc.collect()
+    assert not [each for each in gc.get_objects() if type(each) is Running]
 
 
 def test_the_log_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
