@@ -92,7 +92,7 @@ def test_rests() -> None:
     """Every thirty seconds the spouts pause until everything is settled."""
     assert default("burst") == 30.0
     rests: list[float] = []
-    soak(endless(), minutes=SECOND, burst=0.2, on_rest=lambda report: rests.append(report.seconds))
+    soak(endless(), minutes=4 * SECOND, burst=0.2, on_rest=lambda report: rests.append(report.seconds))
     assert len(rests) >= 2
 
 
@@ -121,7 +121,7 @@ def test_a_topology_that_ends() -> None:
     """A topology that ends is run again."""
     report = soak(word_count(), minutes=2 * SECOND, every=1000.0)
     assert report.runs > 1
-    assert report.counts["acked"] == 3 * report.runs
+    assert 3 * (report.runs - 1) <= report.counts["acked"] <= 3 * report.runs  # the last one may be cut short
 
 
 def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -62,10 +62,10 @@ def test_an_endless_topology() -> None:
 
 
 def test_a_topology_that_ends_is_run_again() -> None:
-    """Until the time is over; the counts are of all runs."""
+    """Until the time is over, which may be in the middle of a run; the counts are of all runs."""
     report = soak(word_count(), minutes=0.5 * SECOND, every=0.1)
     assert report.runs > 2
-    assert report.counts["acked"] == 3 * report.runs
+    assert 3 * (report.runs - 1) <= report.counts["acked"] <= 3 * report.runs
 
 
 def test_every_kind_of_component() -> None:
@@ -142,7 +142,7 @@ def test_sources_stand_in_and_settings_override() -> None:
     report: SoakReport = soak(
         topology, minutes=0.2 * SECOND, sources={fed: range(5)}, configuration={"ackers": 3}
     )
-    assert report.counts["acked"] == 5 * report.runs
+    assert 5 * (report.runs - 1) <= report.counts["acked"] <= 5 * report.runs  # the last one may be cut short
 
 
 def test_everything_at_once() -> None:
