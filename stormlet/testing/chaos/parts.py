@@ -228,6 +228,7 @@ class DisturbedShard:
             seconds = random.uniform(0.0, LONGEST_JUMP)
             parts.journal.note("FAULT: the clock jumps by {} s", round(seconds, 3))
             parts.jump(seconds)
+            parts.witness.moved()
 
     def _lossy(self, control: Control) -> list[Control]:
         """Inits cannot be lost in one process, and a lost one would never be heard of; acks and fails are (L5)."""
@@ -332,6 +333,7 @@ class DisturbedWorker(Worker):
             seconds = self._parts.slowness(random)
             journal.note("FAULT: {} takes {} s for {}", name, round(seconds, 3), tup.value)
             await self.awaited(asyncio.sleep(seconds), None)
+            self._parts.witness.moved()
             await self._inner.execute(tup, out)
         else:
             if random.random() < 0.5:

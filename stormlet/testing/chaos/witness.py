@@ -93,7 +93,7 @@ class Witness:
         self._acked: Remembered[int] = set()
         self._told: Remembered[OpenTree] = set()
         self._queues: dict[int, Queue] = {}
-        self._last_call = -1.0
+        self._last_moved = -1.0
 
     def forget(self) -> None:
         """The run is over. The garbage collector does not look into trees: a witness that kept one that has failed
@@ -143,9 +143,13 @@ class Witness:
 
     def begins(self, plan: TaskPlan) -> None:
         """A task begins another call of user code."""
-        self._last_call = self._time()
+        self.moved()
         for queue in self._queues.values():
             queue.units.pop(plan.task, None)
+
+    def moved(self) -> None:
+        """User code has just done something, or the clock has jumped: what was settled may be on its way."""
+        self._last_moved = self._time()
 
     def executes(self, plan: TaskPlan, tup: Tuple[Any]) -> None:
         """A task is about to execute an input."""
@@ -222,7 +226,7 @@ class Witness:
 
     def _judge_timeout(self, name: object, attempt: Attempt, failure: Failure) -> None:
         # What is settled at the very moment at which it times out may be too late.
-        may_be_late = self._last_call == self._time()
+        may_be_late = self._last_moved == self._time()
         if not failure.holders and attempt.root not in self._disturbed and not may_be_late:
             self.violation("{} timed out although nobody had a tuple of it", name)
         waited = self._time() - attempt.at

@@ -176,6 +176,12 @@ def test_sources_stand_in() -> None:
     assert simulate(topology, seeds=range(3), sources={fed: ["a b"]}).counts["acked"] == 3
 
 
+def test_what_a_jump_makes_late() -> None:
+    """A tree may time out although its last input is acked, if the clock has jumped over both moments."""
+    faults = "crowd:queues@1 jump:clock@3 slow:count[0]@3 slow:count[0]@4 jump:clock@9"
+    assert simulate(word_count(), seeds=[2001593], faults=faults).counts["replayed"] == 1
+
+
 def test_nothing_is_left_of_a_run() -> None:
     """Whatever failed in it: neither the tracebacks of its failures nor its outcomes keep it alive."""
     simulate(word_count(), seeds=range(30), faults="kill=0.03 error=0.05")
