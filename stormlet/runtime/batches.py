@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Hashable, Iterator, Sequence
 from inspect import isawaitable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext, overrides
 from stormlet.core.outstanding import spelt
 from stormlet.core.tuples import HELD, Tuple
-from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 from stormlet.runtime.threads import ThreadedBatchBolt
 from stormlet.runtime.timeout_resets import TimeoutResets
+
+R = TypeVar("R")
 
 
 class BatchDesk(Protocol):
@@ -28,6 +29,10 @@ class BatchDesk(Protocol):
 
     def ask(self, errand: str) -> None:
         """Have a method of the bolt called soon, between two executes."""
+        ...
+
+    async def checked(self, result: Awaitable[R]) -> R:
+        """Await user code; a cancellation by the engine comes out whatever that makes of it."""
         ...
 
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
@@ -141,7 +146,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
         try:
-            await checked(result)
+            await self._desk.checked(result)
         except Exception as error:
             self._desk.user_failed(members, error, out)
         else:

@@ -17,7 +17,6 @@ from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import HELD, LOST, OPEN
 from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject
-from stormlet.runtime.cancellation import checked
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.outbox import Outbox
@@ -74,6 +73,7 @@ class BoltTask(Task):
         self._paused = False
         self._executed_before = 0
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
+        self._calls_cancelled = False
         self._fatal_calls: list[AnyTuple] = []
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
@@ -190,6 +190,7 @@ class BoltTask(Task):
     async def run(self) -> None:
         await self.outbox.room()  # for which the one that died may have been waiting (law B6)
         while True:
+            self.check_cancelled()
             await self._work()
             self.outbox.leave()
             if not self.inbox.items and not self._errands:
@@ -252,7 +253,7 @@ class BoltTask(Task):
         self.doing = "execute"
         out = self.out.for_call()
         began = self._time()
-        await checked(self.worker.execute(tup, out))  # what ended as cancelled would go unnoticed
+        await self.checked(self.worker.execute(tup, out))  # what ended as cancelled would go unnoticed
         self._execute_seconds += self._time() - began
         out.default_anchors = ()
         self.slices.spent(self._pace, 1)
@@ -346,10 +347,17 @@ class BoltTask(Task):
 
     async def _end_calls(self) -> None:
         calls = list(self._calls)
+        self._calls_cancelled = True
         for call in calls:
             call.cancel()
         if calls:
             await asyncio.wait(calls)
+        self._calls_cancelled = False
+
+    def _is_cancelled(self) -> bool:
+        if self.concurrency > 1 and asyncio.current_task() is not self.coroutine:
+            return self._calls_cancelled  # it must be among the calls until what it was handed is failed
+        return super()._is_cancelled()
 
     async def _clean_up(self) -> None:
         self.outbox.leave()

@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import TypeVar
 
 from stormlet.errors import StrayCancellation
-
-R = TypeVar("R")
-
-
-async def checked(result: Awaitable[R]) -> R:
-    """Await user code; a stray cancellation is raised as :class:`~stormlet.errors.StrayCancellation`."""
-    try:
-        return await result
-    except asyncio.CancelledError as error:
-        check_stray(error)
-        raise
 
 
 def check_stray(error: asyncio.CancelledError) -> None:

@@ -196,6 +196,7 @@ class AsyncIteratorFeed(_KeptFeed):
                 self.ended = True
                 return
             self.emit(value)
+            task.check_cancelled()
             if task.stopping or not task.active or task.tracker.has_work or not task.may_ask:
                 return
 

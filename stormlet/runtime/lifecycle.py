@@ -255,7 +255,11 @@ class Lifecycle:
 
     async def _end_these(self, tasks: Sequence[Task]) -> None:
         running = [each for each, task in self._running.items() if task in tasks]
-        await _cancel([each for each in running if not self._running[each].leaving])
+        for each in running:
+            task = self._running[each]
+            if not task.leaving:
+                task.ending = True
+                each.cancel()
         await _ended(running)
 
     # Crashes.

@@ -268,6 +268,7 @@ class SpoutTask(Task):
 
     async def run(self) -> None:
         while True:
+            self.check_cancelled()
             await self._step()
 
     async def _step(self) -> None:
@@ -345,7 +346,8 @@ class SpoutTask(Task):
     async def from_source(self, what: Asking, source: Awaitable[R]) -> R:
         """Await the source: its wait is no activity, and the outcomes of others go on meanwhile.
 
-        Raises :class:`Interrupted` if the wait was cut short, and what the source raises.
+        Raises :class:`Interrupted` if the wait was cut short, and what the source raises. A value comes out also if
+        the source has swallowed a cancellation: it is the caller's to keep it, and then to be cancelled.
         """
         self._asking = what
         self.outbox.suspend()
@@ -355,8 +357,12 @@ class SpoutTask(Task):
             return await source
         except asyncio.CancelledError as error:
             cancelled = True
+            self.check_cancelled()
             if not self._interrupted:
                 check_stray(error)
+            raise
+        except Exception as error:
+            self.check_cancelled(error)
             raise
         finally:
             self._asking = Asking.NOTHING
@@ -410,10 +416,7 @@ class SpoutTask(Task):
         if result is not None:
             self.outbox.suspend()
             try:
-                await result
-            except asyncio.CancelledError as error:
-                check_stray(error)
-                raise
+                await self.checked(result)
             finally:
                 self.outbox.enter()
 

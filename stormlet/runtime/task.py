@@ -4,20 +4,22 @@ die they are restarted."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.restarts import RestartPolicy, Restarts
-from stormlet.errors import NotExactlyOnce, StartFailed, TaskKilled
-from stormlet.runtime.cancellation import checked, is_stray
+from stormlet.errors import EndOfStream, NotExactlyOnce, StartFailed, TaskKilled, TopologyStopping
+from stormlet.runtime.cancellation import check_stray, is_stray
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.watched import Watched
 
 FINAL = (NotExactlyOnce,)
 """What another instance would die of, too."""
+
+R = TypeVar("R")
 
 
 class Task:
@@ -34,6 +36,8 @@ class Task:
         """The user's method that runs now, or ran last; a crash is reported with it (law C5)."""
         self.leaving = False
         """Whether its work is over and its ``cleanup`` or ``close`` runs, which must not be cancelled again."""
+        self.ending = False
+        """Whether the end has cancelled it (law C3)."""
         self._alive = False
         self.restarts = Restarts(_policy(config))
         self._bell: asyncio.Future[None] | None = None
@@ -61,6 +65,7 @@ class Task:
 
     async def sleep(self) -> None:
         """Wait for :meth:`wake`. The caller must have looked for work without awaiting since."""
+        self.check_cancelled()
         self._bell = bell = self.loop.create_future()
         self.activity.end()
         try:
@@ -112,13 +117,40 @@ class Task:
                 )  # else it would outlive an exception of this very step
             else:
                 self._strike(error)
-        else:
+        elif not isinstance(error, TaskKilled):  # one that is dead, or about to die, can be killed no more
             self.engine.failures.raised(self.plan, self.doing, error)
 
     def _strike(self, error: Exception) -> None:
         if self._fatal is error and self._coroutine is not None:
             self._struck = True
             self._coroutine.cancel()
+
+    async def checked(self, result: Awaitable[R]) -> R:
+        """Await user code. A cancellation by the engine comes out whatever that code makes of it, and a stray one as
+        :class:`~stormlet.errors.StrayCancellation`."""
+        try:
+            value = await result
+        except asyncio.CancelledError as error:
+            self.check_cancelled()
+            check_stray(error)
+            raise
+        except Exception as error:
+            self.check_cancelled(error)
+            raise
+        self.check_cancelled()
+        return value
+
+    def check_cancelled(self, answer: Exception | None = None) -> None:
+        """Raise :class:`asyncio.CancelledError` if the engine has cancelled the running coroutine and user code has
+        swallowed that, or raised ``answer`` instead: it comes only once, and what goes on would never end."""
+        if not self._is_cancelled():
+            return
+        if answer is not None and not isinstance(answer, EndOfStream | TopologyStopping):
+            self.engine.failures.raised(self.plan, self.doing, answer)
+        raise asyncio.CancelledError
+
+    def _is_cancelled(self) -> bool:
+        return (self._struck or self.ending) and not self.leaving
 
     def told(self, error: Exception) -> None:
         """The log has this already."""
@@ -128,7 +160,7 @@ class Task:
         """Work until the task dies, and return what of."""
         self._alive = True
         try:
-            await checked(self.run())
+            await self.checked(self.run())
         except Exception as error:
             self._take_fatal()
             return error
@@ -144,8 +176,9 @@ class Task:
     def _take_fatal(self) -> Exception | None:
         fatal, self._fatal = self._fatal, None
         struck, self._struck = self._struck, False
-        if struck and self._coroutine is not None and self._coroutine.uncancel():
-            raise asyncio.CancelledError  # the end has come meanwhile
+        cancelled_again = struck and self._coroutine is not None and self._coroutine.uncancel()
+        if cancelled_again or self.ending:
+            raise asyncio.CancelledError
         return fatal
 
     async def _revive(self, error: Exception) -> None:
@@ -181,7 +214,7 @@ class Task:
     def _report(self, error: BaseException) -> None:
         """A task must never end unnoticed; what ends the process, or this task on purpose, goes on its
         way."""
-        if isinstance(error, asyncio.CancelledError) and not is_stray():
+        if isinstance(error, asyncio.CancelledError) and (self.ending or not is_stray()):
             raise error
         self.engine.crashed(self, error)
         if isinstance(error, KeyboardInterrupt | SystemExit):

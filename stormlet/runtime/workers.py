@@ -16,7 +16,6 @@ from typing import Any, Protocol, TypeVar
 from stormlet.core.components import TaskContext
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import OPEN, JoinedTuple, Lineage
-from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.collectors import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.contexts import within
 from stormlet.runtime.engine import Engine
@@ -37,6 +36,10 @@ class Desk(Protocol):
     slices: Slices
     out: BoltCollector
     account: Account
+
+    async def checked(self, result: Awaitable[R]) -> R:
+        """Await user code; a cancellation by the engine comes out whatever that makes of it."""
+        ...
 
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised while it processed these inputs (law B4)."""
@@ -126,12 +129,7 @@ class Worker:
         """Await user code, so that it hides nothing unsent (law F1), in the context it belongs to."""
         self.outbox.suspend()
         try:
-            if context is None:
-                return await result
-            return await within(context, result)
-        except asyncio.CancelledError as error:
-            check_stray(error)
-            raise
+            return await self.desk.checked(result if context is None else within(context, result))
         finally:
             self.outbox.enter()
 

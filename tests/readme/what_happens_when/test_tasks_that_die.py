@@ -11,9 +11,11 @@ import pytest
 from stormlet import (
     Bolt,
     Collector,
+    Stream,
     Topology,
     TopologyCrashed,
     Tuple,
+    TupleFailed,
     TupleTimedOut,
 )
 from tests.helpers import block, now, run_to_end
@@ -178,6 +180,45 @@ async def test_when_a_task_is_killed() -> None:
             assert (counts["split"].restarts, counts["values"].failed) == (times, times)
         running.stop()
         running.stop()
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("swallows", [True, False])
+async def test_when_a_cancellation_is_swallowed(swallows: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """Your code swallows its cancellation, or raises something else instead. As soon as it returns, it is cancelled all
+    the same: a task that was killed dies, and a topology that ends ends. What the call had in hand is not acked by its
+    return, and the log has what it raised.
+    """
+
+    async def work(number: int) -> None:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError as error:
+            if not swallows:
+                raise ConnectionError("cut short") from error
+
+    topology = Topology("swallows", message_timeout=None)
+    numbers = topology.spout("numbers", outputs=int)
+    topology.bolt("work", work, numbers.shuffle())
+    async with asyncio.timeout(60):
+        with pytest.raises(KeyError):
+            await killed_and_left(topology, numbers)
+    assert ("work[0] raised ConnectionError('cut short')" in caplog.text) is not swallows
+
+
+async def killed_and_left(topology: Topology, numbers: Stream[int]) -> None:
+    """Kill the task that works on a message, have it work on another one, and leave the block by an exception."""
+    async with topology.run() as running:
+        tree = await running.emit(numbers, 1)
+        await asyncio.sleep(1)
+        running.kill("work")
+        with pytest.raises(TupleFailed, match="task lost"):
+            await tree
+        await asyncio.sleep(1)
+        assert running.statistics().components["work"].restarts == 1
+        await running.emit(numbers, 2)
+        await asyncio.sleep(1)
+        raise KeyError("mine")
 
 
 @pytest.mark.simulated_time
