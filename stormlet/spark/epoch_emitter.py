@@ -141,8 +141,9 @@ class EpochEmitter:
             )
 
     async def _commit_within(self, seconds: float | None) -> None:
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds) as limit:
+            async with limit:
                 await self.commit()
         except TimeoutError:
             if not limit.expired():  # it is that of what was to be written
