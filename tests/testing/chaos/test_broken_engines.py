@@ -164,6 +164,15 @@ def messages_of_a_dead_acker_wait(patch: Patch) -> None:
     patch.setattr(AckerTask, "lose", lose)
 
 
+def failed_messages_are_dropped(patch: Patch) -> None:
+    """Law S6."""
+
+    def replay_later(self: Any, message: Any) -> None:
+        self.pending -= 1
+
+    patch.setattr(Tracker, "_replay_later", replay_later)
+
+
 BREAKS = {
     one_edge_for_all_replicas: "was acked although",
     the_child_is_registered_too_late: "was acked although",
@@ -197,3 +206,12 @@ def test_a_broken_engine_is_seen(
             seen += failed.result.violations
             break
     assert violation in "".join(seen[:1])
+
+
+@interpreted_only
+@pytest.mark.parametrize("seconds", [None, 60.0])
+def test_a_run_that_is_stopped_is_judged_as_one_that_ends(seconds: float | None, monkeypatch: Patch) -> None:
+    """Messages that are lost are missed in the end, whatever has brought it about."""
+    failed_messages_are_dropped(monkeypatch)
+    with pytest.raises(SimulationFailed, match="messages, of which"):
+        simulate(word_count(), seeds=range(20), faults=Faults(error=0.2), seconds=seconds)
