@@ -9,22 +9,25 @@ from functools import partial
 from random import Random
 from typing import Any, NoReturn
 
-from stormlet.core.components import TaskContext
+from stormlet.core.components import Spout, TaskContext
 from stormlet.core.explanation import Explanation
 from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import DeadLetter
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
 from stormlet.errors import StormletError, TaskKilled
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
+from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Control, Shard
-from stormlet.runtime.parts import Parts
+from stormlet.runtime.parts import Parts, Told
 from stormlet.runtime.running import Running
 from stormlet.runtime.workers import Method, Worker
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import FaultKind, Injector
+from stormlet.testing.chaos.hearings import HeardSpout
 from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.witness import Witness
 
@@ -130,6 +133,21 @@ class DisturbedParts(Parts):
     def outcomes(self, plan: TaskPlan) -> deque[OpenTree]:
         """Outcomes that are judged when they are told."""
         return WatchedOutcomes(partial(self.witness.told, plan))
+
+    def told(self, plan: TaskPlan, spout: Spout[Any]) -> Told:
+        """An instance that is listened to."""
+        self.witness.tellings.listens(plan)
+        return HeardSpout(spout, partial(self.witness.tellings.heard, plan))
+
+    def dead_letters(self, sink: DeadLetterSink | None) -> DeadLetterSink:
+        """A sink that is watched."""
+
+        def bury(letter: DeadLetter) -> Awaitable[None] | None:
+            spouts = self.tasks.spouts[letter.component]
+            self.witness.burials.buried(letter, expected=not spouts[0].feed.dies)
+            return None if sink is None else sink(letter)
+
+        return bury
 
     def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
         """Ackers that messages may reach late, twice or not at all."""

@@ -1,10 +1,11 @@
 """Watches a simulated run and judges it: it stores every tuple tree as it is, and knows no XOR and no ledger.
 
 What it holds against the engine, by law: every tracked emission has exactly one outcome (L4, L15), told to the
-task that emitted it (S1); a tree is acked only when every tuple of it was acked (L1, L2, L7), and times out only
-if one was not, and not too early (L12); nothing is pending that is not accounted for, and everything is (S3); no
-queue grows beyond its bound (B6); ``finish`` comes when the upstreams have finished (C2); messages that the engine
-keeps end as acked or as dead letters (S6); in the end nothing is left (S5).
+task that emitted it, whose ``Spout`` instance hears it once and as it is (S1); a tree is acked only when every
+tuple of it was acked (L1, L2, L7), and times out only if one was not, and not too early (L12); nothing is pending
+that is not accounted for, and everything is (S3); no queue grows beyond its bound (B6); ``finish`` comes when the
+upstreams have finished (C2); messages that the engine keeps end as acked or as one dead letter each (S6); in the
+end nothing is left (S5).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
 from stormlet.runtime.messages import Buried, Message
+from stormlet.testing.chaos.hearings import Burials, Tellings
 from stormlet.testing.chaos.journal import Journal
 
 T = TypeVar("T", contravariant=True)
@@ -87,6 +89,8 @@ class Witness:
         """Tasks whose calls may emit any number of tuples without waiting: spout classes and the host."""
         self.in_cycles: frozenset[int] = frozenset()
         """Tasks with an input from inside a cycle, which does not wait for room (law B6)."""
+        self.tellings = Tellings(self.violation)
+        self.burials = Burials(self.violation)
         self._time = time
         self._tuples: dict[int, list[Tuple[Any]]] = {}
         self._disturbed = set[int]()
@@ -101,6 +105,8 @@ class Witness:
         """
         self.open.clear()
         self._told.clear()
+        self.tellings.forget()
+        self.burials.forget()
 
     def violation(self, text: str, *values: object) -> None:
         """The law was broken."""
@@ -164,6 +170,7 @@ class Witness:
             self.accounts[plan].messages += tree.lineage.attempt == 1 and not tree.history
         if tree in self.open:
             self.violation("{} begins anew before it had an outcome", self.journal.tree(root))
+        self.burials.replayed(plan, tree)
         self.open[tree] = Attempt(root, plan, self._time())
         self.open_of[plan] += 1
         self._told.discard(tree)
@@ -176,8 +183,10 @@ class Witness:
 
     def told(self, plan: TaskPlan, tree: OpenTree) -> None:
         """A spout task gets an outcome."""
+        self.tellings.decided(plan, tree)
         if type(tree) is Buried:
             return
+        self.burials.decided(plan, tree)
         failure = tree.failure
         account = self.accounts[plan]
         account.acked += failure is None
