@@ -236,6 +236,7 @@ class DisturbedShard:
         parts, place = self._parts, self._plan.name
         for root, tree in control.inits.items():
             parts.witness.emitted(self._plan, root, tree)
+        parts.witness.extended(control.resets)
         for each in self._lossy(control):
             if (random := parts.strikes(FaultKind.DELAY, place)) is not None:
                 self._delay(each, random.uniform(0.0, LONGEST_DELAY))
@@ -246,7 +247,7 @@ class DisturbedShard:
             seconds = random.uniform(0.0, LONGEST_JUMP)
             parts.journal.note("FAULT: the clock jumps by {} s", round(seconds, 3))
             parts.jump(seconds)
-            parts.witness.moved()
+            parts.witness.jumped()
 
     def _lossy(self, control: Control) -> list[Control]:
         """Inits cannot be lost in one process, and a lost one would never be heard of; acks and fails are (L5)."""
@@ -267,14 +268,15 @@ class DisturbedShard:
 
     def _delay(self, control: Control, seconds: float) -> None:
         self._parts.journal.note("FAULT: a message of {} comes {} s late", self._plan.name, round(seconds, 3))
-        self._parts.witness.disturbed(
-            [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
-        )
+        roots = [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
+        self._parts.witness.disturbed(roots)
+        self._parts.witness.extended(roots)
         asyncio.get_running_loop().call_later(seconds, self._acker.post, control)
 
     def _kill(self, place: str) -> None:
         parts = self._parts
         if parts.strikes(FaultKind.KILL, self._acker_plan.name) is not None:
+            parts.witness.latest = None  # until it is there again, trees wait for it
             parts.kill(self._acker_plan)
         may_die = self._plan.component in parts.tasks.spouts and self._plan.component not in parts.immortal
         if may_die and parts.strikes(FaultKind.KILL, place) is not None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stormlet.core.configuration import Configuration
 from stormlet.core.explanation import Explanation
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.runtime.assembly import Tasks
@@ -199,7 +200,8 @@ class Simulator:
             changed["record_edges"] = 1.0 if parts.explains else 0.0
             run = topology.run(seed=seed, sources=self._sources, **changed)
             async with run as running:
-                witness.timeout = parts.tasks.all_spouts[0].context.config.message_timeout
+                config = parts.tasks.all_spouts[0].context.config
+                witness.timeout, witness.latest = config.message_timeout, _latest_timeout(config)
                 parts.running = running
                 await self._until_end(running, parts)
         except _Broken:
@@ -257,6 +259,13 @@ async def _until_either(*ends: Coroutine[Any, Any, object]) -> None:
         await asyncio.gather(*waiting, return_exceptions=True)
     for each in done:
         each.result()
+
+
+def _latest_timeout(config: Configuration) -> float | None:
+    """Seconds after which every tree has timed out that is given no more time (law L12)."""
+    if config.message_timeout is None or config.timeout_restarts_on != "init":
+        return None
+    return config.message_timeout * config.timeout_buckets / (config.timeout_buckets - 1)
 
 
 def _crowded(parts: DisturbedParts) -> dict[str, Any]:

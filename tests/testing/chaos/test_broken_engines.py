@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -221,6 +222,18 @@ def dead_letters_come_twice(patch: Patch) -> None:
     patch.setattr(DeadLetters, "bury", twice)
 
 
+def rotations_are_rare(patch: Patch) -> None:
+    """Law L12."""
+    rotate_soon, asked = AckerTask.rotate_soon, Counter[int]()
+
+    def rotate_seldom(self: Any) -> None:
+        asked[self.plan.task] += 1
+        if asked[self.plan.task] % 3 == 0:
+            rotate_soon(self)
+
+    patch.setattr(AckerTask, "rotate_soon", rotate_seldom)
+
+
 BREAKS = {
     one_edge_for_all_replicas: "was acked although",
     the_child_is_registered_too_late: "was acked although",
@@ -257,6 +270,14 @@ def test_a_broken_engine_is_seen(
             seen += failed.result.violations
             break
     assert violation in "".join(seen[:1])
+
+
+@interpreted_only
+def test_late_timeouts_are_seen(monkeypatch: Patch) -> None:
+    """A tree whose acks are lost times out when its time is over, and not much later."""
+    rotations_are_rare(monkeypatch)
+    with pytest.raises(SimulationFailed, match="timed out only after"):
+        simulate(word_count(), seeds=range(10), faults=Faults(drop=0.3, jump=0.0, kill=0.0))
 
 
 @interpreted_only
