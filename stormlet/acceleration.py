@@ -48,8 +48,8 @@ def _decide(wanted: str) -> None:
         sys.meta_path.insert(0, SourceFinder())
     elif wanted == "1" and not is_compiled():
         raise ImportError(
-            f"{VARIABLE}=1, but this installation is not compiled; install it anew with {VARIABLE}=1, Cython and a C "
-            f"compiler, or unset the variable"
+            f"{VARIABLE}=1, but this installation is not compiled; install it anew, with a C compiler: "
+            f"{VARIABLE}=1 pip install --no-cache-dir --force-reinstall stormlet; or unset the variable"
         )
 
 

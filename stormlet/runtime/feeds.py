@@ -15,7 +15,7 @@ from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, TaskC
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.tuples import Lineage
-from stormlet.errors import EndOfStream, TopologyStopping
+from stormlet.errors import EndOfStream, TaskKilled, TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.contexts import within
 from stormlet.runtime.messages import Message, SpoutMessage
@@ -88,6 +88,11 @@ class _KeptFeed(HostFeed):
         self._closed = False
         self._source = values
         self._unsent: list[object] = []
+        self._broke: BaseException | None = None
+        """What the source has last raised, or was cancelled by."""
+        self._broke_after = 0
+        self._is_spent = False
+        """Whether it has ended right after that."""
 
     @property
     def restartable(self) -> bool:
@@ -101,7 +106,22 @@ class _KeptFeed(HostFeed):
         return self._resumed(self._resume(self._emitted - 1 if self._emitted else None), self._resume)
 
     def _is_over(self) -> bool:
-        return not self.ended and _frame_of(self._source) is None
+        return not self.ended and (self._is_spent or _frame_of(self._source) is None)
+
+    def _note(self, error: BaseException) -> None:
+        self._broke, self._broke_after = error, self._emitted
+
+    def _note_end(self) -> None:
+        """The source has no more. If that is all it said since it raised, a generator behind it (of ``map`` or
+        ``enumerate``) is over by that: raises that again, for what it had not yet yielded would be lost.
+        """
+        if self._broke is None or self._broke_after != self._emitted or self.task.stopping:
+            self.ended = True
+            return
+        self._is_spent = True
+        if isinstance(self._broke, Exception):
+            raise self._broke
+        raise TaskKilled("the source was being awaited, and has ended by that")
 
     def _resumed(self, values: object, resume: Resume) -> Feed:
         raise NotImplementedError
@@ -146,8 +166,11 @@ class IteratorFeed(_KeptFeed):
             try:
                 value = next(self._values)
             except StopIteration:
-                self.ended = True
+                self._note_end()
                 return None
+            except Exception as error:
+                self._note(error)
+                raise
             self.emit(value)
             if outbox.crowded:
                 break
@@ -192,8 +215,11 @@ class AsyncIteratorFeed(_KeptFeed):
                 value = await task.from_source(Asking.GENERATOR, anext(self._values, END))
             except Interrupted:
                 return
+            except BaseException as error:
+                self._note(error)
+                raise
             if value is END:
-                self.ended = True
+                self._note_end()
                 return
             self.emit(value)
             if task.stopping or not task.active or task.tracker.has_work or not task.may_ask:

@@ -39,7 +39,6 @@ RAISING = [
     "lambda: (" + "(" * 300,
     "x = " + "-" * 5000 + "1",
     "x = 1" + "+1" * 20_000,
-    "import asyncio; asyncio.get_event_loop_policy = None",
     "__name__ = None",
     "__file__ = 1",
     "def __getattr__(name): raise OSError(name)",

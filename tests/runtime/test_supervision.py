@@ -703,6 +703,62 @@ async def test_a_generator_that_raised_is_over(killed: bool) -> None:
             await run()
 
 
+async def failing() -> AsyncIterator[int]:
+    yield 0
+    raise LookupError
+
+
+class Wrapped:
+    """An async iterator that hands on what another one yields, as those of libraries do."""
+
+    def __init__(self, values: AsyncIterator[int]) -> None:
+        self._values = values
+
+    def __aiter__(self) -> AsyncIterator[int]:
+        return self
+
+    async def __anext__(self) -> int:
+        return await anext(self._values)
+
+
+@pytest.mark.parametrize("asynchronous", [True, False])
+async def test_a_generator_behind_an_iterator_is_over_too(asynchronous: bool) -> None:
+    """What wraps it only says that there is no more, which is no end: what it had not yielded would be lost."""
+
+    def numbers() -> Iterator[int]:
+        yield 0
+        raise LookupError
+
+    seen: list[int] = []
+    topology = Topology("wrapped")
+    source: object = Wrapped(failing()) if asynchronous else enumerate(numbers())
+    topology.bolt("seen", seen.append, topology.spout("numbers", source).shuffle())
+    with pytest.raises(TopologyCrashed, match=r"next_tuple of numbers\[0\] raised LookupError\(\)"):
+        await run_to_end(topology)
+    assert len(seen) == 1
+
+
+async def test_a_kill_that_ends_what_it_awaited_is_no_end() -> None:
+    """The wait was cancelled, and with it the generator that was waited for."""
+
+    async def waiting() -> AsyncIterator[int]:
+        yield 0
+        await asyncio.sleep(100)
+        yield 1
+
+    topology = Topology("wrapped")
+    topology.bolt("seen", ignore, topology.spout("numbers", Wrapped(waiting())).shuffle())
+
+    async def kill() -> None:
+        async with topology.run() as running:
+            await asyncio.sleep(1)
+            running.kill("numbers")
+            await running.finished()
+
+    with pytest.raises(TopologyCrashed, match=r"was being awaited, and has ended by that"):
+        await kill()
+
+
 @pytest.mark.parametrize("asynchronous", [True, False])
 async def test_a_generator_function_can_resume(asynchronous: bool) -> None:
     """A function that accepts ``resume=`` is called again with the id of the last message."""

@@ -538,6 +538,28 @@ async def test_a_commit_that_fails_at_the_end_crashes() -> None:
     assert store.next_epoch == 0
 
 
+async def test_a_commit_that_times_out_by_itself_crashes() -> None:
+    """It is not the drain that took too long."""
+
+    async def unanswered(letter: DeadLetter) -> None:
+        raise TimeoutError("no answer")
+
+    async def reject(value: int) -> int:
+        await asyncio.sleep(0.1)
+        if value == 3:
+            raise Reject("no")
+        return value
+
+    async def host() -> None:
+        async with written(Store(), reject).run(dead_letters=unanswered) as running:
+            await asyncio.sleep(0.9)
+            running.stop()
+
+    with pytest.raises(TopologyCrashed) as caught:
+        await host()
+    assert str(caught.value.__cause__) == "no answer"
+
+
 @pytest.mark.parametrize("pause", [0.0, 60.0])
 async def test_a_commit_that_fails_unheard_crashes(pause: float) -> None:
     """One that was under way when the topology was deactivated, and has failed before or after it was left."""
