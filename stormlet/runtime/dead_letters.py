@@ -14,6 +14,7 @@ from stormlet.core.plan import TaskPlan
 from stormlet.errors import InvalidConfiguration
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.letter_files import LetterFile
+from stormlet.runtime.parts import Parts
 
 KEPT = 1000
 """How many of the last dead letters are kept in memory."""
@@ -28,13 +29,13 @@ DeadLetterTarget: TypeAlias = DeadLetterSink | str | PathLike[str]
 class DeadLetters:
     """All dead letters of one run."""
 
-    def __init__(self, target: DeadLetterTarget | None, failures: FailureLog) -> None:
+    def __init__(self, target: DeadLetterTarget | None, failures: FailureLog, parts: Parts) -> None:
         self.last: deque[DeadLetter] = deque(maxlen=KEPT)
         """The last ones."""
         self.count = 0
         self.sync: Callable[[], None] | None = None
         """Has the device hold what the sink was given; None without a sink."""
-        self._sink = self._sink_of(target)
+        self._sink = parts.dead_letters(self._sink_of(target))
         self._failures = failures
 
     def bury(self, plan: TaskPlan, letter: DeadLetter) -> Awaitable[None] | None:
@@ -42,7 +43,7 @@ class DeadLetters:
         released."""
         self.count += 1
         self.last.append(letter)
-        if self._sink is None:
+        if self.sync is None:
             self._failures.lost(plan, letter)
         else:
             self._failures.buried(plan, letter)

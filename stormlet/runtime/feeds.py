@@ -260,6 +260,7 @@ class SpoutFeed(HostFeed):
         self._nap = FIRST_NAP
         self._context = task.engine.context.copy()
         if overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail"):
+            self._told = task.engine.parts.told(task.plan, spout)
             self.settle = self._settle
 
     @property
@@ -339,10 +340,9 @@ class SpoutFeed(HostFeed):
         return True
 
     def _settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
-        spout = self._spout
         if failure is None:
-            return self._call(spout.ack, message_id)
-        return self._call(spout.fail, message_id, failure)
+            return self._call(self._told.ack, message_id)
+        return self._call(self._told.fail, message_id, failure)
 
     def close(self) -> Awaitable[None] | None:
         return self._spout.close()

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
+from stormlet.core.components import Spout
 from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure
 from stormlet.core.plan import TaskPlan
 from stormlet.runtime.inbox import Inbox
 
 if TYPE_CHECKING:
     from stormlet.runtime.assembly import Tasks
+    from stormlet.runtime.dead_letters import DeadLetterSink
     from stormlet.runtime.outbox import Shard
     from stormlet.runtime.workers import Worker
+
+
+class Told(Protocol):
+    """Whoever is told the outcomes of messages."""
+
+    def ack(self, message_id: object, /) -> Awaitable[None] | None: ...
+    def fail(self, message_id: object, failure: Failure, /) -> Awaitable[None] | None: ...
 
 
 class Parts:
@@ -29,6 +39,14 @@ class Parts:
     def outcomes(self, plan: TaskPlan) -> deque[OpenTree]:
         """Where the verdicts for a spout task wait."""
         return deque()
+
+    def told(self, plan: TaskPlan, spout: Spout[Any]) -> Told:
+        """What is told the outcomes that an instance wants to know."""
+        return spout
+
+    def dead_letters(self, sink: DeadLetterSink | None) -> DeadLetterSink | None:
+        """What receives the dead letters of the run."""
+        return sink
 
     def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
         """The ackers, as this task sends to them."""

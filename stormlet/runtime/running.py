@@ -77,7 +77,7 @@ class Running:
             failures=self._failures,
             observer=self._observer,
         )
-        self._dead_letters = DeadLetters(options.dead_letters, self._failures)
+        self._dead_letters = DeadLetters(options.dead_letters, self._failures, self._engine.parts)
         self._tasks = Assembly(self._engine, configurations, self._dead_letters, directory.holders).tasks()
         directory.tasks = self._tasks
         self._engine.parts.assembled(self._tasks)

@@ -37,6 +37,9 @@ def check_settled(witness: Witness, tasks: Tasks) -> None:
     for spout in tasks.all_spouts:
         check_pending(witness, spout)
         _check_accounts(witness, spout)
+        if spout.tracker.buries:
+            witness.burials.check_all_buried(spout.plan)
+    witness.tellings.check_all_heard()
     for attempt in witness.open.values():
         witness.violation("{} never had an outcome", witness.journal.tree(attempt.root))
 

@@ -9,22 +9,25 @@ from functools import partial
 from random import Random
 from typing import Any, NoReturn
 
-from stormlet.core.components import TaskContext
+from stormlet.core.components import Spout, TaskContext
 from stormlet.core.explanation import Explanation
 from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import DeadLetter
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
 from stormlet.errors import StormletError, TaskKilled
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
+from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Control, Shard
-from stormlet.runtime.parts import Parts
+from stormlet.runtime.parts import Parts, Told
 from stormlet.runtime.running import Running
 from stormlet.runtime.workers import Method, Worker
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import FaultKind, Injector
+from stormlet.testing.chaos.hearings import HeardSpout
 from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.witness import Witness
 
@@ -131,6 +134,21 @@ class DisturbedParts(Parts):
         """Outcomes that are judged when they are told."""
         return WatchedOutcomes(partial(self.witness.told, plan))
 
+    def told(self, plan: TaskPlan, spout: Spout[Any]) -> Told:
+        """An instance that is listened to."""
+        self.witness.tellings.listens(plan)
+        return HeardSpout(spout, partial(self.witness.tellings.heard, plan))
+
+    def dead_letters(self, sink: DeadLetterSink | None) -> DeadLetterSink:
+        """A sink that is watched."""
+
+        def bury(letter: DeadLetter) -> Awaitable[None] | None:
+            spouts = self.tasks.spouts[letter.component]
+            self.witness.burials.buried(letter, expected=not spouts[0].feed.dies)
+            return None if sink is None else sink(letter)
+
+        return bury
+
     def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
         """Ackers that messages may reach late, twice or not at all."""
         acker_plans = [TaskPlan(ACKER, index + 1, index, len(ackers)) for index in range(len(ackers))]
@@ -218,6 +236,7 @@ class DisturbedShard:
         parts, place = self._parts, self._plan.name
         for root, tree in control.inits.items():
             parts.witness.emitted(self._plan, root, tree)
+        parts.witness.extended(control.resets)
         for each in self._lossy(control):
             if (random := parts.strikes(FaultKind.DELAY, place)) is not None:
                 self._delay(each, random.uniform(0.0, LONGEST_DELAY))
@@ -228,7 +247,7 @@ class DisturbedShard:
             seconds = random.uniform(0.0, LONGEST_JUMP)
             parts.journal.note("FAULT: the clock jumps by {} s", round(seconds, 3))
             parts.jump(seconds)
-            parts.witness.moved()
+            parts.witness.jumped()
 
     def _lossy(self, control: Control) -> list[Control]:
         """Inits cannot be lost in one process, and a lost one would never be heard of; acks and fails are (L5)."""
@@ -249,14 +268,15 @@ class DisturbedShard:
 
     def _delay(self, control: Control, seconds: float) -> None:
         self._parts.journal.note("FAULT: a message of {} comes {} s late", self._plan.name, round(seconds, 3))
-        self._parts.witness.disturbed(
-            [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
-        )
+        roots = [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
+        self._parts.witness.disturbed(roots)
+        self._parts.witness.extended(roots)
         asyncio.get_running_loop().call_later(seconds, self._acker.post, control)
 
     def _kill(self, place: str) -> None:
         parts = self._parts
         if parts.strikes(FaultKind.KILL, self._acker_plan.name) is not None:
+            parts.witness.latest = None  # until it is there again, trees wait for it
             parts.kill(self._acker_plan)
         may_die = self._plan.component in parts.tasks.spouts and self._plan.component not in parts.immortal
         if may_die and parts.strikes(FaultKind.KILL, place) is not None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stormlet.core.configuration import Configuration
 from stormlet.core.explanation import Explanation
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.runtime.assembly import Tasks
@@ -107,9 +108,9 @@ def simulate(
     every run.
 
     A run ends when the topology is finished; with ``seconds`` it is stopped after so many simulated ones, and
-    drains. ``topology`` is a topology, or a function that makes a new one for each run; ``sources`` stand in for
-    its spouts, and ``configuration`` changes its own, as for :meth:`~stormlet.Topology.run`. ``on_seed`` is called
-    with each result.
+    drains; either way it is judged by what is left then. ``topology`` is a topology, or a function that makes a new
+    one for each run; ``sources`` stand in for its spouts, and ``configuration`` changes its own, as for
+    :meth:`~stormlet.Topology.run`. ``on_seed`` is called with each result.
 
     Raises :class:`SimulationFailed` for the first seed that breaks the law, with the fewest faults that still do;
     :class:`~stormlet.errors.InvalidTopology` for a topology that never finishes.
@@ -199,7 +200,8 @@ class Simulator:
             changed["record_edges"] = 1.0 if parts.explains else 0.0
             run = topology.run(seed=seed, sources=self._sources, **changed)
             async with run as running:
-                witness.timeout = parts.tasks.all_spouts[0].context.config.message_timeout
+                config = parts.tasks.all_spouts[0].context.config
+                witness.timeout, witness.latest = config.message_timeout, _latest_timeout(config)
                 parts.running = running
                 await self._until_end(running, parts)
         except _Broken:
@@ -220,33 +222,50 @@ class Simulator:
         fed = [task.name for task in parts.tasks.all_spouts if task.feed.passive]
         if fed and self._seconds is None:
             raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=, or say seconds=")
-        waiting = [asyncio.ensure_future(_broken(broken))]
-        if self._seconds is None:
-            waiting.append(asyncio.ensure_future(running.finished()))
-        try:
-            done, _ = await asyncio.wait(
-                waiting, timeout=self._seconds or LONGEST, return_when=asyncio.FIRST_COMPLETED
-            )
-        finally:
-            for each in waiting:
-                each.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-        if self._seconds is None and not broken.is_set():
-            if done:
-                check_settled(parts.witness, parts.tasks)
-            else:
-                parts.witness.violation("it has not finished after {} s", LONGEST)
+        if self._seconds is not None:
+            await _until_either(broken.wait(), asyncio.sleep(self._seconds))
+            if not broken.is_set():
+                running.stop()
+        if not broken.is_set():
+            await _until_either(broken.wait(), self._judged_end(running, parts))
         if broken.is_set():
             parts.explain()
             raise _Broken
+
+    async def _judged_end(self, running: Running, parts: DisturbedParts) -> None:
+        """Wait until nothing is under way any more, and judge what is left then."""
+        ended = "finished" if self._seconds is None else "drained"
+        try:
+            async with asyncio.timeout(LONGEST):
+                await running.finished()
+        except TimeoutError:
+            parts.witness.violation("it has not {} after {} s", ended, LONGEST)
+        else:
+            check_settled(parts.witness, parts.tasks)
 
 
 class _Broken(Exception):
     """The law was broken."""
 
 
-async def _broken(event: asyncio.Event) -> None:
-    await event.wait()
+async def _until_either(*ends: Coroutine[Any, Any, object]) -> None:
+    """Wait for the first of them, and cancel the others; raises what it raises."""
+    waiting = [asyncio.ensure_future(end) for end in ends]
+    try:
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waiting:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+    for each in done:
+        each.result()
+
+
+def _latest_timeout(config: Configuration) -> float | None:
+    """Seconds after which every tree has timed out that is given no more time (law L12)."""
+    if config.message_timeout is None or config.timeout_restarts_on != "init":
+        return None
+    return config.message_timeout * config.timeout_buckets / (config.timeout_buckets - 1)
 
 
 def _crowded(parts: DisturbedParts) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """Watches a simulated run and judges it: it stores every tuple tree as it is, and knows no XOR and no ledger.
 
 What it holds against the engine, by law: every tracked emission has exactly one outcome (L4, L15), told to the
-task that emitted it (S1); a tree is acked only when every tuple of it was acked (L1, L2, L7), and times out only
-if one was not, and not too early (L12); nothing is pending that is not accounted for, and everything is (S3); no
-queue grows beyond its bound (B6); ``finish`` comes when the upstreams have finished (C2); messages that the engine
-keeps end as acked or as dead letters (S6); in the end nothing is left (S5).
+task that emitted it, whose ``Spout`` instance hears it once and as it is (S1); a tree is acked only when every
+tuple of it was acked (L1, L2, L7), and times out only if one was not, neither too early nor too late (L12); nothing
+is pending that is not accounted for, and everything is (S3); no queue grows beyond its bound (B6); ``finish`` comes
+when the upstreams have finished (C2); messages that the engine keeps end as acked or as one dead letter each (S6);
+in the end nothing is left (S5).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -19,6 +20,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
 from stormlet.runtime.messages import Buried, Message
+from stormlet.testing.chaos.hearings import Burials, Tellings
 from stormlet.testing.chaos.journal import Journal
 
 T = TypeVar("T", contravariant=True)
@@ -81,19 +83,25 @@ class Witness:
         """How many of them each spout task has."""
         self.timeout: float | None = None
         """Seconds; the run's ``message_timeout``."""
+        self.latest: float | None = None
+        """Seconds after which a tree has timed out, whatever the rotation (law L12); None: it is not judged."""
         self.calls: Mapping[int, int] = {}
         """By task: how many calls it may run at a time."""
         self.unbounded: frozenset[int] = frozenset()
         """Tasks whose calls may emit any number of tuples without waiting: spout classes and the host."""
         self.in_cycles: frozenset[int] = frozenset()
         """Tasks with an input from inside a cycle, which does not wait for room (law B6)."""
+        self.tellings = Tellings(self.violation)
+        self.burials = Burials(self.violation)
         self._time = time
         self._tuples: dict[int, list[Tuple[Any]]] = {}
         self._disturbed = set[int]()
         self._acked: Remembered[int] = set()
         self._told: Remembered[OpenTree] = set()
         self._queues: dict[int, Queue] = {}
+        self._extended = set[int]()
         self._last_moved = -1.0
+        self._last_jump = -1.0
 
     def forget(self) -> None:
         """The run is over. The garbage collector does not look into trees: a witness that kept one that has failed
@@ -101,6 +109,8 @@ class Witness:
         """
         self.open.clear()
         self._told.clear()
+        self.tellings.forget()
+        self.burials.forget()
 
     def violation(self, text: str, *values: object) -> None:
         """The law was broken."""
@@ -148,8 +158,13 @@ class Witness:
             queue.units.pop(plan.task, None)
 
     def moved(self) -> None:
-        """User code has just done something, or the clock has jumped: what was settled may be on its way."""
+        """User code has just done something: what was settled may be on its way."""
         self._last_moved = self._time()
+
+    def jumped(self) -> None:
+        """The clock has jumped: what was settled may be on its way, and what is due comes late."""
+        self.moved()
+        self._last_jump = self._time()
 
     def executes(self, plan: TaskPlan, tup: Tuple[Any]) -> None:
         """A task is about to execute an input."""
@@ -164,6 +179,7 @@ class Witness:
             self.accounts[plan].messages += tree.lineage.attempt == 1 and not tree.history
         if tree in self.open:
             self.violation("{} begins anew before it had an outcome", self.journal.tree(root))
+        self.burials.replayed(plan, tree)
         self.open[tree] = Attempt(root, plan, self._time())
         self.open_of[plan] += 1
         self._told.discard(tree)
@@ -174,10 +190,16 @@ class Witness:
         """Messages about these trees were lost, doubled or delayed: their trees may time out."""
         self._disturbed.update(roots)
 
+    def extended(self, roots: Iterable[int]) -> None:
+        """These trees may be given more time: a bolt wants it, or an acker hears of them late."""
+        self._extended.update(roots)
+
     def told(self, plan: TaskPlan, tree: OpenTree) -> None:
         """A spout task gets an outcome."""
+        self.tellings.decided(plan, tree)
         if type(tree) is Buried:
             return
+        self.burials.decided(plan, tree)
         failure = tree.failure
         account = self.accounts[plan]
         account.acked += failure is None
@@ -232,6 +254,9 @@ class Witness:
         waited = self._time() - attempt.at
         if self.timeout is not None and waited < self.timeout - TINY:
             self.violation("{} timed out after {} s", name, round(waited, 6))
+        on_time = self.latest is None or waited <= self.latest + TINY
+        if not on_time and attempt.root not in self._extended and attempt.at > self._last_jump:
+            self.violation("{} timed out only after {} s", name, round(waited, 6))
 
 
 def _nothing() -> None:

@@ -13,6 +13,7 @@ import pytest
 from stormlet import Bolt, Collector, Topology, Tuple
 from stormlet.cli.app import carry_out
 from stormlet.core.ledger import Ledger
+from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.testing import FaultKind, Faults, SeedResult, SimulationFailed, simulate
 from tests.testing.chaos.topologies import everything, word_count
 
@@ -66,15 +67,25 @@ def a_fail_that_is_forgotten(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ledger, "fail", lambda self, root, failure: None)
 
 
-@pytest.mark.parametrize("breaks", [an_outcome_too_many, an_ack_too_early, a_fail_that_is_forgotten])
+def a_dead_letter_that_is_thrown_away(patch: pytest.MonkeyPatch) -> None:
+    """What is given up comes to nobody."""
+    patch.setattr(DeadLetters, "bury", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    "breaks",
+    [an_outcome_too_many, an_ack_too_early, a_fail_that_is_forgotten, a_dead_letter_that_is_thrown_away],
+)
 def test_the_witness(breaks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A witness that stores every tuple tree judges each run: every emission has one outcome, told to its task; a tree
-    is acked only when each of its tuples was; nothing that the engine keeps is lost; nothing is left in the end.
+    is acked only when each of its tuples was; nothing that the engine keeps is lost, and what it gives up is one dead
+    letter; nothing is left in the end.
     """
-    simulate(word_count(), seeds=range(30), faults=Faults(error=0.2))
+    few = {"max_attempts": 2}
+    simulate(word_count(), seeds=range(30), faults=Faults(error=0.2), configuration=few)
     breaks(monkeypatch)
     with pytest.raises(SimulationFailed):
-        simulate(word_count(), seeds=range(30), faults=Faults(error=0.2))
+        simulate(word_count(), seeds=range(30), faults=Faults(error=0.2), configuration=few)
 
 
 class AcksOnce(Bolt[str, None]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 
 from stormlet.core import progress
 from stormlet.core.ledger import Ledger, OpenTree
-from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.progress import Step
 from stormlet.core.tuples import Lineage, Tuple
 from stormlet.runtime import conductor
 from stormlet.runtime.ackers import AckerTask
 from stormlet.runtime.bolts import BoltTask
+from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.feeds import SpoutFeed
 from stormlet.runtime.function_worker import FunctionWorker
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Delivery, Target
@@ -164,6 +167,73 @@ def messages_of_a_dead_acker_wait(patch: Patch) -> None:
     patch.setattr(AckerTask, "lose", lose)
 
 
+def failed_messages_are_dropped(patch: Patch) -> None:
+    """Law S6."""
+
+    def replay_later(self: Any, message: Any) -> None:
+        self.pending -= 1
+
+    patch.setattr(Tracker, "_replay_later", replay_later)
+
+
+def outcomes_are_told_twice(patch: Patch) -> None:
+    """Law S1, L15."""
+    settle = SpoutFeed._settle
+
+    def twice(self: Any, message_id: object, failure: Failure | None) -> Any:
+        settle(self, message_id, failure)
+        return settle(self, message_id, failure)
+
+    patch.setattr(SpoutFeed, "_settle", twice)
+
+
+def everything_is_told_as_acked(patch: Patch) -> None:
+    """Law S1."""
+    settle = SpoutFeed._settle
+
+    def acked(self: Any, message_id: object, failure: Failure | None) -> Any:
+        return settle(self, message_id, None)
+
+    patch.setattr(SpoutFeed, "_settle", acked)
+
+
+def nothing_is_told(patch: Patch) -> None:
+    """Law S1."""
+
+    def silent(self: Any, message_id: object, failure: Failure | None) -> None:
+        self._spout.waiting.discard(message_id)
+
+    patch.setattr(SpoutFeed, "_settle", silent)
+
+
+def dead_letters_are_thrown_away(patch: Patch) -> None:
+    """Law S6."""
+    patch.setattr(DeadLetters, "bury", lambda *_: None)
+
+
+def dead_letters_come_twice(patch: Patch) -> None:
+    """Law S6."""
+    bury = DeadLetters.bury
+
+    def twice(self: Any, plan: Any, letter: Any) -> Any:
+        bury(self, plan, letter)
+        return bury(self, plan, letter)
+
+    patch.setattr(DeadLetters, "bury", twice)
+
+
+def rotations_are_rare(patch: Patch) -> None:
+    """Law L12."""
+    rotate_soon, asked = AckerTask.rotate_soon, Counter[int]()
+
+    def rotate_seldom(self: Any) -> None:
+        asked[self.plan.task] += 1
+        if asked[self.plan.task] % 3 == 0:
+            rotate_soon(self)
+
+    patch.setattr(AckerTask, "rotate_soon", rotate_seldom)
+
+
 BREAKS = {
     one_edge_for_all_replicas: "was acked although",
     the_child_is_registered_too_late: "was acked although",
@@ -177,6 +247,9 @@ BREAKS = {
     fails_are_forgotten: "timed out although nobody had a tuple of it",
     nobody_waits_for_room: "tuples, with a capacity of",
     messages_of_a_dead_acker_wait: "it has not finished",
+    outcomes_are_told_twice: "(acked), and not of",
+    everything_is_told_as_acked: "(acked), and not of",
+    nothing_is_told: "was never told of",
 }
 
 
@@ -197,3 +270,45 @@ def test_a_broken_engine_is_seen(
             seen += failed.result.violations
             break
     assert violation in "".join(seen[:1])
+
+
+@interpreted_only
+def test_late_timeouts_are_seen(monkeypatch: Patch) -> None:
+    """A tree whose acks are lost times out when its time is over, and not much later."""
+    rotations_are_rare(monkeypatch)
+    with pytest.raises(SimulationFailed, match="timed out only after"):
+        simulate(word_count(), seeds=range(10), faults=Faults(drop=0.3, jump=0.0, kill=0.0))
+
+
+@interpreted_only
+@pytest.mark.parametrize("seconds", [None, 60.0])
+def test_a_run_that_is_stopped_is_judged_as_one_that_ends(seconds: float | None, monkeypatch: Patch) -> None:
+    """Messages that are lost are missed in the end, whatever has brought it about."""
+    failed_messages_are_dropped(monkeypatch)
+    with pytest.raises(SimulationFailed, match="messages, of which"):
+        simulate(word_count(), seeds=range(20), faults=Faults(error=0.2), seconds=seconds)
+
+
+@interpreted_only
+@pytest.mark.parametrize(
+    ("break_it", "violation"),
+    [
+        (dead_letters_are_thrown_away, "and no dead letter has it"),
+        (dead_letters_come_twice, "which was not given up"),
+    ],
+)
+def test_dead_letters_are_counted_where_they_arrive(
+    break_it: Callable[[Patch], None], violation: str, monkeypatch: Patch
+) -> None:
+    """Each message that was given up comes to the sink once; the user's own sink gets it all the same."""
+    letters: list[DeadLetter] = []
+
+    def simulated() -> None:
+        given = {"max_attempts": 1, "dead_letters": letters.append}
+        simulate(word_count(), seeds=range(10), faults=Faults(error=0.3), configuration=given)
+
+    simulated()
+    assert {letter.component for letter in letters} == {"sentences"}
+    break_it(monkeypatch)
+    with pytest.raises(SimulationFailed, match=violation):
+        simulated()

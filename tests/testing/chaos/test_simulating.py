@@ -166,6 +166,25 @@ def test_endless_topologies_are_stopped() -> None:
     assert report.counts["acked"] > 20
 
 
+class Deaf(Bolt[str, None]):
+    """Settles nothing, and ticks for ever."""
+
+    def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+        """Forget the input."""
+
+    def tick(self, out: Collector[None]) -> None:
+        """Keep the loop busy."""
+
+
+def test_a_drain_without_end_is_a_violation() -> None:
+    """What is stopped must drain: a forgotten input without a timeout does not keep the simulation for ever."""
+    topology = Topology("deaf", message_timeout=None)
+    topology.bolt("deaf", Deaf, topology.spout("sentences", ["a"]).shuffle(), tick=100.0)
+    with pytest.raises(SimulationFailed, match=r"it has not drained after 20000\.0 s") as failed:
+        simulate(topology, seeds=[1], faults=NOTHING, seconds=60.0)
+    assert failed.value.result.explanations[0].value == "a"
+
+
 def test_sources_stand_in() -> None:
     """A fed spout needs a source, and the error says how to give it one."""
     topology = Topology("fed")

@@ -1,0 +1,142 @@
+"""What the user hears of messages, held against their verdicts: ``ack`` and ``fail`` of ``Spout`` classes (law S1),
+and dead letters (law S6)."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from stormlet.core.components import Spout
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.plan import TaskPlan
+from stormlet.runtime.messages import HostMessage, Message
+
+Violation = Callable[..., None]
+"""Notes that the law was broken: a text with a ``{}`` for each value, and the values."""
+Hear = Callable[[object, Failure | None], None]
+"""Called with each message id and failure of which an instance is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a message id. Without the failure itself, which may get a longer reason on its way."""
+
+    message_id: object
+    kind: FailureKind | None
+
+    @classmethod
+    def of(cls, message_id: object, failure: Failure | None) -> Outcome:
+        """The outcome with this failure."""
+        return cls(message_id, None if failure is None else failure.kind)
+
+    def agrees(self, other: Outcome) -> bool:
+        """Whether it is the same; message ids need not be comparable."""
+        return self.message_id is other.message_id and self.kind is other.kind
+
+    def __str__(self) -> str:
+        return f"{self.message_id!r} ({'acked' if self.kind is None else self.kind.value})"
+
+
+class Tellings:
+    """The outcomes that instances of ``Spout`` classes are told: each once, in the order of the verdicts."""
+
+    def __init__(self, violation: Violation) -> None:
+        self._violation = violation
+        self._due: dict[TaskPlan, deque[Outcome]] = {}
+
+    def listens(self, plan: TaskPlan) -> None:
+        """The instances of this task have an ``ack`` or a ``fail``."""
+        self._due.setdefault(plan, deque())
+
+    def decided(self, plan: TaskPlan, tree: OpenTree) -> None:
+        """The task has an outcome, which its instance must hear unless the message is replayed or buried."""
+        due = self._due.get(plan)
+        kept = isinstance(tree, Message) and tree.failure is not None
+        if due is not None and not kept and type(tree) is not HostMessage:
+            due.append(Outcome.of(tree.message_id, tree.failure))
+
+    def heard(self, plan: TaskPlan, message_id: object, failure: Failure | None) -> None:
+        """The ``ack`` or ``fail`` of an instance is called."""
+        heard, due = Outcome.of(message_id, failure), self._due[plan]
+        if not due:
+            self._violation("{} was told of {} without a verdict", plan.name, str(heard))
+        elif not (expected := due.popleft()).agrees(heard):
+            self._violation("{} was told of {}, and not of {}", plan.name, str(heard), str(expected))
+
+    def check_all_heard(self) -> None:
+        """The run has finished."""
+        for plan, due in self._due.items():
+            if due:
+                self._violation("{} was never told of {}", plan.name, str(due[0]))
+
+    def forget(self) -> None:
+        """The run is over."""
+        self._due.clear()
+
+
+class HeardSpout:
+    """The ``ack`` and ``fail`` of an instance, with a listener before them."""
+
+    def __init__(self, spout: Spout[Any], hear: Hear) -> None:
+        self._spout = spout
+        self._hear = hear
+
+    def ack(self, message_id: object) -> Awaitable[None] | None:
+        """See :meth:`stormlet.Spout.ack`."""
+        self._hear(message_id, None)
+        return self._spout.ack(message_id)
+
+    def fail(self, message_id: object, failure: Failure) -> Awaitable[None] | None:
+        """See :meth:`stormlet.Spout.fail`."""
+        self._hear(message_id, failure)
+        return self._spout.fail(message_id, failure)
+
+
+class Burials:
+    """The dead letters: one for each message that the engine kept and gave up, and none of any other."""
+
+    def __init__(self, violation: Violation) -> None:
+        self._violation = violation
+        self._failed = defaultdict[TaskPlan, dict[Message, None]](dict)
+        """Messages whose last attempt has failed; they are replayed or buried."""
+
+    def decided(self, plan: TaskPlan, tree: OpenTree) -> None:
+        """An attempt has an outcome."""
+        if not isinstance(tree, Message) or type(tree) is HostMessage:
+            return
+        if tree.failure is None:
+            self._failed[plan].pop(tree, None)
+        else:
+            self._failed[plan][tree] = None
+
+    def replayed(self, plan: TaskPlan, tree: OpenTree) -> None:
+        """An attempt begins."""
+        if isinstance(tree, Message):
+            self._failed[plan].pop(tree, None)
+
+    def buried(self, letter: DeadLetter, *, expected: bool) -> None:
+        """The sink gets a letter; ``expected`` unless the component's code may have written it itself."""
+        for plan, failed in self._failed.items():
+            if plan.component != letter.component:
+                continue
+            for message in failed:
+                # Of two equal messages of two tasks each has a history of its own.
+                if message.history and message.history is letter.history:
+                    del failed[message]
+                    return
+        if expected:
+            self._violation(
+                "a dead letter of {} has {}, which was not given up", letter.component, letter.value
+            )
+
+    def check_all_buried(self, plan: TaskPlan) -> None:
+        """The run has finished, and this task's messages go to the dead letters."""
+        for message in self._failed[plan]:
+            self._violation("{} gave up {}, and no dead letter has it", plan.name, message.value)
+
+    def forget(self) -> None:
+        """The run is over."""
+        self._failed.clear()
