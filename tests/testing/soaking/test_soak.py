@@ -18,7 +18,6 @@ from tests.testing.chaos.test_broken_engines import (
     messages_of_a_dead_acker_wait,
     one_edge_for_all_replicas,
     outcomes_are_delivered_twice,
-    the_child_is_registered_too_late,
 )
 from tests.testing.chaos.topologies import everything, word_count
 
@@ -74,9 +73,9 @@ def test_every_kind_of_component() -> None:
     assert report.counts["acked"] > 100
 
 
+# Those that show in every order of events; the others are for seeds to find.
 BREAKS = {
     one_edge_for_all_replicas: "was acked although",
-    the_child_is_registered_too_late: "was acked although",
     outcomes_are_delivered_twice: "was told a second outcome",
     messages_of_a_dead_acker_wait: "messages have had no outcome for 2.0 s",
 }
