@@ -391,3 +391,9 @@ def test_an_error_of_a_custom_grouping_is_not_hidden() -> None:
     grouping: CustomGrouping = Broken(1)
     with pytest.raises(KeyError, match="mine"):
         many(Custom(grouping), 2).choose("x")
+
+
+def test_a_chooser_must_choose() -> None:
+    """The base knows no task."""
+    with pytest.raises(NotImplementedError):
+        groupings.One().pick("value")
