@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from stormlet import is_compiled
+from stormlet import Bolt, Collector, Topology, Tuple, is_compiled
 from stormlet.acceleration import VARIABLE
+from tests.helpers import run_to_end
 
 ROOT = Path(__file__).parents[1]
 DECLARED = sorted(
@@ -61,3 +62,24 @@ def test_anything_else_is_refused() -> None:
     """A word that is no setting is not taken for one."""
     failed = run_with("yes")
     assert "STORMLET_COMPILED='yes' is neither 0 (interpreted) nor 1 (compiled)" in failed.stderr
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("verb", ["ack", "fail"])
+async def test_none_is_no_tuple(verb: str) -> None:
+    """Settling what is not there raises in the bolt, compiled or not, and harms nothing else."""
+    raised: list[str] = []
+
+    class Careless(Bolt[int, None]):
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            try:
+                getattr(out, verb)(None)
+            except AttributeError as error:
+                raised.append(str(error))
+            out.ack(tup)
+
+    topology = Topology("careless")
+    topology.bolt("careless", Careless, topology.spout("numbers", range(2)).shuffle())
+    running = await run_to_end(topology)
+    assert len(raised) == 2
+    assert running.statistics().components["numbers"].acked == 2
