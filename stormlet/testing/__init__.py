@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stormlet.testing.completing import NotCompleted, complete, complete_async
     from stormlet.testing.feeder import Feeder, Settled
     from stormlet.testing.leaks import Leak, Leaked
+    from stormlet.testing.livelock import Livelock
     from stormlet.testing.loop import Deadlock, SimulatedLoop, run_simulated
     from stormlet.testing.recorded_run import Emission, Outcome
     from stormlet.testing.scripted import Ack, Delay, Fail, Hold, Raise, ScriptedBolt
@@ -38,6 +39,7 @@ _HOMES = {
     "completing": ["NotCompleted", "complete", "complete_async"],
     "feeder": ["Feeder", "Settled"],
     "leaks": ["Leak", "Leaked"],
+    "livelock": ["Livelock"],
     "loop": ["Deadlock", "SimulatedLoop", "run_simulated"],
     "recorded_run": ["Emission", "Outcome"],
     "scripted": ["Ack", "Delay", "Fail", "Hold", "Raise", "ScriptedBolt"],
@@ -64,6 +66,7 @@ __all__ = [
     "InputResult",
     "Leak",
     "Leaked",
+    "Livelock",
     "NotCompleted",
     "Outcome",
     "Raise",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from stormlet.core.description import Stream
@@ -15,7 +16,8 @@ from stormlet.runtime.observers import OBSERVE, Observer
 from stormlet.runtime.running import Running
 from stormlet.testing.completed import Completed
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
-from stormlet.testing.loop import run_simulated
+from stormlet.testing.livelock import Livelock
+from stormlet.testing.loop import SimulatedLoop
 from stormlet.testing.recorded_run import RecordedRun
 from stormlet.topology import Sources, Topology
 
@@ -45,15 +47,17 @@ def complete(
 
     Raises :class:`NotCompleted` when the time is over, :class:`~stormlet.testing.Leaked` for what the run leaves
     behind and ``allow_leaks`` does not name, what :meth:`Topology.run <stormlet.topology.Topology.run>` and its
-    block raise, :class:`~stormlet.testing.Deadlock`, and :class:`RuntimeError` in a running loop.
+    block raise, :class:`~stormlet.testing.Deadlock`, :class:`~stormlet.testing.Livelock`, and
+    :class:`RuntimeError` in a running loop.
     """
     refuse_in_a_loop("complete")
-    return run_simulated(
-        complete_async(
-            topology, sources, seed=seed, time_limit=time_limit, allow_leaks=allow_leaks, **configuration
-        ),
-        seed,
-    )
+    recorded = RecordedRun()
+    run = _complete(topology, sources, seed, time_limit, allow_leaks, configuration, recorded)
+    with asyncio.Runner(loop_factory=partial(SimulatedLoop, seed)) as runner:
+        try:
+            return runner.run(run)
+        except Livelock as error:
+            raise error.knowing(recorded.endless()) from None
 
 
 async def complete_async(
@@ -66,8 +70,21 @@ async def complete_async(
     **configuration: object,
 ) -> Completed:
     """As :func:`complete`, on the running loop and in its time; where that is simulated, with its seed."""
+    recorded = RecordedRun()
+    return await _complete(topology, sources, seed, time_limit, allow_leaks, configuration, recorded)
+
+
+async def _complete(
+    topology: Topology,
+    sources: Sources | None,
+    seed: int | None,
+    time_limit: float,
+    allow_leaks: AllowLeaks,
+    configuration: Mapping[str, Any],
+    recorded: RecordedRun,
+) -> Completed:
     kinds_allowed(allow_leaks)
-    loop, recorded, dead_letters = asyncio.get_running_loop(), RecordedRun(), list[DeadLetter]()
+    loop, dead_letters = asyncio.get_running_loop(), list[DeadLetter]()
     given = _all_sources(topology, sources or {})
     began = loop.time()
     with observed_by(recorded):

@@ -128,9 +128,9 @@ class _Account(Generic[T]):
     def emit_next(self, out: SpoutCollector[T]) -> None:
         if self._waiting:
             fed = self._waiting.popleft()
-            if fed.message_id is not None:
-                self.emitted.append(fed)
             out.emit(fed.value, message_id=fed.message_id, stream=fed.stream, origin=fed.origin)
+            if fed.message_id is not None:  # its outcome comes later, and a refused one never (law L17)
+                self.emitted.append(fed)
         elif self._ended:
             raise EndOfStream
 

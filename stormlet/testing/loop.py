@@ -13,7 +13,9 @@ What is no idleness:
   outstanding the clock stands still and the loop waits for it. Threads that were started otherwise are not
   seen.
 - *Sockets and pipes* are polled before each jump. Where no timer is left they are waited for in real time.
-- *A task that spins*, with ``sleep(0)`` until some moment has come, keeps that moment from coming.
+- *A task that spins*, with ``sleep(0)`` until some moment has come, keeps that moment from coming, as does an
+  endless source before bolts that await nothing. After very many rounds of the loop at one moment this ends
+  with :class:`~stormlet.testing.livelock.Livelock`, which names who was always ready.
 - *Nothing at all*: no timer, no work, no socket. Then nothing can ever happen again, and the run ends with
   :class:`Deadlock`, which lists every task and where it waits.
 
@@ -26,8 +28,10 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import selectors
 from asyncio import AbstractEventLoop, Task, TimerHandle
+from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -38,6 +42,7 @@ from types import FrameType
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from stormlet.errors import StormletError
+from stormlet.testing.livelock import Rounds
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
@@ -67,8 +72,12 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     simulated_time: ClassVar[bool] = True
     """How the runtime knows that time is simulated (laws L16, B9)."""
+    longest_moment: ClassVar[int] = 500_000
+    """Rounds of the loop at one moment after which :class:`~stormlet.testing.Livelock` is raised: about as many as
+    a million tuples take."""
 
     # What asyncio's base loop keeps and has no public access for.
+    _ready: deque[asyncio.Handle]
     _scheduled: list[TimerHandle]
     _clock_resolution: float
     _default_executor: ThreadPoolExecutor | None
@@ -79,7 +88,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._outstanding = set[object]()
         self._task_numbers = count()
         self._until_idle: list[asyncio.Future[None]] = []
-        self._clock = _Clock(self._next_moment)
+        self._rounds = Rounds(lambda: self._ready)
+        self._clock = _Clock(self._next_moment, self._another_round)
         super().__init__(self._clock)
         self._clock_resolution = math.ulp(0.0)
         self.set_task_factory(self._numbered_task)
@@ -147,6 +157,11 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             return None
         raise Deadlock(self.time(), tuple(describe_task(task) for task in pending_tasks(self)))
 
+    def _another_round(self) -> None:
+        """Something is ready, so that time does not pass. Raises
+        :class:`~stormlet.testing.livelock.Livelock`."""
+        self._rounds.another(self.time(), self.longest_moment)
+
     def _tell_idle(self) -> None:
         waiting, self._until_idle = self._until_idle, []
         for each in waiting:
@@ -160,13 +175,15 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         /,
         **options: Any,
     ) -> Task[_T]:
-        return _NumberedTask(next(self._task_numbers), coro, loop=loop, **options)
+        task = _NumberedTask(next(self._task_numbers), coro, loop=loop, **options)
+        task.started_by = _named(asyncio.current_task(loop))
+        return task
 
 
 def run_simulated(coroutine: Coroutine[object, object, _T], seed: int = 0) -> _T:
     """Run ``coroutine`` to its end under simulated time, as :func:`asyncio.run` does in real time.
 
-    Raises what the coroutine raises, and :class:`Deadlock`.
+    Raises what the coroutine raises, :class:`Deadlock`, and :class:`~stormlet.testing.livelock.Livelock`.
     """
     with asyncio.Runner(loop_factory=partial(SimulatedLoop, seed)) as runner:
         return runner.run(coroutine)
@@ -179,12 +196,24 @@ def pending_tasks(loop: AbstractEventLoop) -> list[Task[object]]:
 
 def describe_task(task: Task[object]) -> str:
     """Name of ``task``, then the calls it is suspended in, outermost first:
-    ``name: f (app.py:3) > Queue.get (queues.py:158)``."""
+    ``name: f (app.py:3) > Queue.get (queues.py:158)``. One that was given no name has that of the task that started it,
+    too, which of a topology's own is the component's: ``Task-7, started by count[0]: ...``."""
     calls = [
         f"{frame.f_code.co_qualname} ({PurePath(frame.f_code.co_filename).name}:{frame.f_lineno})"
         for frame in _suspended_frames(task.get_coro())
     ]
-    return f"{task.get_name()}: {' > '.join(calls)}"
+    return f"{_named(task) or task.get_name()}: {' > '.join(calls)}"
+
+
+def _named(task: Task[Any] | None) -> str:
+    """The name that somebody gave it, or its number and who started it; empty if nobody with a name did."""
+    if task is None:
+        return ""
+    name = task.get_name()
+    if not re.fullmatch(r"Task-\d+", name):
+        return name
+    starter = task.started_by if isinstance(task, _NumberedTask) else ""
+    return f"{name}, started by {starter}" if starter else ""
 
 
 def _suspended_frames(awaited: object) -> Iterator[FrameType]:
@@ -204,14 +233,18 @@ def _first(owner: object, *names: str) -> Any:
 class _Clock(selectors.DefaultSelector):
     """A selector that never waits for time to pass: it lets it pass."""
 
-    def __init__(self, next_moment: Callable[[], float | None]) -> None:
+    def __init__(self, next_moment: Callable[[], float | None], busy: Callable[[], None]) -> None:
         super().__init__()
         self.now = 0.0
         self._next_moment = next_moment
+        self._busy = busy
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
-        if ready or (timeout is not None and timeout <= 0):
+        if ready:
+            return ready
+        if timeout is not None and timeout <= 0:
+            self._busy()
             return ready
         moment = self._next_moment()
         if moment is None:
@@ -223,6 +256,9 @@ class _Clock(selectors.DefaultSelector):
 class _NumberedTask(Task[_T]):
     """A task that hashes by its number, so that sets of tasks (a TaskGroup's) have the same order in every
     run."""
+
+    started_by: str = ""
+    """The task that made it, if that has a name."""
 
     def __init__(
         self, number: int, coro: Coroutine[Any, Any, _T] | Generator[Any, None, _T], **options: Any

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from stormlet.runtime.observers import OBSERVE
 from stormlet.testing.leaks import Leak
+from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock
 from stormlet.testing.one_task import OneTask
 from stormlet.testing.simulation import Simulation
@@ -45,6 +46,8 @@ class SimulatedTest:
                 for explanation in run.stuck():
                     error.add_note(f"topology {run.name!r}: {explanation}")
             raise
+        except Livelock as error:
+            raise error.knowing(line for run in self._runs for line in run.endless()) from None
 
     def simulation(self) -> Simulation:
         """The simulated time of the test."""

@@ -101,9 +101,18 @@ class WatchedRun:
 
     def unfinished(self) -> Iterator[str]:
         """A line for each spout that goes on, then for each input that a bolt still has."""
-        for id in dict.fromkeys(task.plan.component for task in self._spouts if not task.ended):
-            yield f"spout {id!r} has not ended; give it values with sources={{{id!r}: [...]}}"
+        yield from self.endless()
         yield from self.unsettled()
+
+    def endless(self) -> Iterator[str]:
+        """A line for each spout that goes on."""
+        return endless(self._spouts)
+
+
+def endless(spouts: Iterable[SpoutTask]) -> Iterator[str]:
+    """A line for each spout that goes on."""
+    for id in dict.fromkeys(task.plan.component for task in spouts if not task.ended):
+        yield f"spout {id!r} has not ended; give it values with sources={{{id!r}: [...]}}"
 
 
 class WatchedOutlet(WrappedOutlet):

@@ -139,3 +139,17 @@ def test_it_serves_one_task() -> None:
     """Several would share what it is fed."""
     with pytest.raises(InvalidTopology, match="parallelism=2"):
         Topology("two").spout("lines", Feeder[str](), parallelism=2)
+
+
+@pytest.mark.simulated_time
+async def test_what_is_refused_is_not_pending(sim: Simulation) -> None:
+    """A value that does not fit its stream was never emitted; the spout is restarted and goes on with the next one."""
+    feeder, bolt = Feeder[object](), CollectingBolt[object]()
+    topology = Topology("refused")
+    topology.bolt("bolt", bolt, topology.spout("lines", feeder, outputs=["word"]).shuffle())
+    async with topology.run() as running:
+        feeder.feed(("too", "many"))
+        feeder.feed(("fine",))
+        await sim.advance(seconds=1)
+        assert running.statistics().components["lines"].restarts == 1
+        assert (feeder.pending, feeder.acked, feeder.failed) == ([], [("fine",)], [])

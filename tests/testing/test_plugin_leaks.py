@@ -154,6 +154,26 @@ def test_the_hosts_values_are_looked_after_too(inner: pytest.Pytester) -> None:
     )
 
 
+def test_a_task_that_a_bolt_has_left(inner: pytest.Pytester) -> None:
+    """It is named with the task of the component that has started it, also by way of another one."""
+    result = outcome(
+        inner,
+        """
+        async def test_it():
+            async def outer():
+                started.append(asyncio.ensure_future(asyncio.sleep(1000)))
+
+            async def starts(value):
+                await asyncio.ensure_future(outer())
+
+            started = []
+            await fed(starts, 1)
+        """,
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["  task Task-*, started by Task-*, started by leaky/leak?0?: sleep (*"])
+
+
 def test_a_thread_that_is_left(inner: pytest.Pytester) -> None:
     """A thread that goes on after its test is named; one that ends in that moment is not, nor is a daemon."""
     result = outcome(

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import log1p
 from random import Random
 from typing import Any, TypeAlias
 
@@ -18,9 +19,10 @@ class FaultKind(StrEnum):
 
     KILL = "kill"
     """A task dies: a bolt at an input, before or after executing it; a spout or an acker at a message to the
-    ackers."""
+    ackers; and each of them wherever it waits, after a step of its coroutine."""
     ERROR = "error"
-    """A bolt raises instead of executing an input."""
+    """User code raises: a bolt instead of executing an input or a batch, or with all of its outputs emitted; before or
+    after any other method of an instance, where a restart follows that the task has left; or a key function."""
     SLOW = "slow"
     """A bolt takes up to twenty seconds longer for an input."""
     DELAY = "delay"
@@ -43,9 +45,12 @@ class Fault:
     place: str
     """A task, such as ``split[0]``, ``clock`` or ``queues``."""
     number: int
+    at_step: bool = False
+    """Whether ``number`` counts the steps of the task's coroutine: it dies after that one, where it waits then, or up
+    to five seconds later."""
 
     def __str__(self) -> str:
-        return f"{self.kind.value}:{self.place}@{self.number}"
+        return f"{self.kind.value}:{self.place}@{'step:' if self.at_step else ''}{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 FaultsLike: TypeAlias = Faults | Sequence[Fault] | str
 """Rates, or exactly these; as a text, ``kill=0.1 drop=0`` or ``kill:split[0]@3 drop:count[1]@7``."""
 
-_EXACT = re.compile(r"(\w+):(\S+)@(\d{1,18})")
+_EXACT = re.compile(r"(\w+):(\S+)@(step:)?(\d{1,18})")
 _RATE = re.compile(r"(\w+)=([\d.eE+-]+)")
 
 
@@ -88,7 +93,7 @@ def read_faults(text: str) -> Faults | Sequence[Fault]:
         return NO_FAULTS
     exact = [_EXACT.fullmatch(word) for word in words]
     if words and all(exact):
-        return [Fault(_kind(match[1]), match[2], int(match[3])) for match in exact if match]
+        return [_exact(match) for match in exact if match]
     rates = [_RATE.fullmatch(word) for word in words]
     if not all(rates):
         raise InvalidConfiguration(
@@ -96,6 +101,13 @@ def read_faults(text: str) -> Faults | Sequence[Fault]:
         )
     given: dict[str, Any] = {_kind(match[1]).value: _rate(match[2]) for match in rates if match}
     return replace(Faults(), **given)
+
+
+def _exact(match: re.Match[str]) -> Fault:
+    fault = Fault(_kind(match[1]), match[2], int(match[4]), at_step=match[3] is not None)
+    if fault.at_step and fault.kind is not FaultKind.KILL:
+        raise InvalidConfiguration(f"fault {str(fault)!r}: only kills strike at a step")
+    return fault
 
 
 def _kind(text: str) -> FaultKind:
@@ -116,6 +128,10 @@ def _rate(text: str) -> float:
     return rate
 
 
+STEPS_PER_INPUT = 4
+"""About how many steps of coroutines a run takes for each input: so much rarer is a kill at one."""
+
+
 class Injector:
     """Decides at each opportunity whether a fault happens: by the seed, or by an exact list."""
 
@@ -128,6 +144,23 @@ class Injector:
         self._exact = frozenset[Fault]() if isinstance(faults, Faults) else frozenset(faults)
         self._random = Random(f"{seed}/faults").random
         self._opportunities = Counter[tuple[FaultKind, str]]()
+        self._random_of_steps = Random(f"{seed}/steps").random
+        rate = self._rates[FaultKind.KILL] / STEPS_PER_INPUT if self._rates is not None else 0.0
+        self._log_spared = log1p(-rate) if rate else 0.0
+
+    @property
+    def missed(self) -> Sequence[Fault]:
+        """Those of an exact list that have not happened."""
+        return sorted(self._exact.difference(self.injected), key=str)
+
+    def check_places(self, tasks: Iterable[str]) -> None:
+        """Raises :class:`~stormlet.errors.InvalidConfiguration` for an exact fault at a place that there is not."""
+        known = [*tasks, "clock", "queues"]
+        for fault in self._exact:
+            if fault.place not in known:
+                raise InvalidConfiguration(
+                    f"fault {str(fault)!r}: there is no {fault.place!r} here, only {', '.join(known)}"
+                )
 
     def strikes(self, kind: FaultKind, place: str) -> Random | None:
         """An opportunity: None if nothing happens, else where the fault takes its size from."""
@@ -141,5 +174,23 @@ class Injector:
             fault = Fault(kind, place, self._opportunities[key])
             if fault not in self._exact:
                 return None
+        return self._inject(fault)
+
+    def next_step(self, place: str, after: int) -> int:
+        """The next step of this task after which it is to die; 0 if there is none."""
+        if self._rates is None:
+            wanted = (each.number for each in self._exact if each.at_step and each.place == place)
+            return min((number for number in wanted if number > after), default=0)
+        if not self._log_spared:
+            return 0
+        return after + 1 + int(log1p(-self._random_of_steps()) / self._log_spared)
+
+    def strikes_at_step(self, place: str, step: int) -> Random | None:
+        """The task has come to a step that :meth:`next_step` has named: None if it is spared."""
+        if len(self.injected) == self._most:
+            return None
+        return self._inject(Fault(FaultKind.KILL, place, step, at_step=True))
+
+    def _inject(self, fault: Fault) -> Random:
         self.injected.append(fault)
         return Random(f"{self._seed}/{fault}")

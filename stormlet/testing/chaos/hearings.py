@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from stormlet.core.components import Spout
@@ -18,6 +19,9 @@ Violation = Callable[..., None]
 """Notes that the law was broken: a text with a ``{}`` for each value, and the values."""
 Hear = Callable[[object, Failure | None], None]
 """Called with each message id and failure of which an instance is told."""
+
+Around = Callable[[str, Callable[[], Awaitable[None] | None]], Awaitable[None] | None]
+"""Calls a method of this name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +82,26 @@ class Tellings:
 
 
 class HeardSpout:
-    """The ``ack`` and ``fail`` of an instance, with a listener before them."""
+    """The ``ack`` and ``fail`` of an instance, with a listener before them, and around them what may raise."""
 
-    def __init__(self, spout: Spout[Any], hear: Hear) -> None:
+    def __init__(self, spout: Spout[Any], hear: Hear, around: Around) -> None:
         self._spout = spout
         self._hear = hear
+        self._around = around
 
     def ack(self, message_id: object) -> Awaitable[None] | None:
         """See :meth:`stormlet.Spout.ack`."""
         self._hear(message_id, None)
-        return self._spout.ack(message_id)
+        return self._around("ack", partial(self._spout.ack, message_id))
 
     def fail(self, message_id: object, failure: Failure) -> Awaitable[None] | None:
         """See :meth:`stormlet.Spout.fail`."""
         self._hear(message_id, failure)
-        return self._spout.fail(message_id, failure)
+        return self._around("fail", partial(self._spout.fail, message_id, failure))
+
+
+RECENT = 100
+"""Messages with a dead letter that are remembered, in case that more is heard of them."""
 
 
 class Burials:
@@ -100,6 +109,8 @@ class Burials:
 
     def __init__(self, violation: Violation) -> None:
         self._violation = violation
+        self._buried: dict[Message, tuple[Failure, ...]] = {}
+        """The last messages that have their letter, and what that said of their attempts."""
         self._failed = defaultdict[TaskPlan, dict[Message, None]](dict)
         """Messages whose last attempt has failed; they are replayed or buried."""
 
@@ -116,6 +127,8 @@ class Burials:
         """An attempt begins."""
         if isinstance(tree, Message):
             self._failed[plan].pop(tree, None)
+            if tree in self._buried:
+                self._violation("{} of {} begins again after its dead letter", tree.value, plan.name)
 
     def buried(self, letter: DeadLetter, *, expected: bool) -> None:
         """The sink gets a letter; ``expected`` unless the component's code may have written it itself."""
@@ -126,11 +139,19 @@ class Burials:
                 # Of two equal messages of two tasks each has a history of its own.
                 if message.history and message.history is letter.history:
                     del failed[message]
+                    self._remember(message)
                     return
-        if expected:
+        if letter.history and any(letter.history is history for history in self._buried.values()):
+            self._violation("a second dead letter of {} has {}", letter.component, letter.value)
+        elif expected:
             self._violation(
                 "a dead letter of {} has {}, which was not given up", letter.component, letter.value
             )
+
+    def _remember(self, message: Message) -> None:
+        self._buried[message] = message.history
+        if len(self._buried) > RECENT:
+            del self._buried[next(iter(self._buried))]
 
     def check_all_buried(self, plan: TaskPlan) -> None:
         """The run has finished, and this task's messages go to the dead letters."""
@@ -140,3 +161,4 @@ class Burials:
     def forget(self) -> None:
         """The run is over."""
         self._failed.clear()
+        self._buried.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable
 
@@ -37,5 +38,9 @@ class Tree(int):
         return f"tree {int(self)}"
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where an object without a ``repr`` of its own is: in every process somewhere else (law L16)."""
+
+
 def _shown(value: object) -> str:
-    return str(value) if isinstance(value, str | int | float) else shortened(value)
+    return str(value) if isinstance(value, str | int | float) else _ADDRESS.sub("", shortened(value))

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any, NoReturn
 
-from stormlet.core.components import Spout, TaskContext
+import msgspec
+
+from stormlet.core.components import BoltBase, Spout, TaskContext
 from stormlet.core.explanation import Explanation
+from stormlet.core.groupings import Fields, Grouping, PartialKey
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
-from stormlet.errors import StormletError, TaskKilled
+from stormlet.errors import TaskKilled
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
@@ -24,21 +28,20 @@ from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Control, Shard
 from stormlet.runtime.parts import Parts, Told
 from stormlet.runtime.running import Running
+from stormlet.runtime.task import Task
 from stormlet.runtime.workers import Method, Worker
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import FaultKind, Injector
 from stormlet.testing.chaos.hearings import HeardSpout
 from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.raising import InjectedError, Raising
+from stormlet.testing.chaos.steps import Steps
 from stormlet.testing.chaos.witness import Witness
 
 LONGEST_SLOWNESS = 20.0
 LONGEST_DELAY = 10.0
 LONGEST_JUMP = 40.0
 MOST_EXPLAINED = 3
-
-
-class InjectedError(StormletError):
-    """What a bolt raises because the simulation wants it."""
 
 
 class DisturbedParts(Parts):
@@ -51,6 +54,8 @@ class DisturbedParts(Parts):
         self.explanations: Sequence[Explanation] = ()
         self.journal = Journal(self._now)
         self.witness = Witness(self._now, self.journal)
+        self.steps = Steps(injector, self.journal, self.witness)
+        self.raising = Raising(injector, self.journal)
         self.running: Running | None = None
         """Set when the topology has started: before, nothing is disturbed."""
         self.tasks: Tasks
@@ -60,6 +65,12 @@ class DisturbedParts(Parts):
         """Bolts whose exceptions stop the topology."""
         self.jump: Callable[[float], None]
         self._time: Callable[[], float] = float
+
+    @property
+    def progress(self) -> int:
+        """Grows with every message that is emitted, and with every outcome."""
+        trackers = [spout.tracker for spout in self.tasks.all_spouts]
+        return sum(tracker.emitted + tracker.counts.settled for tracker in trackers)
 
     def explain(self) -> None:
         """Note what keeps the oldest trees open."""
@@ -75,6 +86,7 @@ class DisturbedParts(Parts):
         """Find out what must not be disturbed."""
         self.tasks = tasks
         every = [*tasks.all_spouts, *tasks.all_bolts]
+        self.injector.check_places(task.name for task in (*every, *tasks.ackers))
         self.immortal = frozenset(task.plan.component for task in every if not task.survives_kills)
         self.infallible = frozenset(
             task.plan.component for task in tasks.all_bolts if task.on_error == "stop"
@@ -85,6 +97,13 @@ class DisturbedParts(Parts):
         }
         self.witness.unbounded = frozenset(task.plan.task for task in tasks.all_spouts if task.feed.dies)
         self.witness.in_cycles = frozenset(_fed_without_waiting(tasks.all_bolts))
+
+    def begin(self, running: Running) -> None:
+        """The topology has started: from now on it is disturbed."""
+        self.running = running
+        every: list[Task] = [*self.tasks.ackers, *self.tasks.all_spouts, *self.tasks.all_bolts]
+        self.raising.begin({task.plan.task: task for task in every if task.plan.component != ACKER})
+        self.steps.count(task for task in every if task.plan.component not in self.immortal)
 
     def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
         """A bolt task is about to execute an input: a good moment to look at the books of the spouts."""
@@ -99,7 +118,8 @@ class DisturbedParts(Parts):
                 if not spout.ended:
                     self.witness.violation("{} finishes before {} has ended", plan.name, spout.name)
             for bolt in self.tasks.bolts.get(component, ()):
-                if bolt.inbox.items or bolt.finished_after < bolt.executed:
+                has_just_died = self.witness.has_just_finished_and_died(bolt.plan)
+                if bolt.inbox.items or (bolt.finished_after < bolt.executed and not has_just_died):
                     self.witness.violation("{} finishes before {}", plan.name, bolt.name)
 
     def _upstream(self, component: str) -> Iterable[str]:
@@ -137,7 +157,26 @@ class DisturbedParts(Parts):
     def told(self, plan: TaskPlan, spout: Spout[Any]) -> Told:
         """An instance that is listened to."""
         self.witness.tellings.listens(plan)
-        return HeardSpout(spout, partial(self.witness.tellings.heard, plan))
+        return HeardSpout(spout, partial(self.witness.tellings.heard, plan), partial(self.raising.call, plan))
+
+    def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
+        """One that may raise, unless its class has slots instead of attributes."""
+        name = "next_tuple" if isinstance(instance, Spout) else "execute_batch"
+        method: Callable[..., Awaitable[None] | None] | None = getattr(instance, name, None)
+        if method is not None:
+            with suppress(AttributeError):
+                setattr(instance, name, partial(self._call, plan, name, method))
+
+    def _call(
+        self, plan: TaskPlan, name: str, method: Callable[..., Awaitable[None] | None], *arguments: object
+    ) -> Awaitable[None] | None:
+        return self.raising.call(plan, name, partial(method, *arguments))
+
+    def grouping(self, plan: TaskPlan, grouping: Grouping) -> Grouping:
+        """One whose key function may raise."""
+        if isinstance(grouping, Fields | PartialKey) and grouping.key is not None:
+            return msgspec.structs.replace(grouping, key=partial(self.raising.key, plan, grouping.key))
+        return grouping
 
     def dead_letters(self, sink: DeadLetterSink | None) -> DeadLetterSink:
         """A sink that is watched."""
@@ -348,7 +387,7 @@ class DisturbedWorker(Worker):
         name, journal = self._plan.name, self._parts.journal
         if kind is FaultKind.ERROR:
             journal.note("FAULT: {} raises on {}", name, tup.value)
-            self.desk.user_failed((tup,), InjectedError(f"{name} was to raise"), out)
+            await self._raise_on(tup, random, out)
         elif kind is FaultKind.SLOW:
             seconds = self._parts.slowness(random)
             journal.note("FAULT: {} takes {} s for {}", name, round(seconds, 3), tup.value)
@@ -360,6 +399,16 @@ class DisturbedWorker(Worker):
                 await self._inner.execute(tup, out)
             self._die()
         await self.outbox.room()
+
+    async def _raise_on(self, tup: AnyTuple, random: Random, out: BoltCollector) -> None:
+        """Instead of executing an input, or, where the engine acks, when everything is emitted that comes of it."""
+        error: Exception = InjectedError(f"{self._plan.name} was to raise")
+        if self.auto_acks and random.random() < 0.5:
+            try:
+                await self._inner.process(tup, out)
+            except Exception as own:
+                error = own
+        self.desk.user_failed((tup,), error, out)
 
     def _die(self) -> NoReturn:
         self._parts.journal.note("FAULT: {} dies", self._plan.name)
@@ -374,7 +423,7 @@ class DisturbedWorker(Worker):
         self._parts.journal.note("{}: {}", self._plan.name, name)
         if name == "finish":
             self._parts.finishing(self._plan)
-        return method(out)
+        return self._parts.raising.call(self._plan, name, partial(method, out))
 
     def threads(self) -> Sequence[int]:
         return self._inner.threads()

@@ -10,7 +10,7 @@ from typing import Any
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.explanation import Explanation
-from stormlet.errors import InvalidTopology, StormletError
+from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.running import Running
 from stormlet.testing.chaos.endings import check_settled
@@ -19,7 +19,9 @@ from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.loop import SeededLoop
 from stormlet.testing.chaos.parts import DisturbedParts
 from stormlet.testing.chaos.silence import silence
+from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
+from stormlet.testing.watched_run import endless
 from stormlet.topology import Topology
 
 LONGEST = 20_000.0
@@ -40,6 +42,8 @@ class SeedResult:
     """What was wrong; empty if all was well."""
     counts: Mapping[str, int]
     journal: Journal = field(repr=False)
+    missed: Sequence[Fault] = ()
+    """Those of an exact list that did not happen: the run went another way."""
     explanations: Sequence[Explanation] = ()
     """Of a failed seed, once it is shrunk: what kept the oldest trees open when the law was broken."""
 
@@ -57,12 +61,16 @@ class SimulationReport:
     faults: Counter[FaultKind] = field(default_factory=Counter[FaultKind])
     counts: Counter[str] = field(default_factory=Counter[str])
     """``acked``, ``replayed``, ``dead_letters`` and ``restarts``."""
+    missed: list[tuple[int, Fault]] = field(default_factory=list[tuple[int, Fault]])
+    """Seeds, and faults of an exact list that did not happen under them: there the list does not repeat what it once
+    did."""
 
     def add(self, result: SeedResult) -> None:
         """One more seed."""
         self.seeds += 1
         self.faults.update(fault.kind for fault in result.faults)
         self.counts.update(result.counts)
+        self.missed += [(result.seed, fault) for fault in result.missed]
 
 
 class SimulationFailed(StormletError, AssertionError):
@@ -113,7 +121,8 @@ def simulate(
     :meth:`~stormlet.Topology.run`. ``on_seed`` is called with each result.
 
     Raises :class:`SimulationFailed` for the first seed that breaks the law, with the fewest faults that still do;
-    :class:`~stormlet.errors.InvalidTopology` for a topology that never finishes.
+    :class:`~stormlet.errors.InvalidTopology` for a topology that never finishes;
+    :class:`~stormlet.errors.InvalidConfiguration` for exact faults at places that it has not.
     """
     wanted = read_faults(faults) if isinstance(faults, str) else faults
     report = SimulationReport()
@@ -161,10 +170,23 @@ class Simulator:
             except Deadlock as error:
                 parts.witness.violation("it hangs: {}", str(error))
                 parts.explain()
-        witness, explanations = parts.witness, parts.explanations
+            except Livelock as error:
+                known = error.knowing(endless(parts.tasks.all_spouts))
+                if known.sources and loop.advances:
+                    raise InvalidTopology(
+                        f"topology {self.name!r} does not come to an end: {known}"
+                    ) from None
+                parts.witness.violation("it hangs: {}", str(known))
+        witness, injector = parts.witness, parts.injector
         witness.forget()
         return SeedResult(
-            seed, parts.injector.injected, witness.violations, counts, parts.journal, explanations
+            seed,
+            injector.injected,
+            witness.violations,
+            counts,
+            parts.journal,
+            injector.missed,
+            parts.explanations,
         )
 
     def explained(self, failed: SeedResult) -> SeedResult:
@@ -202,11 +224,11 @@ class Simulator:
             async with run as running:
                 config = parts.tasks.all_spouts[0].context.config
                 witness.timeout, witness.latest = config.message_timeout, _latest_timeout(config)
-                parts.running = running
+                parts.begin(running)
                 await self._until_end(running, parts)
         except _Broken:
             return {}
-        except InvalidTopology:
+        except (InvalidTopology, InvalidConfiguration):
             raise
         except StormletError as error:
             witness.violation("{}", str(error))

@@ -91,6 +91,9 @@ class Witness:
         """Tasks whose calls may emit any number of tuples without waiting: spout classes and the host."""
         self.in_cycles: frozenset[int] = frozenset()
         """Tasks with an input from inside a cycle, which does not wait for room (law B6)."""
+        self.finished_and_died: dict[TaskPlan, float] = {}
+        """Bolt tasks that were killed when they had finished, and when: what comes after them may have been asked to
+        finish at that moment, before they finish once more (law C2)."""
         self.tellings = Tellings(self.violation)
         self.burials = Burials(self.violation)
         self._time = time
@@ -102,6 +105,10 @@ class Witness:
         self._extended = set[int]()
         self._last_moved = -1.0
         self._last_jump = -1.0
+
+    def has_just_finished_and_died(self, plan: TaskPlan) -> bool:
+        """Whether this bolt task was killed at this very moment, when it had finished."""
+        return self.finished_and_died.get(plan) == self._time()
 
     def forget(self) -> None:
         """The run is over. The garbage collector does not look into trees: a witness that kept one that has failed

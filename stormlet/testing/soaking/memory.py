@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from resource import RUSAGE_SELF, getrusage
 from statistics import median
 
 MIB = 1024 * 1024
@@ -19,12 +18,20 @@ WARM_UP = 0.25
 _STATM = Path("/proc/self/statm")
 
 
-def resident_bytes() -> int:
+def resident_bytes() -> int | None:
     """What the process has in memory, after a garbage collection; the most that it ever had, where the system does
-    not tell more."""
+    not tell more; None where it tells nothing, as Windows."""
     gc.collect()
     if _STATM.is_file():
         return int(_STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return _most_bytes()
+
+
+def _most_bytes() -> int | None:
+    try:
+        from resource import RUSAGE_SELF, getrusage
+    except ImportError:
+        return None
     return getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 

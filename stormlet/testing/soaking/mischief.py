@@ -26,7 +26,7 @@ async def make_mischief(running: Running, parts: SoakedParts, random: Random, ev
 
 def _kill(running: Running, parts: SoakedParts, random: Random) -> None:
     tasks = [*parts.tasks.ackers, *parts.tasks.all_spouts, *parts.tasks.all_bolts]
-    mortal = [task for task in tasks if task.survives_kills]
+    mortal = [task for task in tasks if task.mortal]
     if mortal:
         task = random.choice(mortal)
         parts.met[FaultKind.KILL] += 1

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from random import Random
 
+from stormlet.core.groupings import Grouping
 from stormlet.core.plan import TaskPlan
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.collectors import AnyTuple
@@ -50,6 +51,13 @@ class SoakedParts(DisturbedParts):
         del self._waiting[place]
         self.met[kind] += 1
         return self._random
+
+    def instance(self, plan: TaskPlan, instance: object) -> None:
+        """Its methods do not raise: the run goes on for minutes, and a task may not be restarted so often."""
+
+    def grouping(self, plan: TaskPlan, grouping: Grouping) -> Grouping:
+        """Nor does its key function."""
+        return grouping
 
     def slowness(self, random: Random) -> float:
         """Often short, seldom long."""

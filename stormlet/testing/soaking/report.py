@@ -18,7 +18,8 @@ class Reading:
     """The memory of the process at one time."""
 
     seconds: float
-    bytes: int
+    bytes: int | None
+    """None where the system does not tell."""
 
 
 @dataclass(slots=True)
@@ -40,8 +41,8 @@ class SoakReport:
 
     @property
     def memory(self) -> tuple[float, float] | None:
-        """MiB after the warm-up and at the end; None if the soak was too short to tell."""
-        both = start_and_end([reading.bytes for reading in self.readings])
+        """MiB after the warm-up and at the end; None if the soak was too short to tell, or the system does not."""
+        both = start_and_end([reading.bytes for reading in self.readings if reading.bytes is not None])
         return None if both is None else (both[0] / MIB, both[1] / MIB)
 
 

@@ -49,8 +49,8 @@ def soak(
     so far, at each rest.
 
     Raises :class:`SoakFailed` when a message is lost, the law is broken otherwise, or the process takes ``growth`` MiB
-    more at the end than after the warm-up, a quarter of the time; :class:`~stormlet.errors.InvalidTopology` for a
-    spout that nobody feeds.
+    more at the end than after the warm-up, a quarter of the time, as far as the system tells;
+    :class:`~stormlet.errors.InvalidTopology` for a spout that nobody feeds.
     """
     report = SoakReport(topology.name, SystemRandom().getrandbits(32) if seed is None else seed)
     random = Random(report.seed)

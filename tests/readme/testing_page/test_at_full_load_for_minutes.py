@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import sys
 from collections.abc import Callable, Iterator
 from inspect import signature
 from pathlib import Path
@@ -16,7 +17,7 @@ from stormlet.cli.app import carry_out
 from stormlet.core.ledger import Ledger
 from stormlet.testing import FaultKind, SoakFailed, SoakReport, soak
 from stormlet.testing.chaos.witness import Witness
-from stormlet.testing.soaking import run
+from stormlet.testing.soaking import memory, run
 from stormlet.testing.soaking.memory import MIB
 from stormlet.testing.soaking.parts import LONGEST
 from stormlet.testing.soaking.witness import SteadyWitness
@@ -35,6 +36,15 @@ FLOW = """
 
     topology = Topology("flow", message_timeout=2.0)
     topology.bolt("show", lambda number: None, topology.spout("numbers", itertools.count()).all(), parallelism=2)
+"""
+CRASHES = """
+    from stormlet import Topology
+
+    def crash(number):
+        raise OSError("out of order")
+
+    topology = Topology("crashes")
+    topology.bolt("crash", crash, topology.spout("numbers", [1]).shuffle(), on_error="stop")
 """
 
 
@@ -150,6 +160,21 @@ def test_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
             breaks(patch)
             patch.setattr(run, "PATIENCE", 0.5)
             assert soaked("--minutes", "0.2", "--burst", "1", "--every", "0.02", "--seed", "1") == 1
+
+
+def test_without_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Windows does not tell how much memory a process takes: there the table says that it is unknown, and the rest is
+    judged.
+    """
+    monkeypatch.setattr(memory, "_STATM", tmp_path / "none")
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert soaked("--minutes", "0.02", "--burst", "0.1", "--every", "9", "--growth", "0.001") == 0
+    table = capsys.readouterr().out
+    assert re.search(r"^  memory +unknown: this system does not tell$", table, re.MULTILINE)
+    Path("topology.py").write_text(dedent(CRASHES), "utf-8")
+    assert soaked("--minutes", "0.02") == 1
 
 
 def test_in_python() -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stormlet import Bolt, Collector, Topology, Tuple
+from stormlet import Bolt, Collector, InvalidConfiguration, Topology, TopologyCrashed, Tuple
 from stormlet.cli.app import carry_out
 from stormlet.core.ledger import Ledger
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.testing import FaultKind, Faults, SeedResult, SimulationFailed, simulate
-from tests.testing.chaos.topologies import everything, word_count
+from tests.helpers import ignore
+from tests.testing.chaos.topologies import everything, keyed, word_count
 
 NONE = Faults(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -120,6 +122,34 @@ def test_a_seed_that_fails() -> None:
         simulate(fragile(), seeds=[result.seed], faults=fault)
 
 
+def test_where_faults_strike() -> None:
+    """A kill strikes a task wherever it waits, and an exception any method and key function of the user, as often as
+    `max_restarts` allows.
+    """
+    seen: list[str] = []
+
+    def look(result: SeedResult) -> None:
+        seen.extend(line.split("FAULT: ")[1] for line in result.log if "FAULT: " in line)
+
+    simulate(keyed(), seeds=range(60), faults=replace(NONE, kill=0.05, error=0.05), on_seed=look)
+    for what in ("is killed where it waits", "next_tuple of ", "tick of ", "a key function of "):
+        assert any(what in each for each in seen), what
+    seen.clear()
+    never = {"max_restarts": 0}
+    simulate(keyed(), seeds=range(20), faults=replace(NONE, error=0.05), configuration=never, on_seed=look)
+    assert {each.split()[1] for each in seen} == {"raises"}
+
+
+def test_a_list_of_faults_that_is_out_of_date() -> None:
+    """A list of faults that names a task which is no more is refused, and `report.missed` has those that never struck,
+    so that what was renamed does not look mended.
+    """
+    with pytest.raises(InvalidConfiguration, match=r"there is no 'twice\[0\]' here"):
+        simulate(fragile(), seeds=[1], faults="drop:twice[0]@1")
+    report = simulate(word_count(), seeds=[1], faults="kill:split[0]@999")
+    assert [str(fault) for _, fault in report.missed] == ["kill:split[0]@999"]
+
+
 def test_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -135,10 +165,31 @@ def test_the_command_line(
 
 @pytest.mark.simulated_time
 async def test_kill() -> None:
-    """`running.kill("split")` has a task of a running topology die, in a test of your own or in production."""
+    """`running.kill("split")` has a task of a running topology die, in a test of your own or in production. An async
+    generator that is awaited just then is over by that, which crashes the topology unless its function takes `resume=`.
+    """
     async with word_count().run() as running:
         running.kill("split")
         await running.finished()
         await asyncio.sleep(1)
         assert running.statistics().components["split"].restarts == 1
         assert running.statistics().components["sentences"].acked == 3
+
+    async def never(resume: int | None = None) -> AsyncIterator[int]:
+        yield await asyncio.get_running_loop().create_future()
+
+    async def hopeless() -> AsyncIterator[int]:
+        async for number in never():
+            yield number
+
+    async def kill(source: Callable[[], AsyncIterator[int]]) -> None:
+        topology = Topology("awaited")
+        topology.bolt("ignore", ignore, topology.spout("never", source).shuffle())
+        async with topology.run() as running:
+            await asyncio.sleep(1)
+            running.kill("never")
+            await asyncio.sleep(1)
+
+    await kill(never)
+    with pytest.raises(TopologyCrashed):
+        await kill(hopeless)

@@ -20,6 +20,7 @@ from stormlet.testing import (
     Hold,
     Raise,
     ScriptedBolt,
+    SimulatedLoop,
     Simulation,
     complete,
 )
@@ -191,3 +192,29 @@ async def test_what_keeps_time_from_passing() -> None:
     async with topology.run() as running:
         await running.finished()
     assert ran_in == [threading.current_thread()]
+
+
+def test_an_endless_source(inner: pytest.Pytester) -> None:
+    """An endless source before bolts that await nothing never lets it pass: `Livelock` then names the tasks that are
+    always ready and, in a marked test and in `complete`, the spouts that have not ended, after half a million rounds of
+    the loop.
+    """
+    assert SimulatedLoop.longest_moment == 500_000
+    result = run(
+        inner,
+        """
+        from itertools import count
+        from stormlet import Topology
+        from stormlet.testing import SimulatedLoop
+
+        @pytest.mark.simulated_time
+        async def test_it(monkeypatch):
+            monkeypatch.setattr(SimulatedLoop, "longest_moment", 5_000)
+            topology = Topology("endless")
+            topology.bolt("ignore", lambda number: None, topology.spout("numbers", count()).shuffle())
+            async with topology.run():
+                await asyncio.sleep(1)
+        """,
+    )
+    result.stdout.fnmatch_lines(["E*Livelock: *, for endless/numbers*endless/ignore*"])
+    result.stdout.fnmatch_lines(["*spout 'numbers' has not ended; give it values with sources=*"])

@@ -7,24 +7,27 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from stormlet import Topology
 from stormlet.core import progress
 from stormlet.core.ledger import Ledger, OpenTree
-from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.progress import Step
 from stormlet.core.tuples import Lineage, Tuple
 from stormlet.runtime import conductor
 from stormlet.runtime.ackers import AckerTask
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.dead_letters import DeadLetters
-from stormlet.runtime.feeds import SpoutFeed
 from stormlet.runtime.function_worker import FunctionWorker
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Delivery, Target
+from stormlet.runtime.spout_feed import SpoutFeed
+from stormlet.runtime.spouts import SpoutTask
 from stormlet.runtime.tracker import Tracker
 from stormlet.testing import Faults, SimulationFailed, simulate
 from tests.helpers import interpreted_only
-from tests.testing.chaos.topologies import everything, word_count
+from tests.testing.chaos.topologies import everything, keyed, reliable, word_count
 
 Patch = pytest.MonkeyPatch
 
@@ -48,7 +51,7 @@ def the_child_is_registered_too_late(patch: Patch) -> None:
     def patched(self: Any, tup: Any, result: object, deliver: Any) -> bool:
         own = tup.edge
         if tup.root:
-            self.outbox.acks[tup.root] ^= own
+            self.outbox.ack(tup.root, own)
             self.outbox.flush()
         more = emits_more(self, tup, result, deliver)
         tup.edge ^= own
@@ -85,6 +88,7 @@ def unsent_acks_die_with_the_task(patch: Patch) -> None:
 
     async def patched(self: Any, error: Exception) -> None:
         self.outbox.acks.clear()
+        self.outbox.run = 0
         await lose(self, error)
 
     patch.setattr(BoltTask, "lose", patched)
@@ -104,17 +108,18 @@ def what_a_dead_task_held_is_forgotten(patch: Patch) -> None:
 
 def replays_are_not_pending(patch: Patch) -> None:
     """Law S3."""
-    later, replay = Tracker._replay_later, Tracker._replay
+    settle, replay = Tracker._settle_kept, Tracker._replay
 
-    def replay_later(self: Any, message: Any) -> None:
-        self.pending -= 1
-        later(self, message)
+    def settled(self: Any, message: Any, failure: Failure) -> None:
+        before = len(self.replays)
+        settle(self, message, failure)
+        self.pending -= len(self.replays) - before
 
     def replayed(self: Any, message: Any) -> None:
         self.pending += 1
         replay(self, message)
 
-    patch.setattr(Tracker, "_replay_later", replay_later)
+    patch.setattr(Tracker, "_settle_kept", settled)
     patch.setattr(Tracker, "_replay", replayed)
 
 
@@ -170,10 +175,13 @@ def messages_of_a_dead_acker_wait(patch: Patch) -> None:
 def failed_messages_are_dropped(patch: Patch) -> None:
     """Law S6."""
 
-    def replay_later(self: Any, message: Any) -> None:
-        self.pending -= 1
+    settle = Tracker._settle_kept
 
-    patch.setattr(Tracker, "_replay_later", replay_later)
+    def settled(self: Any, message: Any, failure: Failure) -> None:
+        settle(self, message, failure)
+        self.pending -= len(self.replays.take_all())
+
+    patch.setattr(Tracker, "_settle_kept", settled)
 
 
 def outcomes_are_told_twice(patch: Patch) -> None:
@@ -222,6 +230,29 @@ def dead_letters_come_twice(patch: Patch) -> None:
     patch.setattr(DeadLetters, "bury", twice)
 
 
+def dead_letters_are_made_up(patch: Patch) -> None:
+    """Law S6."""
+    bury = DeadLetters.bury
+
+    def and_another(self: Any, plan: Any, letter: Any) -> Any:
+        bury(self, plan, replace(letter, history=()))
+        return bury(self, plan, letter)
+
+    patch.setattr(DeadLetters, "bury", and_another)
+
+
+def messages_are_replayed_after_their_letter(patch: Patch) -> None:
+    """Law S6."""
+    give_up = Tracker._give_up
+
+    def and_replay(self: Any, message: Any, failure: Failure) -> None:
+        give_up(self, message, failure)
+        self.pending += 1
+        self.replays.add(message)
+
+    patch.setattr(Tracker, "_give_up", and_replay)
+
+
 def rotations_are_rare(patch: Patch) -> None:
     """Law L12."""
     rotate_soon, asked = AckerTask.rotate_soon, Counter[int]()
@@ -232,6 +263,32 @@ def rotations_are_rare(patch: Patch) -> None:
             rotate_soon(self)
 
     patch.setattr(AckerTask, "rotate_soon", rotate_seldom)
+
+
+def a_dead_spout_sends_nothing(patch: Patch) -> None:
+    """What it has not sent waits for whatever it does next (law F1)."""
+
+    async def patched(self: Any, error: Exception) -> None:
+        self._stop_nap()
+        if self.feed.dies:
+            self.tracker.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+            await self._close()
+
+    patch.setattr(SpoutTask, "lose", patched)
+
+
+def the_next_life_begins_without_room(patch: Patch) -> None:
+    """What died while it waited for room does not wait any more (law B6)."""
+
+    async def patched(self: Any) -> None:
+        while True:
+            self.check_cancelled()
+            await self._work()
+            self.outbox.leave()
+            if not self.inbox.items and not self._errands:
+                await self.sleep()
+
+    patch.setattr(BoltTask, "run", patched)
 
 
 BREAKS = {
@@ -273,6 +330,33 @@ def test_a_broken_engine_is_seen(
 
 
 @interpreted_only
+@pytest.mark.parametrize(
+    ("break_it", "make", "faults", "violation"),
+    [
+        (a_dead_spout_sends_nothing, keyed, "kill=0.1 error=0.1 crowd=1", "is dead, and"),
+        (
+            the_next_life_begins_without_room,
+            everything,
+            "kill=0.2 slow=0.1 crowd=1 error=0 delay=0 drop=0 duplicate=0 jump=0",
+            "tuples, with a capacity of",
+        ),
+    ],
+)
+def test_a_death_anywhere_is_seen(
+    break_it: Callable[[Patch], None],
+    make: Callable[[], Topology],
+    faults: str,
+    violation: str,
+    monkeypatch: Patch,
+) -> None:
+    """Tasks die also in the middle of what they emit, and while they wait for room."""
+    simulate(make(), seeds=range(60), faults=faults)
+    break_it(monkeypatch)
+    with pytest.raises(SimulationFailed, match=violation):
+        simulate(make(), seeds=range(60), faults=faults)
+
+
+@interpreted_only
 def test_late_timeouts_are_seen(monkeypatch: Patch) -> None:
     """A tree whose acks are lost times out when its time is over, and not much later."""
     rotations_are_rare(monkeypatch)
@@ -294,7 +378,8 @@ def test_a_run_that_is_stopped_is_judged_as_one_that_ends(seconds: float | None,
     ("break_it", "violation"),
     [
         (dead_letters_are_thrown_away, "and no dead letter has it"),
-        (dead_letters_come_twice, "which was not given up"),
+        (dead_letters_come_twice, "a second dead letter of sentences has"),
+        (dead_letters_are_made_up, "which was not given up"),
     ],
 )
 def test_dead_letters_are_counted_where_they_arrive(
@@ -312,3 +397,25 @@ def test_dead_letters_are_counted_where_they_arrive(
     break_it(monkeypatch)
     with pytest.raises(SimulationFailed, match=violation):
         simulated()
+
+
+@interpreted_only
+def test_a_letter_that_comes_twice_is_seen_of_a_spout_that_writes_letters_itself(monkeypatch: Patch) -> None:
+    """What the code of a ``ReliableSpout`` gives up is its own affair; of what the engine keeps there is one letter
+    each."""
+    faults = Faults(error=0.3)
+    simulate(reliable(), seeds=range(10), faults=faults)
+    dead_letters_come_twice(monkeypatch)
+    with pytest.raises(SimulationFailed, match="a second dead letter of readings has"):
+        simulate(reliable(), seeds=range(10), faults=faults)
+
+
+@interpreted_only
+@pytest.mark.parametrize("make", [word_count, reliable])
+def test_a_message_that_lives_on_after_its_dead_letter_is_seen(
+    make: Callable[[], Topology], monkeypatch: Patch
+) -> None:
+    """Whoever has read the letter believes that it was given up."""
+    messages_are_replayed_after_their_letter(monkeypatch)
+    with pytest.raises(SimulationFailed, match="begins again after its dead letter"):
+        simulate(make(), seeds=range(10), faults=Faults(error=0.3), configuration={"max_attempts": 1})

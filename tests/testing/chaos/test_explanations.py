@@ -14,7 +14,7 @@ from stormlet.runtime.collectors import AnyTuple
 from stormlet.testing import Faults
 from stormlet.testing.chaos.parts import DisturbedParts
 from stormlet.testing.chaos.simulating import Simulator
-from tests.testing.chaos.topologies import cycle, everything, resuming, word_count
+from tests.testing.chaos.topologies import cycle, everything, reliable, resuming, word_count
 
 NO_MESSAGE_IS_LOST = Faults(kill=0.03, error=0.05, drop=0.0, duplicate=0.0, delay=0.0)
 
@@ -36,7 +36,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     told.clear()
 
 
-@pytest.mark.parametrize("make", [word_count, everything, cycle, resuming])
+@pytest.mark.parametrize("make", [word_count, everything, cycle, resuming, reliable])
 def test_every_open_tree_has_a_reason(make: Callable[[], Topology], asked: list[Explanation]) -> None:
     """Whoever dies or raises: of each open tree a tuple is outstanding, or an ack is on its way; and nothing is ever
     nowhere, as long as no control message is lost."""

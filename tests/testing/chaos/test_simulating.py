@@ -7,20 +7,30 @@ import gc
 import logging
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from stormlet import Bolt, Collector, InvalidConfiguration, InvalidTopology, Topology, Tuple
 from stormlet.runtime.running import Running
 from stormlet.testing import Fault, FaultKind, Faults, SeedResult, SimulationFailed, simulate
-from tests.testing.chaos.topologies import cycle, everything, resuming, sentences, split, word_count
+from tests.testing.chaos.topologies import (
+    Count,
+    cycle,
+    everything,
+    keyed,
+    reliable,
+    resuming,
+    sentences,
+    split,
+    word_count,
+)
 
 NOTHING = Faults(0, 0, 0, 0, 0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("make", [word_count, everything, cycle, resuming])
-def test_a_sound_topology_survives_everything(make: type) -> None:
+@pytest.mark.parametrize("make", [word_count, everything, cycle, resuming, reliable, keyed])
+def test_a_sound_topology_survives_everything(make: Callable[[], Topology]) -> None:
     """Whatever is killed, raises, comes late, twice or never: every message has its one outcome, and none is lost."""
     report = simulate(make(), seeds=range(60), faults=Faults(kill=0.03, error=0.05))
     assert report.seeds == 60
@@ -50,6 +60,19 @@ def test_a_seed_repeats_event_for_event() -> None:
     assert logs(7) == logs(7) == other.stdout
     assert "FAULT" in logs(7)
     assert logs(7) != logs(8)
+
+
+class Opaque:
+    """A value that ``repr`` knows only by where it is."""
+
+
+def test_a_log_has_no_addresses() -> None:
+    """They are others in every process."""
+    results: list[SeedResult] = []
+    topology = Topology("opaque")
+    topology.bolt("forgets", Count, topology.spout("values", [Opaque()]).shuffle())
+    simulate(topology, seeds=[1], faults=NOTHING, on_seed=results.append)
+    assert "Opaque object> from values" in "\n".join(results[0].log)
 
 
 def test_an_order_of_its_own_for_each_seed() -> None:
@@ -113,7 +136,7 @@ def test_a_failing_seed_is_shrunk() -> None:
     """Of all faults of the seed only those stay without which it would not fail; they alone repeat it."""
     faults = Faults(kill=0.05, error=0.1, slow=0.1, crowd=1.0)
     with pytest.raises(SimulationFailed) as failed:
-        simulate(careless(), seeds=range(200), faults=faults)
+        simulate(careless(), seeds=range(7, 200), faults=faults)
     result = failed.value.result
     assert len(result.faults) == 1
     assert "SystemError" in result.violations[0]
@@ -147,6 +170,58 @@ def test_exact_faults() -> None:
     simulate(word_count(), seeds=[1], faults=faults, on_seed=results.append)
     assert sorted(map(str, results[0].faults)) == ["kill:split[0]@1", "slow:count[1]@1"]
     assert results[0].counts["restarts"] == 1
+
+
+STRUCK_IN = {
+    "next_tuple of ": everything,
+    "execute_batch of ": everything,
+    "ack of ": everything,
+    "fail of ": everything,
+    "flush of ": everything,
+    "finish of ": everything,
+    "tick of ": keyed,
+    "a key function of numbers[0] ": keyed,
+    "a key function of thirds[": keyed,
+    "is killed where it waits": keyed,
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "make"), STRUCK_IN.items(), ids=lambda each: each if isinstance(each, str) else each.__name__
+)
+def test_faults_strike_everywhere(what: str, make: Callable[[], Topology]) -> None:
+    """Not only inputs: whatever the user may write can raise, and a task dies wherever it waits."""
+    seen: list[str] = []
+    simulate(
+        make(),
+        seeds=range(60),
+        faults=Faults(kill=0.02, error=0.02, most=100),
+        on_seed=lambda result: seen.extend(line for line in result.log if "FAULT" in line and what in line),
+    )
+    assert seen
+
+
+def test_a_kill_at_a_step_is_repeated_exactly() -> None:
+    """By its name, as any other fault: the same run, event for event."""
+    results: list[SeedResult] = []
+    simulate(keyed(), seeds=range(30), faults=Faults(kill=0.1), on_seed=results.append)
+    first = next(each for each in results if sum(fault.at_step for fault in each.faults) > 1)
+    exactly = " ".join(map(str, first.faults))
+    assert "@step:" in exactly
+    simulate(keyed(), seeds=[first.seed], faults=exactly, on_seed=results.append)
+    assert list(results[-1].log) == list(first.log)
+    assert list(results[-1].faults) == list(first.faults)
+
+
+def test_exact_faults_that_miss() -> None:
+    """A place that there is not is refused; what does not happen is told, lest a stale list look mended."""
+    with pytest.raises(
+        InvalidConfiguration, match=r"'kill:nobody\[0\]@1': there is no 'nobody\[0\]' here, only s"
+    ):
+        simulate(word_count(), seeds=[1], faults="kill:nobody[0]@1")
+    report = simulate(word_count(), seeds=[1], faults="kill:split[0]@1 kill:split[0]@999")
+    assert [(seed, str(fault)) for seed, fault in report.missed] == [(1, "kill:split[0]@999")]
+    assert not simulate(word_count(), seeds=[1], faults="kill=0.1").missed
 
 
 def test_endless_topologies_are_stopped() -> None:
@@ -228,6 +303,7 @@ def test_the_log_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
         ("kill=2", "the rate of a fault is a number from 0 to 1, not '2'"),
         ("kill=1e", "the rate of a fault is a number from 0 to 1, not '1e'"),
         ("kill", "write rates such as"),
+        ("error:split[0]@step:3", "only kills strike at a step"),
         ("kill:split[0]", "write rates such as"),
         ("kill:split[0]@1 drop=1", "write rates such as"),
     ],

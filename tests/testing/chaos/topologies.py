@@ -13,6 +13,8 @@ from stormlet import (
     EndOfStream,
     Failure,
     FailureKind,
+    Reject,
+    ReliableSpout,
     Spout,
     SpoutCollector,
     Topology,
@@ -156,4 +158,65 @@ def resuming() -> Topology:
     killed = topology.spout("killed", awaited)
     slow = topology.bolt("slow", slowly, broken.partial_key(), killed.shuffle(), concurrency=4, parallelism=2)
     topology.bolt("pairs", Pairs, slow.local_or_shuffle(), broken.all())
+    return topology
+
+
+class Readings(ReliableSpout[int]):
+    """Emits numbers, which the engine keeps, and gives up by itself the one that it cannot read."""
+
+    def __init__(self) -> None:
+        self.left = list(range(6))
+        self.settled = list[object]()
+
+    async def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if not self.left:
+            raise EndOfStream
+        number = self.left.pop()
+        if number == 4:
+            await out.dead_letter(number, Failure(FailureKind.FAILED, reason="unreadable"), message_id=number)
+        else:
+            out.emit(number, message_id=number)
+
+    def ack(self, message_id: object) -> None:
+        self.settled.append(message_id)
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        self.settled.append(message_id)
+
+
+def third(number: int) -> int:
+    return number // 3
+
+
+class Ticking(Join):
+    """Lets go of what it holds now and then."""
+
+    def tick(self, out: Collector[int]) -> None:
+        self.flush(out)
+
+
+def keyed() -> Topology:
+    """Key functions behind a spout that gives one value at a time, behind bolts, and where messages are replayed; bolts
+    that tick, and batches by key."""
+    topology = Topology("keyed")
+    numbers = topology.spout("numbers", range(9))
+    readings = topology.spout("readings", Readings)
+    thirds = topology.bolt("thirds", third, numbers.fields(third), parallelism=2)
+    pairs = topology.bolt("pairs", Pairs, thirds.partial_key(third), readings.fields(third), parallelism=2)
+    topology.bolt("ticking", Ticking, pairs.shuffle(), numbers.partial_key(third), parallelism=2, tick=0.5)
+    return topology
+
+
+def odd(number: int) -> int:
+    if number == 2:
+        raise Reject("it is even")
+    return number
+
+
+def reliable() -> Topology:
+    """A spout class whose messages the engine keeps, some of which are given up at once."""
+    topology = Topology("reliable", ackers=2, max_attempts=2)
+    readings = topology.spout("readings", Readings, parallelism=2)
+    checked = topology.bolt("odd", odd, readings.shuffle(), parallelism=2)
+    topology.bolt("pairs", Pairs, checked.shuffle(), readings.fields())
     return topology

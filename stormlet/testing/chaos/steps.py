@@ -1,0 +1,78 @@
+"""Kills at any step: a task dies wherever it waits, as by ``running.kill``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from stormlet.core.plan import ACKER
+from stormlet.errors import TaskKilled
+from stormlet.runtime.bolts import BoltTask
+from stormlet.runtime.task import Task
+from stormlet.testing.chaos.faults import Injector
+from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.witness import Witness
+
+AT_ONCE = 0.5
+"""How many of those that are killed die right after the step; the others later, where they have come to by then."""
+LATEST = 5.0
+"""Seconds."""
+
+
+class Victim:
+    """A task, and how many steps its coroutine has made."""
+
+    __slots__ = ("number", "step", "task")
+
+    def __init__(self, task: Task, number: int) -> None:
+        self.task = task
+        self.step = 0
+        self.number = number
+        """The step at which it is to die; 0 for none."""
+
+
+class Steps:
+    """Counts the steps of all tasks of a run, and has some of them die."""
+
+    def __init__(self, injector: Injector, journal: Journal, witness: Witness) -> None:
+        self._injector = injector
+        self._journal = journal
+        self._witness = witness
+        self._victims: dict[int, Victim] = {}
+        """By the ``id`` of the coroutine they live in."""
+
+    def count(self, tasks: Iterable[Task]) -> None:
+        """Begin: the topology has started."""
+        for task in tasks:
+            number = self._injector.next_step(task.name, 0)
+            if number:
+                self._victims[id(task.coroutine)] = Victim(task, number)
+
+    def begins(self, coroutine: object) -> None:
+        """A coroutine makes a step now."""
+        victim = self._victims.get(id(coroutine))
+        if victim is not None:
+            victim.step += 1
+            if victim.step == victim.number:
+                self._strike(victim)
+
+    def _strike(self, victim: Victim) -> None:
+        random = self._injector.strikes_at_step(victim.task.name, victim.step)
+        victim.number = self._injector.next_step(victim.task.name, victim.step)
+        if random is None:
+            return
+        loop = asyncio.get_running_loop()
+        if random.random() < AT_ONCE:
+            loop.call_soon(self._kill, victim.task)
+        else:
+            loop.call_later(random.uniform(0.0, LATEST), self._kill, victim.task)
+
+    def _kill(self, task: Task) -> None:
+        if not task.mortal or task.ending:
+            return
+        self._journal.note("FAULT: {} is killed where it waits", task.name)
+        if isinstance(task, BoltTask) and task.finished_after >= task.executed:
+            self._witness.finished_and_died[task.plan] = task.loop.time()
+        if task.plan.component == ACKER:
+            self._witness.latest = None  # until it is there again, trees wait for it
+        task.die(TaskKilled("the simulation has killed it"))
