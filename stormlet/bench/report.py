@@ -1,147 +1,115 @@
-"""Runs the workloads in rounds and prints medians, spread and ratios."""
+"""What was measured, as the rows of a table, for people and for scripts."""
 
 from __future__ import annotations
 
-import json
-import platform
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Iterator, Mapping, Sequence
 
-from stormlet.bench.workloads import WORKLOADS, Figures
+import msgspec
 
-SIZES: Mapping[str, int] = {
-    "loops": 100_000,
-    "bare": 100_000,
-    "acked": 50_000,
-    "unacked": 50_000,
-    "latency": 5_000,
-    "pending": 100_000,
-    "flat": 500_000,
-    "spark": 2_000_000,
-    "spark-flat": 10_000_000,
-}
-"""How much each workload does: sentences, trees, rows."""
+from stormlet.bench.catalogue import WORKLOADS
+from stormlet.bench.collector import Pauses
+from stormlet.bench.machine import Machine
+from stormlet.bench.rounds import Measured, Results, figure
+from stormlet.bench.targets import Verdict, verdicts
+from stormlet.bench.units import LIMITS, shown, spread
 
-WITH_SPARK = ("spark", "spark-flat")
-"""Workloads that need Spark, and run only when they are named."""
-
-LABELS: Mapping[str, str] = {
-    "loops": "nested loops, a record and a Counter per word",
-    "bare": "nested loops and a dict, no records",
-    "acked": "word count, fully acked",
-    "unacked": "word count, ackers=0",
-    "latency": "two bolts, one tree at a time",
-    "pending": "a pending tree",
-    "flat": "500,000 tuples into a slow bolt",
-    "spark": "rows from Spark",
-    "spark-flat": "10,000,000 records from Spark",
-}
-
-AIMS: Mapping[str, str] = {
-    "batched_rows_per_s": "0.5",
-    "single_rows_per_s": "0.25, or 200,000 rows/s",
-}
-"""What the bridge is meant to reach at least, of the rate of Spark's iterator."""
+TARGETS_HEAD = ("target", "measured", "met")
+FIGURES_HEAD = ("what", "figure", "least to most", "of the limit", "collector")
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One figure of one workload over all rounds."""
+class Report(msgspec.Struct, frozen=True):
+    """One run of the command."""
 
-    values: Sequence[float]
+    machine: Machine
+    rounds: int
+    results: Results
 
     @property
-    def median(self) -> float:
-        """The one to quote."""
-        return median(self.values)
+    def headline(self) -> str:
+        """Where, when and how."""
+        rounds = "one round" if self.rounds == 1 else f"median of {self.rounds} rounds"
+        return f"{self.machine}; {rounds} in which the workloads take turns."
 
-    def __str__(self) -> str:
-        return f"{self.median:>13,.0f}   ({min(self.values):,.0f} to {max(self.values):,.0f})"
+    @property
+    def not_installed(self) -> str:
+        """Whom it was not compared with, and the way out; empty if there is nobody."""
+        each = (f"{peer} ({command})" for peer, command in self.machine.missing.items())
+        missing = ", ".join(each)
+        return f"Not installed, and so not measured: {missing}." if missing else ""
+
+    def verdicts(self) -> Sequence[Verdict]:
+        """The targets that it can tell of."""
+        return list(verdicts(self.results, compiled=self.machine.compiled))
 
 
-Results = Mapping[str, Mapping[str, Measured]]
+def figure_rows(results: Results) -> Iterator[Sequence[str]]:
+    """A row for every figure, as :data:`FIGURES_HEAD` has it."""
+    for name, result in results.items():
+        collected = _collected(result.collector)
+        for which, measured in result.figures.items():
+            values = spread(which, measured.values)
+            share = _share(results, name, which, measured)
+            yield WORKLOADS[name].label, shown(which, measured.median), values, share, collected
+            collected = ""
 
 
-def measure(names: Sequence[str], rounds: int, scale: float = 1.0) -> Results:
-    """Run each workload once a round, each in a process of its own, in turn: machines drift, and only what
-    ran side by side compares."""
-    runs: dict[str, list[Figures]] = {name: [] for name in names}
-    for _ in range(rounds):
-        for name in names:
-            runs[name].append(_run(name, max(1, round(SIZES[name] * scale))))
+def target_rows(report: Report) -> Iterator[Sequence[str]]:
+    """A row for every target, as :data:`TARGETS_HEAD` has it."""
+    for each in report.verdicts():
+        yield (
+            each.target,
+            each.shown,
+            "asked of the other build" if each.met is None else "yes" if each.met else "no",
+        )
+
+
+def as_json(report: Report) -> bytes:
+    """Every value of every round."""
+    return msgspec.json.format(msgspec.json.encode(_data(report)), indent=2)
+
+
+def _data(report: Report) -> Mapping[str, object]:
     return {
-        name: {figure: Measured([run[figure] for run in each]) for figure in each[0]}
-        for name, each in runs.items()
+        "machine": report.machine,
+        "rounds": report.rounds,
+        "workloads": {name: _of_workload(report.results, name) for name in report.results},
+        "targets": report.verdicts(),
     }
 
 
-def text(results: Results, rounds: int) -> str:
-    """The table that people read."""
-    lines = [
-        f"CPython {platform.python_version()}, {platform.machine()}, median of {rounds} rounds (min to max)"
-    ]
-    for name, figures in results.items():
-        lines += [f"{LABELS[name]:<46} {figure:<15}{measured}" for figure, measured in figures.items()]
-    return "\n".join(lines + _ratios(results))
+def _of_workload(results: Results, name: str) -> Mapping[str, object]:
+    result = results[name]
+    return {
+        "label": WORKLOADS[name].label,
+        "figures": {which: measured.values for which, measured in result.figures.items()},
+        "shares_of_the_limit": {
+            which: ratio.values
+            for which, measured in result.figures.items()
+            if (ratio := _over_limit(results, name, which, measured)) is not None
+        },
+        "collector": result.collector,
+    }
 
 
-def as_json(results: Results) -> str:
-    """The same for scripts."""
-    return json.dumps(
-        {
-            name: {figure: list(each.values) for figure, each in figures.items()}
-            for name, figures in results.items()
-        }
-    )
+def _share(results: Results, name: str, which: str, measured: Measured) -> str:
+    ratio = _over_limit(results, name, which, measured)
+    if ratio is None:
+        return ""
+    return f"1/{1 / ratio.median:.1f}" if ratio.median <= 1 else f"{ratio.median:.1f}"
 
 
-def _ratios(results: Results) -> list[str]:
-    return [*_ratios_of_word_counts(results), *_ratios_of_spark(results)]
+def _over_limit(results: Results, name: str, which: str, measured: Measured) -> Measured | None:
+    limit = LIMITS.get(which)
+    if limit is None or limit == (name, which):
+        return None
+    other = figure(results, *limit)
+    return None if other is None else measured.over(other)
 
 
-def _ratios_of_spark(results: Results) -> list[str]:
-    figures = results.get("spark", {})
-    return [
-        f"{figure} : raw_rows_per_s = {measured.median / figures['raw_rows_per_s'].median:.2f}{_aim(figure)}"
-        for figure, measured in figures.items()
-        if figure != "raw_rows_per_s"
-    ]
-
-
-def _aim(figure: str) -> str:
-    return f"   (the aim is {AIMS[figure]})" if figure in AIMS else ""
-
-
-def _ratios_of_word_counts(results: Results) -> list[str]:
-    pairs = [("loops", "acked"), ("bare", "acked"), ("unacked", "acked")]
-    return [
-        f"{LABELS[fast]} : {LABELS[slow]} = {_rate(results, fast) / _rate(results, slow):.1f}"
-        for fast, slow in pairs
-        if fast in results and slow in results
-    ]
-
-
-def _rate(results: Results, name: str) -> float:
-    return results[name]["tuples_per_s"].median
-
-
-def _run(name: str, size: int) -> Figures:
-    command = [sys.executable, "-m", "stormlet.bench.workloads", name, str(size)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"workload {name} failed:\n{done.stderr}")
-    figures: Figures = json.loads(done.stdout)
-    return figures
-
-
-def all_names() -> Sequence[str]:
-    """Every workload."""
-    return list(WORKLOADS)
-
-
-def usual_names() -> Sequence[str]:
-    """The workloads that run where none is named."""
-    return [name for name in WORKLOADS if name not in WITH_SPARK]
+def _collected(pauses: Sequence[Pauses]) -> str:
+    """Of a typical round; the longest pause is that of all rounds."""
+    if not pauses:
+        return ""
+    typical = sorted(pauses, key=lambda each: each.total_ms)[len(pauses) // 2]
+    longest = max(each.longest_ms for each in pauses)
+    return f"{typical.count:,} pauses, {typical.total_ms:,.0f} ms, longest {longest:,.1f} ms"

@@ -1,65 +1,43 @@
-"""The bench command measures every workload and prints medians and ratios."""
+"""The report: every value for scripts, the medians for people."""
 
 from __future__ import annotations
 
 import json
 
-import pytest
+import msgspec
 
-from stormlet.bench.report import Measured, as_json, measure, text, usual_names
-from stormlet.cli import main
+from stormlet.bench.plain import text
+from stormlet.bench.report import as_json
+from tests.bench.reports import MACHINE, PAUSES, report_of
+
+RATES = {"loops": {"tuples_per_s": [900.0, 100.0]}, "acked": {"tuples_per_s": [100.0, 50.0]}}
 
 
-def test_every_workload_gives_positive_figures() -> None:
-    """A short round of all workloads that need no Spark measures something in each."""
-    results = measure(usual_names(), rounds=1, scale=0.002)
-    assert list(results) == ["loops", "bare", "acked", "unacked", "latency", "pending", "flat"]
-    assert all(
-        value > 0 for figures in results.values() for each in figures.values() for value in each.values
+def test_the_text_has_machine_figures_and_targets() -> None:
+    """One after the other, in columns."""
+    where, figures, targets = text(report_of(RATES)).split("\n\n")
+    assert where.startswith(
+        "22 November 2026, stormlet 0.1.0 interpreted, CPython 3.11.7, asyncio, msgspec 0.22.0"
     )
-
-
-def test_the_median_is_what_is_quoted() -> None:
-    """One outlier does not move the figure."""
-    assert Measured([3.0, 100.0, 1.0]).median == 3.0
-
-
-def test_the_table_names_the_ratios() -> None:
-    """The ratio is the one of the medians."""
-    results = {"loops": {"tuples_per_s": Measured([900.0])}, "acked": {"tuples_per_s": Measured([100.0])}}
-    assert text(results, 1).splitlines()[-1].endswith("word count, fully acked = 9.0")
-
-
-def test_what_comes_from_spark_is_compared_with_its_iterator() -> None:
-    """Each rate of the bridge is a share of what Spark itself gives, beside what is aimed at."""
-    rates = {"raw": 900.0, "single": 450.0, "sunk": 90.0}
-    results = {"spark": {f"{name}_rows_per_s": Measured([rate]) for name, rate in rates.items()}}
-    assert text(results, 1).splitlines()[-2:] == [
-        "single_rows_per_s : raw_rows_per_s = 0.50   (the aim is 0.25, or 200,000 rows/s)",
-        "sunk_rows_per_s : raw_rows_per_s = 0.10",
+    assert [line.split("  ")[0] for line in figures.splitlines()] == [
+        "what",
+        "nested loops, a record and a Counter per word",
+        "word count, fully acked",
     ]
+    assert targets.splitlines()[0].split() == ["target", "measured", "met"]
+
+
+def test_without_anything_to_judge_there_are_no_targets() -> None:
+    """A table without rows is not shown."""
+    assert "target" not in text(report_of({"bare": {"tuples_per_s": [1.0]}}))
 
 
 def test_json_has_every_value() -> None:
     """Scripts get the rounds, not the medians."""
-    assert json.loads(as_json({"loops": {"tuples_per_s": Measured([1.0, 2.0])}})) == {
-        "loops": {"tuples_per_s": [1.0, 2.0]}
-    }
-
-
-def test_the_command_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """``stormlet bench loops`` measures that workload alone."""
-    assert main(["bench", "loops", "--rounds", "1", "--scale", "0.001"]) == 0
-    assert "nested loops" in capsys.readouterr().out
-
-
-def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """The message lists those that exist."""
-    assert main(["bench", "loop"]) == 2
-    assert "there is no workload 'loop'; there are loops, bare, acked" in capsys.readouterr().err
-
-
-def test_memory_stays_flat_with_a_slow_last_bolt() -> None:
-    """Ten times as many tuples need no more memory: the queues are bounded (law B6)."""
-    figures = measure(["flat"], rounds=1, scale=0.4)["flat"]
-    assert figures["peak_mib"].median - figures["peak_mib_early"].median < 4
+    data = json.loads(as_json(report_of(RATES, collector=PAUSES)))
+    assert data["machine"] == msgspec.to_builtins(MACHINE)
+    assert data["rounds"] == 2
+    assert data["workloads"]["acked"]["figures"] == {"tuples_per_s": [100.0, 50.0]}
+    assert data["workloads"]["acked"]["shares_of_the_limit"] == {"tuples_per_s": [1 / 9, 0.5]}
+    assert data["workloads"]["acked"]["collector"][0] == {"count": 3, "total_ms": 6.0, "longest_ms": 4.0}
+    assert data["targets"][0]["met"] is True

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from stormlet import Topology
 from stormlet.cli.running.meter import Frame, Meter, Report, Row, known_length

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.bench import bridge
-from stormlet.bench.markdown import UNITS
+from stormlet.bench.units import UNITS
+from stormlet.bench.workloads import bridge
 
 pytestmark = pytest.mark.usefixtures("spark")
 

@@ -7,11 +7,12 @@ import tempfile
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from resource import RUSAGE_SELF, getrusage
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from stormlet.bench.memory import peak_mib
+from stormlet.bench.workload import Figures, expect
 from stormlet.spark.packing import PACKED, packer, unpacked
 from stormlet.spark.session import active_session, spark_session
 from stormlet.spark.sink import DataFrameSink
@@ -20,8 +21,6 @@ from stormlet.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Figures = dict[str, float]
 
 PARTITIONS = 8
 WARM_UP = 10
@@ -63,7 +62,7 @@ def spark_flat(size: int) -> Figures:
 
     def look(row: Row) -> None:
         if row.id in (size // 10, size - 1):
-            peaks.append(getrusage(RUSAGE_SELF).ru_maxrss / 1024)
+            peaks.append(peak_mib())
 
     with _session() as session:
         _run(DataFrameSpout(_rows(session, size), as_=Row), look)
@@ -90,7 +89,7 @@ def _raw(session: SparkSession, count: int) -> float:
     packed = _rows(session, count).mapInArrow(packer({}), PACKED)
     began = time.perf_counter()
     came = sum(unpacked(row.batch).num_rows for row in packed.toLocalIterator(prefetchPartitions=True))
-    assert came == count, f"{came} rows came"
+    expect(came, count, "rows that came")
     return count / (time.perf_counter() - began)
 
 
@@ -138,7 +137,7 @@ async def _seconds(topology: Topology, dead_letters: str | None = None) -> float
         await running.finished()
         seconds = time.perf_counter() - began
         counts = running.statistics().components["rows"]
-    assert counts.acked == counts.emitted, f"{counts.failed} rows failed"
+    expect(counts.acked, counts.emitted, "rows acked")
     return seconds
 
 

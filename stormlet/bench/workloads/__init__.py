@@ -1,0 +1,1 @@
+"""What is measured of stormlet itself, and the limits that stand beside it."""

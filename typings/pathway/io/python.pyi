@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+from pathway import Schema, Table
+
+class ConnectorSubject:
+    def run(self) -> None: ...
+    def next(self, **columns: object) -> None: ...
+
+def read(subject: ConnectorSubject, *, schema: type[Schema], autocommit_duration_ms: int) -> Table: ...
