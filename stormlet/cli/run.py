@@ -65,7 +65,8 @@ def run(
         How long a drain may take before what is left fails; "none" for no deadline.
     explain_stuck
         Explain on standard error, once each, trees that are open for longer: where their tuples are, and where the
-        code waits that has them. With --set record_edges=1, since when and which way they came, too.
+        code waits that has them. With --set record_edges=1, since when and which way they came, too. Choose less than
+        the message timeout: only replays by the engine are older than that.
     dead_letters
         Append messages that are given up to this JSONL file.
     replay_dead_letters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from shlex import join
 from time import monotonic
 from typing import Annotated
@@ -13,6 +13,7 @@ from cyclopts.validators import Number
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, Whole, read_arguments
 from stormlet.cli.settings import effective_settings
+from stormlet.core.configuration import Setting, spell_setting
 from stormlet.loading import load_topology
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
@@ -67,7 +68,7 @@ def simulate(
             configuration=layered.values,
         )
     except SimulationFailed as failed:
-        write_text(f"{failed}\n\nagain: {_again(failed, target, arg, settings, seconds)}\n")
+        write_text(f"{failed}\n\nagain: {_again(failed, target, arg, layered.values, seconds)}\n")
         return FAILED
     write_text(_summary(topology.name, report, monotonic() - began))
     return 0
@@ -77,14 +78,14 @@ def _again(
     failed: SimulationFailed,
     target: str,
     arguments: Sequence[str],
-    settings: Sequence[str],
+    options: Mapping[str, Setting],
     seconds: float | None,
 ) -> str:
-    """The command line that repeats it."""
+    """The command line that repeats it, wherever the options came from: files and environments change."""
     words = ["stormlet", "simulate", target]
     words += [word for each in arguments for word in ("--arg", each)]
-    words += [word for each in settings for word in ("--set", each)]
-    words += [] if seconds is None else ["--seconds", f"{seconds:g}"]
+    words += [word for option in options.items() for word in ("--set", spell_setting(*option))]
+    words += [] if seconds is None else ["--seconds", str(seconds)]
     return join([*words, "--seed", str(failed.result.seed), "--faults", failed.exactly])
 
 
@@ -95,5 +96,13 @@ def _summary(name: str, report: SimulationReport, took: float) -> str:
         f"{name}: {report.seeds:,} seeds in {took:.1f} s, and none failed\n"
         f"messages acked {counts['acked']:,}, replayed {counts['replayed']:,}, "
         f"dead letters {counts['dead_letters']:,}, restarts {counts['restarts']:,}\n"
-        f"faults: {faults}\n"
+        f"faults: {faults}\n{_missed(report)}"
     )
+
+
+def _missed(report: SimulationReport) -> str:
+    """A list that no longer repeats what it did must not look as if that were mended."""
+    if not report.missed:
+        return ""
+    total, (seed, fault) = len(report.missed) + report.faults.total(), report.missed[0]
+    return f"{len(report.missed):,} of {total:,} faults never struck, such as {fault} under seed {seed}\n"

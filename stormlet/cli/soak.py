@@ -25,6 +25,7 @@ stormlet soak topology.py --minutes 120 --every 0.1
 stormlet soak package.module:topology --set queue_capacity=10 --growth 50"""
 
 FAILED = 1
+MIB = 1024 * 1024
 
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]
 
@@ -82,11 +83,11 @@ def soak(
 
 
 def _tell(report: SoakReport) -> None:
-    counts = report.counts
-    mebibytes = report.readings[-1].bytes / (1024 * 1024)
+    counts, weight = report.counts, report.readings[-1].bytes
+    memory = "" if weight is None else f", {weight / MIB:.1f} MiB"
     print(
         f"{duration(report.seconds)}: {counts['acked']:,} messages acked, {report.faults.total():,} faults, "
-        f"{counts['replayed']:,} replays, {mebibytes:.1f} MiB",
+        f"{counts['replayed']:,} replays{memory}",
         file=sys.stderr,
         flush=True,
     )
@@ -112,6 +113,8 @@ def _rows(report: SoakReport) -> Iterator[tuple[str, str]]:
 
 
 def _memory(report: SoakReport) -> str:
+    if any(reading.bytes is None for reading in report.readings):
+        return "unknown: this system does not tell"
     if report.memory is None:
         return "too short to tell"
     start, end = report.memory

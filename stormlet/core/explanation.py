@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+from itertools import chain, starmap
 from typing import Final
 
+import msgspec
+
 from stormlet.core.calls import Call, stack_line
-from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import Failure, history_of
 from stormlet.core.outstanding import Outstanding, spelt
 from stormlet.core.shortened import shortened
 
 MOST_LINES: Final = 10
 """How many outstanding tuples a text names."""
+FIRST_ATTEMPTS: Final = 3
+"""How many of the first failed attempts a text tells."""
+LAST_ATTEMPTS: Final = 3
+"""How many of the last."""
 
 
 class TreeState(Enum):
@@ -33,8 +39,7 @@ class TreeState(Enum):
     """There is no such tree: it is settled and forgotten, or there never was one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Occupation:
+class Occupation(msgspec.Struct, frozen=True):
     """What a task that has outstanding tuples does instead."""
 
     name: str
@@ -51,8 +56,7 @@ class Occupation:
         return f"{self.name} {self.doing}{stack}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of one message and its tree; its ``str`` is a text of several lines."""
 
     state: TreeState
@@ -69,14 +73,16 @@ class Explanation:
     """How long ago the running attempt began; None if that is not known."""
     exact: bool = False
     """Whether it began then, and not earlier."""
+    all_seconds: float | None = None
+    """How long ago its first attempt began, at the least; None if that is not known, or the first one is running."""
     outstanding: tuple[Outstanding, ...] = ()
-    """The tuples that have not been settled; those of whoever has had his longest come first, where that is known."""
+    """The tuples that have not been settled; those that most likely keep it open come first."""
     occupations: tuple[Occupation, ...] = ()
     """What the tasks do that have them queued or held, and the tasks that those wait for."""
     acks: tuple[str, ...] = ()
     """Tasks that have acks or fails for this tree which its acker has not seen yet."""
     failures: tuple[Failure, ...] = ()
-    """Why earlier attempts failed, in order."""
+    """Why earlier attempts failed, in order; of more than 100 the first 10 and the last 90."""
     replay_in: float | None = None
     """Seconds until the next attempt; 0 if that waits for room."""
     recorded: bool = False
@@ -108,7 +114,11 @@ class Explanation:
         match self.state:
             case TreeState.OPEN:
                 attempt = f", attempt {self.attempt}" if self.failures and self.attempt else ""
-                return f"is open{self._age()} (root {self.root}{attempt})"
+                if self.all_seconds is None:
+                    return f"is open{self._age()} (root {self.root}{attempt})"
+                return (
+                    f"is open for at least {spelt(self.all_seconds)} (root {self.root}{attempt}{self._age()})"
+                )
             case TreeState.WAITING:
                 when = f"in {spelt(self.replay_in)}" if self.replay_in else "now: it waits for room"
                 return f"waits for its replay {when}"
@@ -134,9 +144,20 @@ class Explanation:
             yield f"and {more:,} more tuples"
 
     def _attempts(self) -> Iterator[str]:
-        for number, failure in enumerate(self.failures, start=1):
-            yield f"attempt {number} failed{after(failure)}: {failure}{raised_at(failure)}"
-            yield from (f"  {each}" for each in failure.outstanding)
+        numbered = history_of(self.failures).numbered()
+        more = len(numbered) - FIRST_ATTEMPTS - LAST_ATTEMPTS
+        if more <= 1:  # whose line would be no shorter than that of the attempt itself
+            yield from chain.from_iterable(starmap(_attempt, numbered))
+            return
+        first, last = numbered[:FIRST_ATTEMPTS], numbered[-LAST_ATTEMPTS:]
+        yield from chain.from_iterable(starmap(_attempt, first))
+        yield f"{last[0][0] - first[-1][0] - 1:,} more attempts failed"
+        yield from chain.from_iterable(starmap(_attempt, last))
+
+
+def _attempt(number: int, failure: Failure) -> Iterator[str]:
+    yield f"attempt {number:,} failed{after(failure)}: {failure}{raised_at(failure)}"
+    yield from (f"  {each}" for each in failure.outstanding)
 
 
 def after(failure: Failure) -> str:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
-from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Spout, SpoutCollector, Topology, Tuple
+from stormlet import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    Collector,
+    Spout,
+    SpoutCollector,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+)
 from stormlet.cli import main
 from stormlet.cli.check import report
 from stormlet.cli.inspecting.checks import findings
 from stormlet.cli.inspecting.checks.finding import Finding
 from tests.cli.flows import write
+from tests.helpers import run_to_end
 
 
 class Row(Struct):
@@ -131,7 +143,7 @@ def test_cycles_that_hang_together_are_one_finding() -> None:
     topology.connect(cast("Any", c), c.shuffle())
     apart = [each.problem.partition(":")[0] for each in findings(topology.describe())]
     assert apart == ["'a' -> 'b' -> 'a' is a cycle", "'c' -> 'c' is a cycle"]
-    topology.connect(cast("Any", replace(c, id=replace(c.id, component="b"))), c.shuffle())
+    topology.connect(cast("Any", dataclasses.replace(c, id=replace(c.id, component="b"))), c.shuffle())
     together = [
         each.problem.partition(":")[0] for each in findings(topology.describe()) if each.rule == "cycle"
     ]
@@ -428,6 +440,49 @@ def test_a_replay_that_comes_too_late_for_a_drain(
     """A reliable source whose first replay waits longer than a drain lasts is a finding."""
     topology = chain(sink, source=source, replay_delay=2, drain_timeout=drain, max_attempts=attempts)
     assert found(topology) == ([("late replay", "numbers")] if fault else [])
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "fault"),
+    [
+        (numbers, {}, True),
+        ([1], {}, True),
+        (numbers, {"max_restarts": 5}, False),
+        (numbers, {"max_attempts": 3}, False),
+        (numbers, {"max_attempts": 4}, True),
+        (numbers, {"restart_window": 0.6}, False),
+        (numbers, {"replay_delay": 10.0, "replay_delay_max": 10.0, "restart_window": 30.0}, False),
+        (numbers, {"replay_delay": 10.0, "replay_delay_max": 10.0, "restart_window": 31.0}, True),
+        (Tracked, {}, False),
+        (None, {}, False),
+    ],
+)
+def test_a_message_that_always_raises(source: Any, options: dict[str, Any], *, fault: bool) -> None:
+    """A bolt that is restarted less often than a message of the engine's is attempted is a finding, wherever the spout
+    is."""
+    topology = Topology("poison", **options)
+    doubled = topology.bolt("double", double, topology.spout("numbers", source, outputs=int).shuffle())
+    topology.bolt("last", sink, doubled.shuffle(), on_error="restart")
+    assert found(topology) == ([("poison message", "last")] if fault else [])
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("restarts", "crashes"), [(4, True), (5, False)])
+async def test_what_is_said_of_messages_that_always_raise_is_so(restarts: int, *, crashes: bool) -> None:
+    """With as many restarts as attempts, the message becomes a dead letter."""
+
+    def poison(value: int) -> None:
+        raise ValueError(value)
+
+    topology = Topology("poison")
+    ones = topology.spout("ones", [1])
+    topology.bolt("poison", poison, ones.shuffle(), on_error="restart", max_restarts=restarts)
+    assert found(topology) == ([("poison message", "poison")] if crashes else [])
+    if crashes:
+        with pytest.raises(TopologyCrashed):
+            await run_to_end(topology)
+    else:
+        assert (await run_to_end(topology)).statistics().components["ones"].dead_letters == 1
 
 
 # The command.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,9 @@ class Forgets(Bolt):
             raise SystemError("again")
         out.ack(tup)
 
-def build() -> Topology:
+def build(numbers: int = 3) -> Topology:
     topology = Topology("bad")
-    topology.bolt("forgets", Forgets, topology.spout("numbers", range(3)).shuffle(), on_error="stop")
+    topology.bolt("forgets", Forgets, topology.spout("numbers", range(numbers)).shuffle(), on_error="stop")
     return topology
 """
 
@@ -64,10 +65,59 @@ def test_a_failing_seed_is_printed_with_its_command_line(capsys: pytest.CaptureF
 
 
 @pytest.mark.usefixtures("write")
+def test_faults_that_never_struck_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """A list of faults that repeats nothing any more does not look as if its bug were mended."""
+    assert (
+        carry_out(["simulate", "good.py", "--seed", "1", "--faults", "kill:show[0]@1 kill:show[0]@99"]) == 0
+    )
+    assert "1 of 2 faults never struck, such as kill:show[0]@99 under seed 1\n" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("write")
+def test_the_command_line_repeats_it_wherever_the_options_came_from(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a file and of the environment are on the printed line, and no number is rounded."""
+    Path("options.toml").write_text(
+        "replay_delay = 7.123456789\nmessage_timeout = 12.5\nexplain_stuck = 'none'\n"
+    )
+    monkeypatch.setenv("STORMLET_ACKERS", "3")
+    monkeypatch.setenv("STORMLET_TIMEOUT_RESTARTS_ON", "activity")
+    given = ["simulate", "bad.py", "--faults", "kill=0.2", "--config", "options.toml"]
+    more = ["--set", "topology.acker.executors=2", "--arg", "numbers=5", "--seconds", "1234567.891"]
+    assert carry_out([*given, *more]) == 1
+    first = capsys.readouterr().out
+    Path("options.toml").unlink()
+    monkeypatch.delenv("STORMLET_ACKERS")
+    monkeypatch.delenv("STORMLET_TIMEOUT_RESTARTS_ON")
+    _, *again = shlex.split(first.splitlines()[-1].removeprefix("again: "))
+    assert carry_out(again) == 1
+    assert capsys.readouterr().out == first
+    assert float(again[again.index("--seconds") + 1]) == 1234567.891
+    values = dict(each.split("=") for each in again if "=" in each)
+    assert values == {
+        "numbers": "5",
+        "replay_delay": "7.123456789",
+        "message_timeout": "12.5",
+        "explain_stuck": "null",
+        "ackers": "2",
+        "timeout_restarts_on": "activity",
+    }
+    without = [each for each in again if not each.startswith("replay_delay")]
+    without.remove("--set")
+    carry_out(without)
+    assert capsys.readouterr().out.splitlines()[:-1] != first.splitlines()[:-1]
+
+
+@pytest.mark.usefixtures("write")
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         (["--faults", "explode=1"], "there is no fault 'explode'"),
+        (
+            ["--seed", "1", "--faults", "kill:nobody[0]@1"],
+            "there is no 'nobody[0]' here, only numbers[0], show",
+        ),
         (["--seeds", "0"], "--seeds"),
         (["--seed", "x"], "'x' is no whole number"),
         (["--set", "ackers=-1"], "ackers=-1"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from stormlet.cli.running.meter import Frame, Progress, Report
 from stormlet.cli.running.view import closing_summary, live_view, repeated
@@ -117,7 +118,7 @@ def test_done_or_not_begun_there_is_no_time_left() -> None:
 def test_a_failure_is_one_line_that_says_what_where_and_on_what() -> None:
     """The method where it is not execute; the kind where the error does not tell it; no control characters."""
     assert repeated(FAILURE) == "split[1]: ValueError('not a line') at flow.py:12 on '\\x00'"
-    held = replace(
+    held = structs.replace(
         FAILURE, what="tick", kind="held the event loop", error="0.15 s", place="", value="a\x1b[2J\nb"
     )
     assert repeated(held) == "split[1] tick: held the event loop: 0.15 s on a\\x1b[2J\\nb"
@@ -138,7 +139,9 @@ def test_the_summary_has_a_line_for_each_component_and_what_became_of_the_messag
 
 def test_the_summary_names_what_failed_most() -> None:
     """The most frequent first, and how many are not named."""
-    failures = [replace(FAILURE, what=f"method{count}", count=count) for count in (1, 7, 3, 1200, 5, 2)]
+    failures = [
+        structs.replace(FAILURE, what=f"method{count}", count=count) for count in (1, 7, 3, 1200, 5, 2)
+    ]
     lines = [line.plain for line in closing_summary(FRAME, failures, None)]
     assert lines[-7] == "failures:"
     assert lines[-6].startswith("  1,200 times split[1] method1200: ")
@@ -160,7 +163,7 @@ def test_of_a_replay_the_summary_says_what_became_of_the_letters() -> None:
 def test_in_a_terminal_no_line_of_the_summary_is_too_long(width: int) -> None:
     """Failures are wrapped, their reason and their place included; figures are shortened."""
     name = "a-name-that-is-rather-long-for-a-component"
-    long = replace(FAILURE, task=f"{name}[0]", error="ValueError('not a line, but something else')")
+    long = structs.replace(FAILURE, task=f"{name}[0]", error="ValueError('not a line, but something else')")
     frame = frame_of(SPOUT, replace(BOLT, id=name))
     lines = closing_summary(frame, [long], width)
     assert width - 20 < max(line.cell_len for line in lines) <= width

@@ -11,10 +11,11 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from textwrap import dedent
 from typing import Any, TypeAlias, cast
+
+import msgspec
 
 from stormlet.core.components import DEFAULT_STREAM, BoltBase
 
@@ -24,8 +25,7 @@ WITH_COLLECTOR = frozenset({"open", "next_tuple", "execute", "execute_batch", "t
 """The methods whose last parameter is the collector."""
 
 
-@dataclass(frozen=True, slots=True)
-class Emit:
+class Emit(msgspec.Struct, frozen=True):
     """One call of ``emit`` in the code of a component."""
 
     method: str
@@ -42,8 +42,7 @@ class Emit:
         return keyword in self.keywords and not _is_nothing(self.keywords[keyword])
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(msgspec.Struct, frozen=True):
     """What the methods of a component class do, as far as they show it."""
 
     emits: tuple[Emit, ...]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from stormlet.cli.parameters import read_arguments
 from stormlet.cli.settings import effective_settings
@@ -17,8 +18,7 @@ from stormlet.loading import load_topology
 from stormlet.topology import Topology
 
 
-@dataclass(frozen=True, slots=True)
-class Inspection:
+class Inspection(msgspec.Struct, frozen=True):
     """What the commands look at that run nothing."""
 
     settings: Layered

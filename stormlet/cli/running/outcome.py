@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 
 import msgspec
@@ -87,10 +87,9 @@ def as_json(result: Result) -> str:
 
 
 def _counts(statistics: ComponentStatistics) -> Mapping[str, object]:
-    counts = {each.name: getattr(statistics, each.name) for each in fields(TaskStatistics)}
+    counts = {name: getattr(statistics, name) for name in TaskStatistics.__struct_fields__}
     latencies = {
         "execute_latency": statistics.execute_latency,
         "complete_latency": statistics.complete_latency,
     }
-    progress = statistics.progress
-    return {**counts, **latencies, "progress": None if progress is None else asdict(progress)}
+    return {**counts, **latencies, "progress": statistics.progress}

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, islice, zip_longest
 from typing import Any
+
+import msgspec
 
 from stormlet.core.explanation import Explanation, Occupation, TreeState
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import DeadLetter
+from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.outstanding import Place
 from stormlet.errors import NotTracked
 from stormlet.runtime.assembly import Tasks
@@ -20,8 +21,7 @@ from stormlet.runtime.explaining.occupations import Occupations
 from stormlet.runtime.explaining.recorder import EdgeRecorder, RecordedTree
 from stormlet.runtime.explaining.stacks import frames_of, users_of
 from stormlet.runtime.explaining.whereabouts import Found, Whereabouts
-from stormlet.runtime.messages import HostMessage, Message
-from stormlet.runtime.outbox import Control, Outbox
+from stormlet.runtime.messages import Message
 from stormlet.runtime.spouts import SpoutTask
 
 UNRECORDED = "record_edges=1 would tell since when, and by which way they came"
@@ -50,19 +50,18 @@ class Explainer:
         tree = self._open_tree(root)
         if tree is not None:
             return self._of_open({root: tree})[0]
-        message = next((each for each in self._between_attempts() if _root_of(each) == root), None)
+        message = next((each for each in self.between_attempts() if each.root == root), None)
         return self._of_gone(root) if message is None else self.of_message(message)
 
-    def of_message(self, message: HostMessage) -> Explanation:
-        """Of a message that the host has emitted and that has no outcome yet."""
-        root = message.root
-        if self._open_tree(root) is message:
-            return self._of_open({root: message})[0]
+    def of_message(self, message: Message) -> Explanation:
+        """Of a message that has no final outcome yet."""
+        if self.is_open(message.root, message):
+            return self._of_open({message.root: message})[0]
         for spout in self._tasks.all_spouts:
-            for due, each in spout.tracker.waiting:
+            for due, each in spout.tracker.replays:
                 if each is message:
                     return self._of_waiting(spout, due, each)
-        return self._of_told(message, root)
+        return self._of_told(message)
 
     def oldest(self, most: int) -> Sequence[Explanation]:
         """Of the open trees that time out first, then of messages that wait for a replay or for ``dead_letters=`` to
@@ -80,6 +79,17 @@ class Explainer:
         """All of them by root; those that time out first at the head, of each acker in turn."""
         in_turn = zip_longest(*(acker.ledger.oldest() for acker in self._tasks.ackers))
         return (each for turn in in_turn for each in turn if each is not None)
+
+    def is_open(self, root: int, tree: OpenTree) -> bool:
+        """Whether this is the open tree of this root; also if its acker has not heard of it yet."""
+        return self._open_tree(root) is tree
+
+    def between_attempts(self) -> Iterator[Message]:
+        """The messages whose last attempt has failed, whether their spouts have been told or not."""
+        for spout in self._tasks.all_spouts:
+            for tree in (*spout.tracker.outcomes, *(message for _, message in spout.tracker.replays)):
+                if isinstance(tree, Message):
+                    yield tree
 
     # Finding.
 
@@ -100,18 +110,12 @@ class Explainer:
         )
         return next((inits[root] for inits in on_their_way if root in inits), None)
 
-    def _between_attempts(self) -> Iterator[HostMessage]:
-        for spout in self._tasks.all_spouts:
-            for tree in (*spout.tracker.outcomes, *(message for _, message in spout.tracker.waiting)):
-                if isinstance(tree, HostMessage):
-                    yield tree
-
     def _acks_under_way(self, root: int) -> Iterator[str]:
         for task in self._tasks.all_bolts:
-            if _tells_of(root, task.outbox):
+            if _tells_of(root, task.outbox.unsent_acks, task.outbox.fails):
                 yield task.plan.name
         acker = self._tasks.ackers[shard_of(root, len(self._tasks.ackers))]
-        if any(_tells_of(root, control) for control in acker.unread):
+        if any(_tells_of(root, control.acks, control.fails) for control in acker.unread):
             yield acker.name
 
     # Telling.
@@ -123,10 +127,10 @@ class Explainer:
     def _of_tree(self, root: int, tree: OpenTree, found: Sequence[Found]) -> Explanation:
         recorded = self.recorder.recorded(root)
         acks = tuple(self._acks_under_way(root))
-        return replace(
+        return msgspec.structs.replace(
             self._of_message(self._tasks.all_spouts[tree.spout], tree, recorded),
             root=root,
-            attempt=len(tree.history) + 1 if isinstance(tree, Message) else None,
+            attempt=tree.failures + 1 if isinstance(tree, Message) else None,
             seconds=None if recorded is None else self._engine.clock() - recorded.began,
             exact=recorded is not None,
             outstanding=tuple(each.outstanding for each in found),
@@ -141,8 +145,8 @@ class Explainer:
             state=TreeState.OPEN, spout=spout.plan.component, message_id=tree.message_id
         )
         if isinstance(tree, Message):
-            return replace(explanation, value=tree.value, failures=tree.history)
-        return explanation if recorded is None else replace(explanation, value=recorded.value)
+            return msgspec.structs.replace(explanation, value=tree.value, failures=tree.history)
+        return explanation if recorded is None else msgspec.structs.replace(explanation, value=recorded.value)
 
     def _occupations_of(self, found: Sequence[Found]) -> tuple[Occupation, ...]:
         """Of the tasks that have something else to do; those whose call shows where it is need no more words."""
@@ -154,17 +158,19 @@ class Explainer:
         return self._occupations.of(dict.fromkeys(waiting))
 
     def _of_waiting(self, spout: SpoutTask, due: float, message: Message) -> Explanation:
-        return replace(
+        return msgspec.structs.replace(
             self._of_message(spout, message, None),
             state=TreeState.WAITING,
-            root=_root_of(message),
+            root=message.root or None,
             replay_in=max(0.0, due - self._engine.loop.time()) if due else 0.0,
             occupations=() if due else self._occupations.with_full_queues(spout.outbox),
         )
 
-    def _of_told(self, message: HostMessage, root: int) -> Explanation:
+    def _of_told(self, message: Message) -> Explanation:
         spout = self._tasks.all_spouts[message.spout]
-        return replace(self._of_message(spout, message, None), state=TreeState.TELLING, root=root or None)
+        return msgspec.structs.replace(
+            self._of_message(spout, message, None), state=TreeState.TELLING, root=message.root or None
+        )
 
     def _of_gone(self, root: int) -> Explanation:
         found = self._whereabouts.of([root])[root]
@@ -177,12 +183,12 @@ class Explainer:
 
     def _replays(self) -> Iterator[Explanation]:
         for spout in self._tasks.all_spouts:
-            for due, message in spout.tracker.waiting:
+            for due, message in spout.tracker.replays:
                 yield self._of_waiting(spout, due, message)
 
     def _burials(self) -> Iterator[Explanation]:
         for spout in self._tasks.all_spouts:
-            for burying, letter in spout.tracker.burials.items():
+            for burying, letter in spout.tracker.burials.letters.items():
                 yield _of_letter(burying, letter)
 
 
@@ -198,13 +204,9 @@ def _of_letter(burying: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
     )
 
 
-def _tells_of(root: int, unread: Control | Outbox) -> bool:
+def _tells_of(root: int, acks: Mapping[int, int], fails: Sequence[tuple[int, Failure]]) -> bool:
     """Whether acks or fails of this tree are there."""
-    return root in unread.acks or any(root == each for each, _ in unread.fails)
-
-
-def _root_of(tree: OpenTree) -> int | None:
-    return tree.root or None if isinstance(tree, HostMessage) else None
+    return root in acks or any(root == each for each, _ in fails)
 
 
 def _note(recorded: RecordedTree | None, found: Sequence[Found], acks: Sequence[str]) -> str:

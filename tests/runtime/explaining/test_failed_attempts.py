@@ -51,6 +51,26 @@ async def test_a_tree_that_failed_twice_tells_of_both_and_when_it_is_replayed() 
     assert lines(explanation)[0].startswith("message of 'source', 'a', waits for its replay in ")
 
 
+async def test_a_message_of_a_generator_is_found_between_two_attempts() -> None:
+    """By the root that a bolt has seen in its last attempt, as one of the host is."""
+    roots: list[int] = []
+
+    class Refuse(Bolt[object, None]):
+        def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+            roots.extend(tup.roots)
+            out.fail(tup, "no")
+
+    topology = Topology("again", drain_timeout=0, replay_delay=8)
+    topology.bolt("refuse", Refuse, topology.spout("numbers", [7]).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(12)
+        explanation = running.explain(roots[-1])
+        (oldest,) = running.explain_oldest()
+    assert (explanation.state, explanation.root) == (TreeState.WAITING, roots[-1])
+    assert str(explanation) == str(oldest)
+    assert len(roots) == 2
+
+
 async def test_an_attempt_that_goes_on_tells_of_those_before() -> None:
     """An open tree is told with the number of its attempt and why the others failed."""
 

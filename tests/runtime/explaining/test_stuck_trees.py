@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from stormlet import Bolt, Collector, Topology, Tuple
-from tests.helpers import ignore
+from stormlet.runtime.explaining import stuck_trees
+from tests.helpers import ignore, now
 
 pytestmark = pytest.mark.simulated_time
 
@@ -78,3 +79,73 @@ async def test_the_records_have_the_fields_of_all_others(caplog: pytest.LogCaptu
     (record,) = [each for each in caplog.records if each.name == LOGGER]
     assert (record.__dict__["topology"], record.__dict__["component"]) == ("stuck", "source")
     assert record.levelno == logging.WARNING
+
+
+async def test_the_attempts_at_a_message_are_added_up(caplog: pytest.LogCaptureFixture) -> None:
+    """A message that times out and is replayed, again and again, is told once, with its running attempt and with what
+    went wrong before."""
+    topology = Topology("again", drain_timeout=0, message_timeout=4, max_attempts=1000, explain_stuck=10)
+    topology.bolt("keep", Keep, topology.spout("numbers", [7]).shuffle())
+    async with topology.run():
+        await asyncio.sleep(100)
+    _, text = told(caplog)
+    head, *rest = text.splitlines()
+    assert head.startswith("message 0 of 'numbers', 7, is open for at least 10 s (root ")
+    assert ", attempt 3 for " in head
+    assert sum("timeout, held by 'keep'" in line for line in rest) == 2
+
+
+async def test_a_replay_that_waits_is_not_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+    """The time between two attempts counts; what is told is told when there is a tree to look at."""
+
+    class Second(Keep):
+        async def execute(self, tup: Tuple[object], out: Collector[None]) -> None:  # type: ignore[override]
+            await asyncio.sleep(3)
+            if tup.attempt == 1:
+                raise LookupError
+            super().execute(tup, out)
+
+    topology = Topology("waits", drain_timeout=0, message_timeout=None, explain_stuck=10, replay_delay=8)
+    topology.bolt("second", Second, topology.spout("numbers", [7]).shuffle())
+    async with topology.run():
+        await asyncio.sleep(16)
+    (text,) = told(caplog)
+    assert "7 is held by second[0]" in text or "7 is executed by second[0]" in text
+    assert "attempt 1 failed after 3 s" in text
+
+
+async def test_what_fails_too_early_to_be_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Where trees time out before, a warning at the start says so."""
+
+    for timeout, warnings in ((10.5, 0), (10, 1), (None, 0)):
+        caplog.clear()
+        topology = Topology("early", drain_timeout=0, message_timeout=timeout, explain_stuck=10)
+        topology.bolt("ignore", ignore, topology.spout("source").shuffle())
+        async with topology.run():
+            await asyncio.sleep(1)
+        assert len(told(caplog)) == warnings, timeout
+        if warnings:
+            assert told(caplog)[0] == (
+                "explain_stuck=10 is not below message_timeout=10: a tree times out before it is explained, unless it "
+                "is one of the later attempts at a message that the engine replays"
+            )
+
+
+async def test_a_tree_that_is_put_off_is_not_told_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``reset_timeout`` puts it behind others, so that it is not among those that time out first for a while."""
+    monkeypatch.setattr(stuck_trees, "WATCHED", 1)
+
+    class PutOff(Keep):
+        def tick(self, out: Collector[None]) -> None:
+            out.reset_timeout(self.held[int(now() // 20) % 2])
+
+    topology = Topology("put off", drain_timeout=0, message_timeout=60, explain_stuck=10, tick=1.0)
+    source = topology.spout("source")
+    topology.bolt("put_off", PutOff, source.shuffle())
+    async with topology.run() as running:
+        for number in range(2):
+            await running.emit(source, number)
+        await asyncio.sleep(200)
+    assert sorted(text.splitlines()[0].split(",")[1] for text in told(caplog)) == [" 0", " 1"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stormlet.cli.inspecting.anchoring import code_of
 from stormlet.cli.inspecting.checks.finding import Finding
+from stormlet.cli.inspecting.checks.upstream import upstream
 from stormlet.core.description import BoltSpec, Description
 from stormlet.core.logic import component_class, says
 
@@ -16,8 +17,8 @@ def unowned_outputs(description: Description) -> Iterator[Finding]:
     for bolt in description.bolts.values():
         if bolt.on_error == "stop" or not says(bolt.logic, "needs_acks"):
             continue
-        for source in _upstream(description, bolt):
-            method = _unanchored_method(source)
+        for source in upstream(description, bolt):
+            method = _unanchored_method(source) if isinstance(source, BoltSpec) else None
             if method is not None:
                 yield Finding(
                     "unowned output",
@@ -27,18 +28,6 @@ def unowned_outputs(description: Description) -> Iterator[Finding]:
                     f"give bolt {bolt.id!r} on_error='stop', so that a write that fails crashes the topology",
                 )
                 break
-
-
-def _upstream(description: Description, bolt: BoltSpec) -> Iterator[BoltSpec]:
-    """The bolts above this one, nearest first, those of a cycle included."""
-    ways, seen = [bolt], set[str]()
-    for way in ways:  # grows
-        for subscription in way.inputs:
-            id = subscription.source.component
-            if id in description.bolts and id not in seen:
-                seen.add(id)
-                ways.append(description.bolts[id])
-                yield description.bolts[id]
 
 
 def _unanchored_method(bolt: BoltSpec) -> str | None:
