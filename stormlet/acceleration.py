@@ -1,16 +1,26 @@
 """Whether the hot modules run compiled or interpreted, from the same files; imported before any of them.
 
 The environment variable ``STORMLET_COMPILED`` decides: ``0`` runs the interpreted files even where compiled ones stand
-beside them, ``1`` makes the import fail where they are missing, and without it what is there is used.
+beside them, ``1`` makes the import fail where they are missing, and without it what is there is used. In a checkout
+they count as missing when one of their files has changed since: that would have no effect, and nobody would know.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from importlib.machinery import SOURCE_SUFFIXES, ExtensionFileLoader, FileFinder, ModuleSpec, SourceFileLoader
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib.machinery import (
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+)
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
 VARIABLE = "STORMLET_COMPILED"
@@ -41,12 +51,64 @@ class SourceFinder:
         return None
 
 
+def find_stale(package: Path) -> Path | None:
+    """The module of a checkout that has changed since it was compiled, or that is not compiled although others are,
+    or is although it should not be any more.
+
+    None for an installed package, where dates say when and in which order files were copied.
+    """
+    compiled = dict(_dates(package, EXTENSION_SUFFIXES[0])) if _is_checkout(package) else {}
+    if not compiled:
+        return None
+    declared = dict(_dates(package, ".pxd"))
+    oldest = min(compiled.values())
+    changed = {module for module, date in declared.items() if max(date, _date(module)) > oldest}
+    return min(changed | (compiled.keys() ^ declared.keys()), default=None)
+
+
+def _is_checkout(package: Path) -> bool:
+    project = package.with_name("pyproject.toml")
+    return project.exists() and f'name = "{package.name}"' in project.read_text("utf-8")
+
+
+def _dates(package: Path, suffix: str) -> Iterator[tuple[Path, float]]:
+    """Module -> when its file with this suffix was changed."""
+    for folder, _, names in os.walk(package):  # ten times as fast as a glob
+        for name in names:
+            if name.endswith(suffix):
+                path = Path(folder, name)
+                yield path.with_name(f"{name.removesuffix(suffix)}.py"), path.stat().st_mtime
+
+
+def _date(module: Path) -> float:
+    return module.stat().st_mtime if module.exists() else 0.0
+
+
 def _decide(wanted: str) -> None:
     if wanted not in {"", "0", "1"}:
         raise ImportError(f"{VARIABLE}={wanted!r} is neither 0 (interpreted) nor 1 (compiled)")
     if wanted == "0":
-        sys.meta_path.insert(0, SourceFinder())
-    elif wanted == "1" and not is_compiled():
+        _interpret()
+        return
+    package = Path(__file__).parent
+    stale = find_stale(package)
+    mismatch = f"the compiled modules do not match {stale}"
+    again = f"compile anew: {VARIABLE}=1 pip install -e {package.parent}"
+    if wanted == "1":
+        _insist(f"{mismatch}; {again}" if stale else "")
+    elif stale:
+        _interpret()
+        warnings.warn(f"{mismatch}, so the interpreted ones run; {again}", RuntimeWarning, stacklevel=3)
+
+
+def _interpret() -> None:
+    sys.meta_path.insert(0, SourceFinder())
+
+
+def _insist(problem: str) -> None:
+    if problem:
+        raise ImportError(f"{VARIABLE}=1, but {problem}")
+    if not is_compiled():
         raise ImportError(
             f"{VARIABLE}=1, but this installation is not compiled; install it anew, with a C compiler: "
             f"{VARIABLE}=1 pip install --no-cache-dir --force-reinstall stormlet; or unset the variable"

@@ -32,6 +32,21 @@ def ignore(value: object) -> None:
     """A bolt that acks everything and emits nothing."""
 
 
+class RefusingKey:
+    """A key function that raises at each replay, so many times in all; the first call is the first emit of the only
+    message."""
+
+    def __init__(self, times: float) -> None:
+        self.calls = 0
+        self._times = times
+
+    def __call__(self, value: object) -> object:
+        self.calls += 1
+        if 1 < self.calls <= 1 + self._times:
+            raise ZeroDivisionError(value)
+        return value
+
+
 async def run_to_end(topology: Topology, **options: Any) -> Running:
     """Run until everything is settled, and leave."""
     async with topology.run(**options) as running:

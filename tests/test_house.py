@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parent
 
 
@@ -24,3 +26,8 @@ def test_every_test_says_what_it_shows() -> None:
         if not ast.get_docstring(test)
     ]
     assert silent == []
+
+
+def test_every_name_is_the_same_in_each_run(request: pytest.FixtureRequest) -> None:
+    """No test of this run is called by the address of an object, which runners in several processes cannot agree on."""
+    assert [item.nodeid for item in request.session.items if " at 0x" in item.nodeid] == []

@@ -1,0 +1,62 @@
+"""Integers that no C type holds mean what they say: as good as no bound, or a mistake with a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from stormlet import DeadLetter, InvalidEmit, Topology
+from tests.helpers import ignore, run_to_end
+
+HUGE = [2**63 - 1, 2**63, 2**64, 10**30]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("bound", HUGE)
+@pytest.mark.parametrize(
+    "option", ["acker_high_water", "max_attempts", "max_restarts", "max_spout_pending", "queue_capacity"]
+)
+async def test_bounds_of_a_topology(option: str, bound: int) -> None:
+    """Whoever wants no bound may write any number that is large enough."""
+    seen: list[int] = []
+    topology = Topology("numbers", **{option: bound})
+    topology.bolt("seen", seen.append, topology.spout("numbers", range(3)).shuffle())
+    await run_to_end(topology)
+    assert seen == [0, 1, 2]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("bound", HUGE)
+async def test_bounds_of_a_component(bound: int) -> None:
+    """Those that one spout or one bolt has of its own."""
+    seen: list[int] = []
+    topology = Topology("numbers")
+    numbers = topology.spout("numbers", range(3), max_spout_pending=bound)
+    topology.bolt("seen", seen.append, numbers.shuffle(), queue_capacity=bound)
+    await run_to_end(topology)
+    assert seen == [0, 1, 2]
+
+
+class Elsewhere:
+    """Chooses a task that there is not."""
+
+    def prepare(self, targets: object) -> None:
+        """They do not matter."""
+
+    def choose(self, value: int) -> list[int]:
+        return [value]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("task", [*HUGE, -(2**63), -(10**30)])
+async def test_tasks(task: int) -> None:
+    """A task id that is none is named, however large."""
+    letters: list[DeadLetter] = []
+    topology = Topology("numbers", max_attempts=1)
+    chosen = topology.bolt(
+        "choose", lambda number: task, topology.spout("numbers", [1]).shuffle(), outputs=int
+    )
+    topology.bolt("chosen", ignore, chosen.custom(Elsewhere()))
+    await run_to_end(topology, dead_letters=letters.append)
+    (letter,) = letters
+    assert isinstance(letter.failure.exception, InvalidEmit)
+    assert f"chose [{task}]; its tasks are" in str(letter.failure.exception)
