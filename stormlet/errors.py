@@ -104,20 +104,23 @@ class TopologyCrashed(StormletError):
     """User code raised where no tuple answers for it, more often than its task is restarted (law C5);
     ``__cause__`` is that exception."""
 
-    def __init__(self, topology: str, task: str, what: str, restarts: str = "") -> None:
-        super().__init__(topology, task, what, restarts)
+    def __init__(self, topology: str, task: str, what: str, restarts: str = "", way_out: str = "") -> None:
+        super().__init__(topology, task, what, restarts, way_out)
         self.topology = topology
         self.task = task
         self.what = what
         """The method that raised."""
         self.restarts = restarts
         """How often the task has been restarted before, in words; empty if it has not been."""
+        self.way_out = way_out
+        """Why it could not be restarted, and what would let it; empty if that is not known."""
 
     def __str__(self) -> str:
         after = f", after {self.restarts}" if self.restarts else ""
+        way_out = f"; {self.way_out}" if self.way_out else ""
         return (
             f"topology {self.topology!r} crashed: {self.what} of {self.task} raised "
-            f"{_shown(self.__cause__)}{after}"
+            f"{_shown(self.__cause__)}{after}{way_out}"
         )
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from types import UnionType
 from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+
+import msgspec
 
 from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, To, overrides
 from stormlet.core.configuration import Configuration, component_options, configure, read_options
@@ -356,8 +357,8 @@ class Topology:
         ``BasicBolt`` or ``BatchBolt`` class or factory. ``tick`` calls the bolt's ``tick`` every so many
         seconds (law B5). With ``concurrency`` > 1 so many inputs of one task are processed at a time (law
         B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` says what an
-        exception in ``execute`` does: "fail" the input and go on, "restart" the task as well, or "stop" the
-        topology (law B4).
+        exception in ``execute`` does: "fail" the input and go on, "restart" the task as well, at most
+        ``max_restarts`` times in ``restart_window``, or "stop" the topology (law B4).
         ``outputs`` and ``overrides`` are as for :meth:`spout`.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
@@ -413,7 +414,7 @@ class Topology:
                 f"{bolt.id} belongs to no bolt of topology {self.name!r}; bolts: {_names(self._bolts)}"
             )
         self._check_inputs(f"bolt {spec.id!r}", inputs)
-        self._bolts[spec.id] = replace(spec, inputs=(*spec.inputs, *inputs))
+        self._bolts[spec.id] = msgspec.structs.replace(spec, inputs=(*spec.inputs, *inputs))
 
     # Running.
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import PurePath
 from types import CodeType
 from typing import Final
+
+import msgspec
 
 PACKAGE: Final = PurePath(__file__).parents[1]
 """Where stormlet's own files are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One frame of a call stack."""
 
     function: str
@@ -31,7 +32,12 @@ def call_of(code: CodeType, line: int) -> Call:
 
 def is_ours(code: CodeType) -> bool:
     """Whether it is stormlet's own. The compiled modules name their files as seen from where they were built."""
-    file = PurePath(code.co_filename)
+    return _is_file_of_ours(code.co_filename)
+
+
+@lru_cache(maxsize=1024)  # each failure asks for each frame that it came through
+def _is_file_of_ours(name: str) -> bool:
+    file = PurePath(name)
     return file.is_relative_to(PACKAGE) or file.parts[:1] == (PACKAGE.name,)
 
 

@@ -109,8 +109,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     when each tuple is where it is, and which way it came; 0: none, at no cost. Default 0 (law L14)."""
 
     explain_stuck: _Positive | None = None
-    """Seconds after which a tree that is still open is explained in the log, once; None, the default: never (law
-    L14)."""
+    """Seconds, all attempts together, after which a message whose tree is open is explained in the log, once; None,
+    the default: never. Messages of a ``Spout`` class count anew with each attempt (law L14)."""
 
     tick: _Positive | None = None
     """Seconds between two ticks of each bolt task; None, the default: no ticks (law B5)."""
@@ -197,6 +197,12 @@ def parse_setting(text: str) -> tuple[str, object]:
             f"{text!r} is not a setting: write key=value, for example message_timeout=10"
         )
     return key, _scalar(value)
+
+
+def spell_setting(key: str, value: Setting) -> str:
+    """The ``key=value`` that :func:`parse_setting` reads as this."""
+    is_plain = isinstance(value, str) and _scalar(value) == value
+    return f"{key}={value if is_plain else msgspec.json.encode(value).decode()}"
 
 
 def _scalar(text: str) -> object:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, Generic, Literal, TypeVar, cast, overload
+
+import msgspec
 
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.configuration import Configuration, configure
@@ -46,8 +48,7 @@ OnError = Literal["fail", "restart", "stop"]
 """What an exception in ``execute`` does: the input fails, the task is restarted as well, or the topology stops."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectStream:
+class DirectStream(msgspec.Struct, frozen=True):
     """Declares a stream whose tuples are sent to tasks that the producer names:
     ``outputs=DirectStream(Word)``."""
 
@@ -55,16 +56,14 @@ class DirectStream:
     """A record type, a list of field names, or None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(msgspec.Struct, frozen=True):
     """A declared stream of a component."""
 
     schema: Schema
     direct: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StreamId:
+class StreamId(msgspec.Struct, frozen=True):
     """Names a stream in its topology (Storm's ``GlobalStreamId``)."""
 
     component: str
@@ -211,8 +210,7 @@ class Stream(Generic[T]):
             raise InvalidTopology(f"{self.id}: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class SpoutSpec:
+class SpoutSpec(msgspec.Struct, frozen=True):
     """One spout of the description."""
 
     id: str
@@ -231,11 +229,10 @@ class SpoutSpec:
         kind = source_kind(self.id, source)
         check_code(f"spout {self.id!r}", source, "loop")
         parallelism = 1 if is_for_one_task(source, kind) else self.parallelism
-        return replace(self, source=source, kind=kind, parallelism=parallelism)
+        return msgspec.structs.replace(self, source=source, kind=kind, parallelism=parallelism)
 
 
-@dataclass(frozen=True, slots=True)
-class BoltSpec:
+class BoltSpec(msgspec.Struct, frozen=True):
     """One bolt of the description."""
 
     id: str
@@ -254,15 +251,14 @@ class BoltSpec:
     """Whether it has a method ``tick``, or may have one: a factory's bolt is known when it is made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(msgspec.Struct, frozen=True):
     """A whole topology, ready to be planned."""
 
     name: str
     configuration: Configuration
     spouts: Mapping[str, SpoutSpec]
     bolts: Mapping[str, BoltSpec]
-    options: Mapping[str, object] = field(default_factory=dict[str, object])
+    options: Mapping[str, object] = msgspec.field(default_factory=dict[str, object])
     """Those options of the configuration that the topology was given, and are not defaults."""
 
     @property
@@ -314,7 +310,7 @@ class Description:
         """The same with other sources for the spouts of these ids; raises
         :class:`~stormlet.errors.InvalidTopology` for what is no source."""
         replaced = {id: self.spouts[id].with_source(source) for id, source in sources.items()}
-        return replace(self, spouts={**self.spouts, **replaced})
+        return msgspec.structs.replace(self, spouts={**self.spouts, **replaced})
 
     def configured(
         self, configuration: Configuration, where: str, given: Collection[str] = ()
@@ -333,10 +329,12 @@ class Description:
             id: configure(configuration, spec.options, f"{id!r} of {where}") for id, spec in specs.items()
         }
         bolts = {
-            id: replace(spec, tick=components[id].tick if spec.ticks else None)
+            id: msgspec.structs.replace(spec, tick=components[id].tick if spec.ticks else None)
             for id, spec in self.bolts.items()
         }
-        return replace(self, configuration=configuration, spouts=spouts, bolts=bolts), components
+        return msgspec.structs.replace(
+            self, configuration=configuration, spouts=spouts, bolts=bolts
+        ), components
 
     def _with_room(self, spout: SpoutSpec, configuration: Configuration) -> SpoutSpec:
         """The spout with as many messages pending as the bolts below it need, but no more than it should have."""
@@ -349,7 +347,7 @@ class Description:
         pending = wanted if most is None else min(wanted, most)
         if pending == default:
             return spout
-        return replace(spout, options={**spout.options, "max_spout_pending": pending})
+        return msgspec.structs.replace(spout, options={**spout.options, "max_spout_pending": pending})
 
     def _below(self, component: str) -> Iterable[str]:
         successors, below, left = self._successors(), dict[str, None](), [component]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+import msgspec
 
 Key: TypeAlias = tuple[str, str, str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedFailure:
+class RepeatedFailure(msgspec.Struct, frozen=True):
     """A failure and how often it has happened, in all tasks of its component."""
 
     component: str
@@ -40,24 +40,28 @@ class FailureCounts:
     """All the distinct failures of one run."""
 
     def __init__(self) -> None:
-        self._failures: dict[Key, RepeatedFailure] = {}
+        self._last: dict[Key, RepeatedFailure] = {}
+        self._counts: dict[Key, int] = {}
         self._untold: dict[Key, int] = {}
 
     def add(self, failure: RepeatedFailure) -> bool:
         """Count one more; whether it is the first of its kind, which should be told at once."""
-        before = self._failures.pop(failure.key, None)
-        count = 1 if before is None else before.count + 1
-        self._failures[failure.key] = replace(failure, count=count)
-        if before is None:
-            return True
-        self._untold[failure.key] = self._untold.get(failure.key, 0) + 1
-        return False
+        key = failure.key
+        is_first = self._last.pop(key, None) is None
+        self._last[key] = failure
+        self._counts[key] = self._counts.get(key, 0) + 1
+        if not is_first:
+            self._untold[key] = self._untold.get(key, 0) + 1
+        return is_first
 
     def all(self) -> Sequence[RepeatedFailure]:
         """Every distinct failure; the one that happened last stands at the end."""
-        return tuple(self._failures.values())
+        return tuple(self._counted(key) for key in self._last)
 
     def take_untold(self) -> Sequence[tuple[RepeatedFailure, int]]:
         """What has happened again, and how often since this was last asked."""
         untold, self._untold = self._untold, {}
-        return [(self._failures[key], more) for key, more in untold.items()]
+        return [(self._counted(key), more) for key, more in untold.items()]
+
+    def _counted(self, key: Key) -> RepeatedFailure:
+        return msgspec.structs.replace(self._last[key], count=self._counts[key])

@@ -5,13 +5,16 @@ cdef class _RoundRobin(One):
     cdef object _next
 
 cdef class _ByValue(One):
+    cdef dict _known
     cdef object _routes
 
 cdef class _ByKey(One):
+    cdef dict _known
     cdef object _routes
     cdef object _key
 
 cdef class _LessLoaded(One):
+    cdef dict _known
     cdef object _routes
     cdef list _counts
     cdef object _key

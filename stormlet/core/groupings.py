@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from random import Random
-from typing import ClassVar, Protocol, TypeAlias, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
 
 from stormlet.core.keys import stable_hash
 from stormlet.errors import InvalidEmit, UnroutableKey
@@ -66,27 +67,25 @@ class CustomGrouping(Protocol):
         ...
 
 
-class Grouping(ABC):
+class Grouping(msgspec.Struct, frozen=True):
     """What all specs have in common."""
 
-    __slots__ = ()
     name: ClassVar[str]
 
-    @abstractmethod
     def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Chooser:
         """Make the chooser of one producer task for the consumer tasks ``targets``: at least one, ascending.
 
         ``random`` is the producer task's own (law L16). ``label`` names the two ends in error messages, as in
         ``"'split' -> 'count'"``.
         """
+        raise NotImplementedError
 
     def title(self, label: str) -> str:
         """Return how error messages call this grouping."""
         return f"{self.name} grouping of {label}" if label else f"{self.name} grouping"
 
 
-@dataclass(frozen=True, slots=True)
-class Shuffle(Grouping):
+class Shuffle(Grouping, frozen=True):
     """After n·k tuples each of n tasks got exactly k; Storm's ShuffleGrouping."""
 
     name: ClassVar[str] = "shuffle"
@@ -98,22 +97,19 @@ class Shuffle(Grouping):
         return _RoundRobin(order)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalOrShuffle(Shuffle):
+class LocalOrShuffle(Shuffle, frozen=True):
     """Storm prefers tasks of the same worker; in one process all are, so this is shuffle."""
 
     name: ClassVar[str] = "local_or_shuffle"
 
 
-@dataclass(frozen=True, slots=True)
-class NoGrouping(Shuffle):
+class NoGrouping(Shuffle, frozen=True):
     """The user does not care; equivalent to shuffle, as in Storm's documentation."""
 
     name: ClassVar[str] = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Fields(Grouping):
+class Fields(Grouping, frozen=True):
     """Equal keys go to the same task, in every run and process; without a key function the whole value is the
     key."""
 
@@ -128,8 +124,7 @@ class Fields(Grouping):
         return _ByValue(routes) if self.key is None else _ByKey(routes, self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class PartialKey(Grouping):
+class PartialKey(Grouping, frozen=True):
     """Each key has two tasks, and each value goes to the one that got less so far; Storm's
     PartialKeyGrouping."""
 
@@ -143,8 +138,7 @@ class PartialKey(Grouping):
         return _LessLoaded(_TasksOfKey(len(targets), self.title(label)), len(targets), self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class All(Grouping):
+class All(Grouping, frozen=True):
     """Every task gets a copy; Storm's AllGrouping."""
 
     name: ClassVar[str] = "all"
@@ -154,8 +148,7 @@ class All(Grouping):
         return _Everyone(len(targets))
 
 
-@dataclass(frozen=True, slots=True)
-class Global(Grouping):
+class Global(Grouping, frozen=True):
     """Everything goes to the task with the lowest id; Storm's GlobalGrouping."""
 
     name: ClassVar[str] = "global"
@@ -165,8 +158,7 @@ class Global(Grouping):
         return _First()
 
 
-@dataclass(frozen=True, slots=True)
-class Direct(Grouping):
+class Direct(Grouping, frozen=True):
     """The producer names the task in each emit, so nothing is left to choose."""
 
     name: ClassVar[str] = "direct"
@@ -176,8 +168,7 @@ class Direct(Grouping):
         raise InvalidEmit(f"{self.title(label)}: the emit needs task=")
 
 
-@dataclass(frozen=True, slots=True)
-class Custom(Grouping):
+class Custom(Grouping, frozen=True):
     """The user's own grouping; see :class:`CustomGrouping`."""
 
     grouping: CustomGrouping
@@ -233,24 +224,26 @@ class _Chosen(Many):
             raise InvalidEmit(f"{self._title} chose {chosen!r}; its tasks are {list(self._index)}") from None
 
 
-class _Routes(ABC, dict[object, _Route]):
-    """Remembers what the hash of a key led to.
+class _Routes(ABC, Generic[_Route]):
+    """Where keys go, and ``known``, which remembers what the hash of a key led to.
 
     A cache keyed by ``==`` is right because equal keys hash equal. It never grows past ``CACHED_KEYS``;
     starting afresh costs less per key than keeping an order of use.
     """
 
-    __slots__ = ("_tasks", "_title")
+    __slots__ = ("_tasks", "_title", "known")
 
     def __init__(self, tasks: int, title: str) -> None:
         self._tasks = tasks
         self._title = title
+        self.known: dict[object, _Route] = {}
 
-    def __missing__(self, key: object) -> _Route:
+    def learn(self, key: object) -> _Route:
+        """Find the route of a key that is not known yet."""
         route = self.of(key)
-        if len(self) >= CACHED_KEYS:
-            self.clear()
-        self[key] = route
+        if len(self.known) >= CACHED_KEYS:
+            self.known.clear()
+        self.known[key] = route
         return route
 
     def of(self, key: object) -> _Route:
@@ -287,55 +280,60 @@ class _TasksOfKey(_Routes[tuple[int, int]]):
         return first, (first + step) % self._tasks
 
 
-# A list, a dict or a mutable record cannot be looked up: it is a TypeError, and the route is computed. So is
-# UnroutableKey, which then rises once more. The lookups below are spelled out because a call would cost as
-# much again.
+# What cannot be looked up, as a list, a dict or a mutable record, is a TypeError, and its route is computed. The
+# lookups below are spelled out because a call would cost as much again.
 
 
 class _ByValue(One):
-    __slots__ = ("_routes",)
+    __slots__ = ("_known", "_routes")
 
     def __init__(self, routes: _TaskOfKey) -> None:
         self._routes = routes
+        self._known = routes.known
 
     def pick(self, value: object) -> int:
         try:
-            return self._routes[value]
+            route = self._known.get(value)
         except TypeError:
             return self._routes.of(value)
+        return self._routes.learn(value) if route is None else route
 
 
 class _ByKey(One):
-    __slots__ = ("_key", "_routes")
+    __slots__ = ("_key", "_known", "_routes")
 
     def __init__(self, routes: _TaskOfKey, key: KeyFunction) -> None:
         self._routes = routes
+        self._known = routes.known
         self._key = key
 
     def pick(self, value: object) -> int:
         key = self._key(value)
         try:
-            return self._routes[key]
+            route = self._known.get(key)
         except TypeError:
             return self._routes.of(key)
+        return self._routes.learn(key) if route is None else route
 
 
 class _LessLoaded(One):
     """The first of two candidates, unless the second got less from this producer task."""
 
-    __slots__ = ("_counts", "_key", "_routes")
+    __slots__ = ("_counts", "_key", "_known", "_routes")
 
     def __init__(self, routes: _TasksOfKey, tasks: int, key: KeyFunction | None) -> None:
         self._routes = routes
+        self._known = routes.known
         self._counts = [0] * tasks
         self._key = key
 
     def pick(self, value: object) -> int:
         key = value if self._key is None else self._key(value)
         try:
-            first, second = self._routes[key]
+            route = self._known.get(key)
         except TypeError:
-            first, second = self._routes.of(key)
+            route = self._routes.of(key)
+        first, second = self._routes.learn(key) if route is None else route
         counts = self._counts
         index = second if counts[second] < counts[first] else first
         counts[index] += 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 
 class RunState(Enum):
@@ -20,8 +21,7 @@ class RunState(Enum):
     CRASHED = "crashed"
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(msgspec.Struct, frozen=True):
     """The state of a run, at one moment."""
 
     state: RunState
@@ -33,6 +33,8 @@ class Health:
     """What crashed the topology; None if nothing did."""
     closing: tuple[str, ...] = ()
     """When everything else is over: the tasks whose ``close`` or ``cleanup`` has not returned."""
+    restarting: tuple[str, ...] = ()
+    """The tasks that have died and are not at work again yet; what is sent to them waits."""
 
     @property
     def ready(self) -> bool:

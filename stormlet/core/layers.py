@@ -7,13 +7,13 @@ says is the topology's own, and what that does not say is the default.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from stormlet.core.configuration import Setting, read_options
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """What one place says, under our names or Storm's."""
 
     origin: str
@@ -21,8 +21,7 @@ class Layer:
     options: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Layered:
+class Layered(msgspec.Struct, frozen=True):
     """What all layers say together."""
 
     values: Mapping[str, Setting]

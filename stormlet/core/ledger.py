@@ -33,14 +33,20 @@ verdict is given before *init* is known (L3). When it is, a recorded fail wins a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 
 import msgspec
 
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.rotating import RotatingMap
 
-TIMED_OUT = Failure(FailureKind.TIMEOUT)
+
+@lru_cache(maxsize=256)
+def timed_out(holders: tuple[str, ...]) -> Failure:
+    """The failure of a tree whose tuples these components held: one object for all of them (law L14)."""
+    return Failure(FailureKind.TIMEOUT, holders=holders)
 
 
 class OpenTree(msgspec.Struct, kw_only=True, eq=False, gc=False):
@@ -75,14 +81,13 @@ class Ledger:
     Input methods change it; verdicts collect in ``acked`` and ``failed`` until the owner takes them.
     """
 
-    __slots__ = ("_activity", "_expired", "_expiring", "_orphans", "_trees", "acked", "failed", "settled")
+    __slots__ = ("_activity", "_expiring", "_orphans", "_trees", "acked", "failed", "settled")
 
     def __init__(self, buckets: int = 3, restarts_on_activity: bool = False) -> None:
         self._trees: RotatingMap[int, OpenTree] = RotatingMap(buckets)
         self._orphans: RotatingMap[int, Orphan] = RotatingMap(buckets)
         self._activity = restarts_on_activity
-        self._expiring: dict[int, OpenTree] = {}
-        self._expired: list[int] = []
+        self._expiring: list[dict[int, OpenTree]] = []
         self.acked: list[OpenTree] = []
         """Trees acked since the owner last took them."""
         self.failed: list[OpenTree] = []
@@ -92,7 +97,7 @@ class Ledger:
 
     def __len__(self) -> int:
         """The number of open trees; orphans are not counted (law L13)."""
-        return len(self._trees) + len(self._expiring)
+        return len(self._trees) + self.expiring
 
     @property
     def orphans(self) -> int:
@@ -102,15 +107,23 @@ class Ledger:
     @property
     def expiring(self) -> int:
         """How many trees have timed out and wait for :meth:`expire`."""
-        return len(self._expiring)
+        return sum(map(len, self._expiring))
+
+    @property
+    def next_to_expire(self) -> dict[int, OpenTree] | None:
+        """The trees that timed out first of those that wait for :meth:`expire`; None if none waits."""
+        while self._expiring and not self._expiring[0]:
+            del self._expiring[0]
+        return self._expiring[0] if self._expiring else None
 
     def open_tree(self, root: int) -> OpenTree | None:
         """The open tree of this root; None if there is none, or its *init* has not arrived."""
-        return self._expiring.get(root) or self._trees.get(root)
+        place = self._place(root)
+        return None if place is None else place.get(root)
 
     def oldest(self) -> Iterator[tuple[int, OpenTree]]:
         """The open trees by root, those that time out first at the head."""
-        return ((root, tree) for bucket in self._open_buckets() for root, tree in bucket.items())
+        return ((root, tree) for place in self._places() for root, tree in place.items())
 
     def init(self, inits: Mapping[int, OpenTree]) -> None:
         """Open trees, by root. Takes the place of any orphan; the tree enters the newest bucket."""
@@ -134,26 +147,23 @@ class Ledger:
         activity = self._activity
         for root, delta in deltas.items():
             tree = newest.get(root)
-            bucket = newest
             if tree is None:
-                found = self._find(root)
-                if found is None:
-                    self._orphan(root).checksum ^= delta
+                tree = self.open_tree(root)
+                if tree is None:
+                    orphan = self._orphan(root)
+                    orphan.checksum ^= delta
                     continue
-                bucket, tree = found
+                if activity:
+                    self.reset_timeout(root)
             tree.checksum ^= delta
             if not tree.checksum:
-                del bucket[root]
+                self._leave(root)
                 self._ack(tree)
-            elif activity and bucket is not newest:
-                newest[root] = bucket.pop(root)
 
     def fail(self, root: int, failure: Failure) -> None:
         """Fail the tree of this root. The first failure of a root is the one that is told."""
-        found = self._find(root)
-        if found is not None:
-            bucket, tree = found
-            del bucket[root]
+        tree = self._leave(root)
+        if tree is not None:
             self._fail(tree, failure)
             return
         orphan = self._orphan(root)
@@ -163,18 +173,14 @@ class Ledger:
     def reset_timeout(self, root: int) -> None:
         """Give the tree of this root its full timeout again; a root that is not open is left alone (law
         L12)."""
-        found = self._find(root)
-        if found is not None:
-            bucket, tree = found
-            del bucket[root]
+        tree = self._leave(root)
+        if tree is not None:
             self._trees.buckets[0][root] = tree
 
     def rotate(self) -> None:
-        """One step of the clock: trees put ``buckets`` rotations ago become *expiring*, such orphans are
-        forgotten."""
-        self._expiring.update(self._trees.rotate())
-        self._expired = list(self._expiring)
-        self._expired.reverse()
+        """One step of the clock: trees put ``buckets`` rotations ago become *expiring*, such orphans are forgotten. It
+        takes the same time whatever is pending."""
+        self._expiring.append(self._trees.rotate())
         self.forget_orphans()
 
     def forget_orphans(self) -> None:
@@ -183,32 +189,33 @@ class Ledger:
 
     def expired_roots(self) -> Iterable[int]:
         """The roots of the trees that have timed out and wait for :meth:`expire`."""
-        return self._expiring.keys()
+        return chain.from_iterable(self._expiring)
 
     def expire(self, most: int, holders: Mapping[int, tuple[str, ...]]) -> None:
-        """Fail at most ``most`` expired trees with TIMEOUT. An expiry is spread like this so that it never
-        holds the loop for long; a tree that is acked while it waits is acked (law L12)."""
-        for _ in range(min(most, len(self._expired))):
-            root = self._expired.pop()
-            tree = self._expiring.pop(root, None)
-            if tree is not None:
-                self._fail(tree, TIMED_OUT.held_by(holders.get(root, ())))
+        """Fail at most ``most`` of the trees that are next to expire with TIMEOUT, of those that expire together the
+        newest first. An expiry is spread like this so that it never holds the loop for long; a tree that is acked while
+        it waits is acked (law L12)."""
+        for _ in range(most):
+            cohort = self.next_to_expire
+            if cohort is None:
+                return
+            root, tree = cohort.popitem()
+            self._fail(tree, timed_out(holders.get(root, ())))
 
     def fail_all(self, failure: Failure) -> None:
         """Fail every open tree, as a shutdown does (law C3)."""
-        for bucket in self._open_buckets():
-            trees = list(bucket.values())
-            bucket.clear()
-            for tree in trees:
+        for place in self._places():
+            for root, tree in list(place.items()):
+                place.pop(root)
                 self._fail(tree, failure)
 
     def fail_of(self, spout: int, failure: Failure) -> None:
         """Fail the open trees of one spout task that it knows by their message ids alone."""
-        for bucket in self._open_buckets():
-            trees = [(root, tree) for root, tree in bucket.items() if tree.spout == spout]
+        for place in self._places():
+            trees = [(root, tree) for root, tree in place.items() if tree.spout == spout]
             for root, tree in trees:
                 if type(tree) is OpenTree:
-                    del bucket[root]
+                    place.pop(root)
                     self._fail(tree, failure)
 
     def lose(self, failure: Failure) -> None:
@@ -233,17 +240,20 @@ class Ledger:
         tree.failure = failure
         self.failed.append(tree)
 
-    def _open_buckets(self) -> Iterable[dict[int, OpenTree]]:
-        yield self._expiring
-        yield from reversed(self._trees.buckets)
+    def _places(self) -> Sequence[dict[int, OpenTree]]:
+        """Wherever open trees are, those that time out first at the head."""
+        return (*self._expiring, *reversed(self._trees.buckets))
 
-    def _find(self, root: int) -> tuple[dict[int, OpenTree], OpenTree] | None:
-        for bucket in self._trees.buckets:
-            tree = bucket.get(root)
-            if tree is not None:
-                return bucket, tree
-        tree = self._expiring.get(root)
-        return None if tree is None else (self._expiring, tree)
+    def _place(self, root: int) -> dict[int, OpenTree] | None:
+        for place in chain(self._trees.buckets, self._expiring):
+            if root in place:
+                return place
+        return None
+
+    def _leave(self, root: int) -> OpenTree | None:
+        """Take the tree of this root out of where it is, if it is open."""
+        place = self._place(root)
+        return None if place is None else place.pop(root)
 
     def _orphan(self, root: int) -> Orphan:
         orphan = self._orphans.get(root)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Final
+
+import msgspec
 
 from stormlet.core.calls import Call, raised_in
+from stormlet.core.frameless import frameless
 from stormlet.core.outstanding import Outstanding
 from stormlet.core.shortened import shown
+
+KEPT_FIRST: Final = 10
+KEPT_LAST: Final = 90
 
 
 class FailureKind(Enum):
@@ -47,15 +55,20 @@ class Failure:
     outstanding: tuple[Outstanding, ...] = field(default=(), compare=False, repr=False)
     """For an attempt that timed out or was left over, if its edges were recorded: tuples that were not settled, at
     most 10."""
+    kept_place: Call | None = field(default=None, compare=False, repr=False)
+    """Where the exception was raised, if it was parted from its frames."""
 
     @property
     def place(self) -> Call | None:
         """Where user code raised the exception; None if there is none."""
-        return None if self.exception is None else raised_in(self.exception)
+        return self.kept_place or (None if self.exception is None else raised_in(self.exception))
 
-    def held_by(self, holders: tuple[str, ...]) -> Failure:
-        """This failure with the components that still hold tuples of the tree."""
-        return replace(self, holders=holders)
+    def without_frames(self) -> Failure:
+        """This failure, to be kept for long: with a twin of its exception that has no traceback, as the frames of one
+        keep alive every local variable of user code."""
+        if self.exception is None or self.kept_place is not None:
+            return self
+        return replace(self, exception=frameless(self.exception), kept_place=self.place)
 
     def recorded(self, seconds: float, outstanding: tuple[Outstanding, ...]) -> Failure:
         """This failure with what a recorder knows of the attempt."""
@@ -81,8 +94,38 @@ class Failure:
         return f": {self.reason}" if self.reason else ""
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class History(tuple[Failure, ...]):
+    """Why each attempt failed, in order; of more than 100 the first 10 and the last 90, as a message may be replayed
+    for ever."""
+
+    left_out: int = 0
+    """How many there were after the first 10 of which nothing is kept."""
+
+    def and_also(self, failure: Failure) -> History:
+        """One more attempt has failed."""
+        if len(self) < KEPT_FIRST + KEPT_LAST:
+            return History((*self, failure))
+        return self._leaving_out((*self[:KEPT_FIRST], *self[KEPT_FIRST + 1 :], failure), self.left_out + 1)
+
+    def without_frames(self) -> History:
+        """These failures, to be kept for long: see :meth:`Failure.without_frames`."""
+        return self._leaving_out((each.without_frames() for each in self), self.left_out)
+
+    def numbered(self) -> Sequence[tuple[int, Failure]]:
+        """Each with the number of its attempt, from 1."""
+        return [
+            (place + (self.left_out if place > KEPT_FIRST else 0), failure)
+            for place, failure in enumerate(self, start=1)
+        ]
+
+    @classmethod
+    def _leaving_out(cls, failures: Iterable[Failure], count: int) -> History:
+        history = cls(failures)
+        history.left_out = count
+        return history
+
+
+class DeadLetter(msgspec.Struct, frozen=True):
     """A message that was given up, with all that is known of it (law S6)."""
 
     component: str
@@ -97,6 +140,20 @@ class DeadLetter:
     origin: object = None
     """What the source said of the message itself."""
     history: tuple[Failure, ...] = ()
-    """Why each attempt failed, in order; those that do not count are here too."""
+    """Why each attempt failed, in order; those that do not count are here too. Of more than 100 these are the first 10
+    and the last 90. Only the last one's exception has its traceback."""
     stream: str = "default"
     """The stream that it was emitted on."""
+
+    def without_frames(self) -> DeadLetter:
+        """This letter, to be kept for long: see :meth:`Failure.without_frames`."""
+        history = history_of(self.history).without_frames()
+        failure = (
+            history[-1] if history and self.failure is self.history[-1] else self.failure.without_frames()
+        )
+        return msgspec.structs.replace(self, failure=failure, history=history)
+
+
+def history_of(failures: tuple[Failure, ...]) -> History:
+    """These failures, of which none was left out unless they know of it."""
+    return failures if isinstance(failures, History) else History(failures)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from stormlet.core.calls import Call, stack_line
 from stormlet.core.shortened import shortened
@@ -34,8 +35,7 @@ PHRASES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Outstanding:
+class Outstanding(msgspec.Struct, frozen=True):
     """A tuple that was delivered to a bolt task and is not settled."""
 
     value: object

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import Description, StreamId
@@ -18,8 +19,7 @@ MOST_TASKS = 1_000_000
 """More would not fit into the memory of any machine: the number is a mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class TaskPlan:
+class TaskPlan(msgspec.Struct, frozen=True):
     """One task: an instance of a component."""
 
     component: str
@@ -35,8 +35,7 @@ class TaskPlan:
         return f"{self.component}[{self.index}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(msgspec.Struct, frozen=True):
     """One subscription: where the tuples of a stream go, and how they are dealt."""
 
     consumer: str
@@ -47,8 +46,7 @@ class Link:
     """Whether a producer waits for room: not inside a cycle, where waiting could last for ever (law B6)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """Who runs and who is linked to whom."""
 
     description: Description

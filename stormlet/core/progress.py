@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
+
+import msgspec
 
 
 class Step(Enum):
@@ -22,8 +23,7 @@ class Step(Enum):
     """The topology is quiescent."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoltState:
+class BoltState(msgspec.Struct, frozen=True):
     """What matters of one bolt in a moment of calm."""
 
     flushable: bool
@@ -32,8 +32,7 @@ class BoltState:
     """A task has executed inputs since its last ``finish``, or was never finished."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calm:
+class Calm(msgspec.Struct, frozen=True):
     """A moment in which every inbox is empty and nothing runs."""
 
     spouts_still: bool

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
+
+import msgspec
 
 from stormlet.core.outcomes import Failure, FailureKind
 
@@ -15,8 +16,7 @@ NOT_ATTEMPTS = (FailureKind.OVERFLOW, FailureKind.SHUTDOWN)
 """Failures of messages that no bolt has tried (law S6)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplayPolicy:
+class ReplayPolicy(msgspec.Struct, frozen=True):
     """How often and how soon. Pauses are in seconds."""
 
     max_attempts: int = 5
@@ -28,6 +28,11 @@ class ReplayPolicy:
         if failure.kind is FailureKind.TASK_LOST:
             return failure.component is not None
         return failure.kind not in NOT_ATTEMPTS
+
+    def counts_for_host(self, failure: Failure) -> bool:
+        """Whether this failure uses up an attempt at a message that the host waits for: also that of one which found
+        no room, as the host would wait for room without hearing why (law C4)."""
+        return failure.kind is FailureKind.OVERFLOW or self.counts(failure)
 
     def gives_up(self, failure: Failure, attempts: int, max_attempts: int | None = None) -> bool:
         """Whether a message that failed like this after so many counted attempts is given up."""

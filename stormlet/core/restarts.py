@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class RestartPolicy:
+class RestartPolicy(msgspec.Struct, frozen=True):
     """At most ``most`` restarts in any ``within`` seconds; before the first one ``first_pause`` seconds, doubled for
     each further one up to ``longest_pause``."""
 
@@ -26,8 +26,15 @@ class Restarts:
     def __init__(self, policy: RestartPolicy) -> None:
         self.policy = policy
         self.count = 0
-        """How many there were."""
+        """How many there were, those after kills included."""
         self._recent: deque[float] = deque()
+
+    def within_window(self, now: float) -> int:
+        """How many of them the policy counts now: those after kills, and those that are long past, are left out."""
+        recent = self._recent
+        while recent and now - recent[0] >= self.policy.within:
+            recent.popleft()
+        return len(recent)
 
     def pause_after_kill(self) -> float:
         """Somebody has killed it, so that its code is not to blame: the seconds to wait."""
@@ -36,12 +43,10 @@ class Restarts:
 
     def pause(self, now: float) -> float | None:
         """It has died: the seconds to wait before it is restarted; None if that would be once too often."""
-        policy, recent = self.policy, self._recent
-        while recent and now - recent[0] >= policy.within:
-            recent.popleft()
-        if len(recent) >= policy.most:
+        policy, recent = self.policy, self.within_window(now)
+        if recent >= policy.most:
             return None
-        pause = min(policy.first_pause * 2.0 ** len(recent), policy.longest_pause)
-        recent.append(now + pause)
+        pause = min(policy.first_pause * 2.0**recent, policy.longest_pause)
+        self._recent.append(now + pause)
         self.count += 1
         return pause

@@ -7,7 +7,6 @@ are checked when the topology is built; only a declared one is enforced on what 
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -21,7 +20,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
 from operator import attrgetter, itemgetter
 from types import NoneType, UnionType
 from typing import (
@@ -39,7 +37,7 @@ from typing import (
     get_type_hints,
 )
 
-from msgspec import Struct
+import msgspec
 
 from stormlet.errors import InvalidTopology
 
@@ -50,8 +48,7 @@ Reader: TypeAlias = Callable[[object], object]
 """Gives one field of a value, or several as a tuple."""
 
 
-@dataclass(frozen=True, slots=True)
-class Schema(ABC):
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of the values of one stream."""
 
     name: str
@@ -60,7 +57,7 @@ class Schema(ABC):
     """The field names in order; None where they are not known."""
     enforced: bool
     """Whether emits must be checked with :meth:`misfit`."""
-    declared: object = dataclasses.field(default=None, kw_only=True, compare=False, repr=False)
+    declared: object = None
     """The type that it was read from; None where there is none."""
     kind: ClassVar[str]
     """``"opaque"``, ``"record"`` (by attribute), ``"dict"`` (by key) or ``"fields"`` (by position)."""
@@ -77,20 +74,20 @@ class Schema(ABC):
         except LookupError as error:
             raise InvalidTopology(error.args[0]) from None
 
-    @abstractmethod
     def get(self, value: object, name: FieldName) -> object:
         """Return one field of a value, for ``tup["field"]``.
 
         Raises KeyError for an unknown field, TypeError where the value has no fields to be read by name.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def misfit(self, value: object) -> str | None:
         """Say why a value does not fit, or return None if it does. Whether it matters is :attr:`enforced`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _locate(self, name: FieldName) -> FieldName:
         """Return what the getter needs to find the field; raise a LookupError that tells the user."""
+        raise NotImplementedError
 
     def _getter(self, keys: Sequence[FieldName]) -> Reader:
         return cast(Reader, itemgetter(*keys))
@@ -104,8 +101,7 @@ class Schema(ABC):
         raise KeyError(f"no field {name!r} in {self.name}, which has {_listed(fields)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque(Schema):
+class Opaque(Schema, frozen=True):
     """Values of any type, of which no field names are known."""
 
     kind: ClassVar[str] = "opaque"
@@ -132,8 +128,7 @@ class Opaque(Schema):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Record(Schema):
+class Record(Schema, frozen=True, kw_only=True):
     """Instances of a msgspec.Struct, a dataclass or a NamedTuple."""
 
     fields: tuple[str, ...]
@@ -157,8 +152,7 @@ class Record(Schema):
         return cast(Reader, attrgetter(*cast(Sequence[str], keys)))
 
 
-@dataclass(frozen=True, slots=True)
-class Keyed(Schema):
+class Keyed(Schema, frozen=True, kw_only=True):
     """Dicts: of a TypedDict the keys are known, of a plain dict they are not (and any name is taken on
     trust)."""
 
@@ -180,8 +174,7 @@ class Keyed(Schema):
         return name if self.fields is None else self.fields[self._position(name)]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldList(Schema):
+class FieldList(Schema, frozen=True, kw_only=True):
     """Plain tuples (or lists) with named positions, as in Storm."""
 
     fields: tuple[str, ...]
@@ -234,7 +227,7 @@ def _field_list(names: Sequence[object], enforced: bool) -> FieldList:
         if name in names[:position]:
             raise InvalidTopology(f"duplicate field {name!r}")
     fields = cast(tuple[str, ...], tuple(names))
-    return FieldList(f"({', '.join(fields)})", fields, enforced)
+    return FieldList(name=f"({', '.join(fields)})", fields=fields, enforced=enforced)
 
 
 def _schema_of_type(declared: object, enforced: bool) -> Schema:
@@ -242,11 +235,15 @@ def _schema_of_type(declared: object, enforced: bool) -> Schema:
     if record is not None:
         if _is_subclass(record, dict):
             keys, required = _keys_of(record)
-            return Keyed(record.__name__, keys, enforced, required, declared=declared)
+            return Keyed(
+                name=record.__name__, fields=keys, enforced=enforced, required=required, declared=declared
+            )
         fields = _attributes_of(record)
         if fields is not None:
-            return Record(record.__name__, fields, enforced, record, declared=declared)
-    return Opaque(_display(declared), None, enforced=False, declared=declared)
+            return Record(
+                name=record.__name__, fields=fields, enforced=enforced, record=record, declared=declared
+            )
+    return Opaque(name=_display(declared), fields=None, enforced=False, declared=declared)
 
 
 def _is_subclass(record: type, base: type) -> bool:
@@ -254,8 +251,8 @@ def _is_subclass(record: type, base: type) -> bool:
 
 
 def _attributes_of(record: type) -> tuple[str, ...] | None:
-    if _is_subclass(record, Struct):
-        return cast(type[Struct], record).__struct_fields__
+    if _is_subclass(record, msgspec.Struct):
+        return cast(type[msgspec.Struct], record).__struct_fields__
     if _is_subclass(record, tuple):
         return getattr(record, "_fields", None)  # of a NamedTuple
     if dataclasses.is_dataclass(record):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from functools import reduce
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+
+class Progress(msgspec.Struct, frozen=True):
     """How far a component is with work of its own, such as a source with what it reads; see
     :attr:`stormlet.core.components.TaskContext.report_progress`."""
 
@@ -23,8 +23,7 @@ class Progress:
         return Progress(self.done + other.done, known, self.unit)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskStatistics:
+class TaskStatistics(msgspec.Struct, frozen=True):
     """What one task has done (Storm's executor statistics)."""
 
     emitted: int = 0
@@ -77,12 +76,11 @@ class TaskStatistics:
 
     def __add__(self, other: TaskStatistics) -> TaskStatistics:
         return TaskStatistics(
-            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+            *(getattr(self, name) + getattr(other, name) for name in TaskStatistics.__struct_fields__)
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentStatistics(TaskStatistics):
+class ComponentStatistics(TaskStatistics, frozen=True):
     """What all the tasks of a component have done."""
 
     tasks: Mapping[int, TaskStatistics] | None = None
@@ -91,8 +89,7 @@ class ComponentStatistics(TaskStatistics):
     """What its tasks have reported, together; None if none has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(msgspec.Struct, frozen=True):
     """What a running topology has done."""
 
     components: Mapping[str, ComponentStatistics]
@@ -117,6 +114,6 @@ def of_component(
 ) -> ComponentStatistics:
     """The sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids."""
     total = sum(tasks.values(), TaskStatistics())
-    counts = {each.name: getattr(total, each.name) for each in fields(TaskStatistics)}
+    counts = msgspec.structs.asdict(total)
     own = [reported[task] for task in tasks if task in reported]
     return ComponentStatistics(**counts, tasks=tasks, progress=reduce(Progress.__add__, own) if own else None)

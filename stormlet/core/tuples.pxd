@@ -1,7 +1,15 @@
+cimport cython
+
 cdef class Delivered:
     cdef public object value
     cdef public object source
     cdef public object lineage
-    cdef public object root
+    cdef public unsigned long long root
     cdef public unsigned long long edge
     cdef public int state
+
+cdef class JoinedTuple(Delivered):
+    cdef public object by_root
+
+@cython.locals(tup=Delivered)
+cpdef Delivered plain_tuple(object value, object source, object lineage, unsigned long long root, unsigned long long edge)

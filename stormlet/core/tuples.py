@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextvars import Context
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from stormlet.core.schema import Schema
 
-T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 OPEN: Final = 0
@@ -75,16 +75,24 @@ def joined(lineages: Iterable[Lineage]) -> Lineage:
 
 
 class Delivered:
-    """What the engine keeps of one delivery. It stands below :class:`Tuple` because generic classes cannot be laid out
-    as C structures.
+    """One value delivered to one task: what a :class:`Tuple` is at run time. Type checkers know it as generic in its
+    value, which a class that can be laid out as a C structure cannot be.
+
+    Users read ``value``, ``tup["field"]``, ``component``, ``stream``, ``task``, ``attempt``, ``roots`` and
+    ``origin``; the other attributes belong to the engine.
     """
 
     __slots__ = ("edge", "lineage", "root", "source", "state", "value")
+
+    def __class_getitem__(cls, kind: object) -> GenericAlias:
+        """``Tuple[str]``."""
+        return GenericAlias(cls, kind)
 
     def __init__(
         self, value: Any, source: Source, lineage: Lineage, root: int, edge: int, state: int = OPEN
     ) -> None:
         self.value = value
+        """What was emitted. It must not be changed: replicas and replays share it (law B10)."""
         self.source = source
         self.lineage = lineage
         self.root = root
@@ -92,20 +100,6 @@ class Delivered:
         self.edge = edge
         """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law L2)."""
         self.state = state
-
-
-class Tuple(Delivered, Generic[T_co]):
-    """One value delivered to one task.
-
-    Users read ``value``, ``tup["field"]``, ``component``, ``stream``, ``task``, ``attempt``, ``roots`` and
-    ``origin``; the other attributes belong to the engine.
-    """
-
-    __slots__ = ()
-
-    if TYPE_CHECKING:
-        value: T_co
-        """What was emitted. It must not be changed: replicas and replays share it (law B10)."""
 
     @property
     def component(self) -> str:
@@ -149,12 +143,25 @@ class Tuple(Delivered, Generic[T_co]):
         return f"<Tuple {self.value!r} from {self.component!r} (task {self.task}), stream {self.stream!r}>"
 
 
-class JoinedTuple(Tuple[T_co]):
+if TYPE_CHECKING:
+
+    class Tuple(Delivered, Generic[T_co]):
+        """One value delivered to one task."""
+
+        value: T_co
+
+else:
+    Tuple = Delivered
+
+AnyTuple: TypeAlias = Tuple[Any]
+
+
+class JoinedTuple(Delivered):
     """A tuple of several trees: an output anchored to inputs with different roots (law L7)."""
 
     __slots__ = ("by_root",)
 
-    def __init__(self, value: T_co, source: Source, lineage: Lineage, by_root: Mapping[int, int]) -> None:
+    def __init__(self, value: object, source: Source, lineage: Lineage, by_root: Mapping[int, int]) -> None:
         super().__init__(value, source, lineage, 0, 0)
         self.by_root = by_root
         """The edges that it was delivered with."""
@@ -170,7 +177,20 @@ class JoinedTuple(Tuple[T_co]):
         return {root: edge ^ self.edge for root, edge in self.by_root.items()}
 
 
-def joined_tuple(value: T, source: Source, lineage: Lineage, edges: Mapping[int, int]) -> JoinedTuple[T]:
+def plain_tuple(value: object, source: Source, lineage: Lineage, root: int, edge: int) -> Any:
+    """A :class:`Tuple` of at most one tree. The same as calling the class, at three quarters of the price, of which a
+    cast would be another one."""
+    tup = Delivered.__new__(Delivered)
+    tup.value = value
+    tup.source = source
+    tup.lineage = lineage
+    tup.root = root
+    tup.edge = edge
+    tup.state = OPEN
+    return tup
+
+
+def joined_tuple(value: object, source: Source, lineage: Lineage, edges: Mapping[int, int]) -> AnyTuple:
     """A tuple that was delivered with these edges, by root; its lineage is never the plain one."""
     lineage = _JOINED if lineage is PLAIN else lineage
-    return JoinedTuple(value, source, lineage, edges)
+    return cast("AnyTuple", JoinedTuple(value, source, lineage, edges))

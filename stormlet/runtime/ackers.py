@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
 
+from stormlet.core.acker_load import AckerLoad
 from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
@@ -18,9 +18,24 @@ from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
 
 EXPIRED_PER_CHUNK = 256
+SCANNED_PER_CHUNK = 512
+"""Looking at a tuple takes about half of what failing a tree does."""
 
-Holders = Callable[[Iterable[int]], Mapping[int, tuple[str, ...]]]
-"""Finds, by root, the components that still hold tuples of its tree (law L14)."""
+
+class Scan(Protocol):
+    """Looks for the components that still hold tuples of trees (law L14)."""
+
+    @property
+    def found(self) -> Mapping[int, tuple[str, ...]]:
+        """Those components, by root."""
+        ...
+
+    def advance(self, most: int) -> int:
+        """Look at so many more tuples; returns at how many, which are fewer when there are no more."""
+        ...
+
+
+ScanHolders = Callable[[Container[int]], Scan]
 
 
 class DeadSpout(NamedTuple):
@@ -39,7 +54,7 @@ class Spout(Protocol):
         """Trees that are settled, in the order of their verdicts."""
         ...
 
-    def attend_soon(self) -> None:
+    def take_verdicts(self) -> None:
         """Have it look at the outcomes that were appended."""
         ...
 
@@ -54,23 +69,21 @@ class AckerTask(Task):
         ledger: Ledger,
         high_water: int | None,
         timeouts: bool,
-        holders: Holders,
+        scan_holders: ScanHolders,
     ) -> None:
         super().__init__(plan, engine, engine.plan.description.configuration)
         self.spouts: Sequence[Spout] = ()
         """Every spout task, by the index that open trees name."""
         self.ledger = ledger
-        self.load = 0
-        """Open trees and inits that are on their way (law L13)."""
-        self.limit = sys.maxsize if high_water is None else 2 * high_water
-        """What the load may not exceed."""
+        self.load = AckerLoad(high_water)
         self.stirred: Callable[[], None] = _nobody
         """Called when a message arrives: from now on something may expire."""
         self._inbox: deque[Control | DeadSpout | None] = deque()
         self._pace = Pace()
         self._timeouts = timeouts
-        self._holders = holders
-        self._holders_of_expired: Mapping[int, tuple[str, ...]] = {}
+        self._scan_holders = scan_holders
+        self._expiring: dict[int, OpenTree] | None = None
+        self._scan: Scan | None = None
         self._executed = 0
         self._acked = 0
         self._failed = 0
@@ -182,14 +195,19 @@ class AckerTask(Task):
             self.ledger.forget_orphans()
             return
         self.ledger.rotate()
-        if self.ledger.expiring:
-            self._holders_of_expired = self._holders(self.ledger.expired_roots())
-            self._expire()
+        self._expire()
 
     def _expire(self) -> int:
-        before = self.ledger.expiring
-        self.ledger.expire(EXPIRED_PER_CHUNK, self._holders_of_expired)
-        return before - self.ledger.expiring
+        """Go on with the trees that have timed out: look for who holds them, then fail them; returns how many were."""
+        cohort = self.ledger.next_to_expire
+        if cohort is not self._expiring:
+            self._expiring = cohort
+            self._scan = None if cohort is None else self._scan_holders(cohort)
+        if cohort is None or self._scan is None or self._scan.advance(SCANNED_PER_CHUNK) == SCANNED_PER_CHUNK:
+            return 0
+        expired = min(EXPIRED_PER_CHUNK, len(cohort))
+        self.ledger.expire(expired, self._scan.found)
+        return expired
 
     def _give_verdicts(self) -> None:
         acked, failed = self.ledger.take_verdicts()
@@ -197,18 +215,18 @@ class AckerTask(Task):
             return
         self._acked += len(acked)
         self._failed += len(failed)
-        self.load -= len(acked) + len(failed)
+        self.load.trees -= len(acked) + len(failed)
         spouts = self.spouts
         if len(spouts) == 1:
             spouts[0].outcomes.extend(chain(acked, failed))
-            spouts[0].attend_soon()
+            spouts[0].take_verdicts()
             return
         woken: dict[int, None] = {}
         for tree in chain(acked, failed):
             spouts[tree.spout].outcomes.append(tree)
             woken[tree.spout] = None
         for spout in woken:
-            spouts[spout].attend_soon()
+            spouts[spout].take_verdicts()
 
 
 def _nobody() -> None:

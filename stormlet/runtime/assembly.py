@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, cast
+
+import msgspec
 
 from stormlet.core.components import (
     BasicBolt,
@@ -19,7 +20,7 @@ from stormlet.core.components import (
 )
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import BoltSpec, Description, Output, SpoutSpec, StreamId
-from stormlet.core.groupings import One
+from stormlet.core.groupings import Chooser, One
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
@@ -30,12 +31,12 @@ from stormlet.core.signatures import takes_resume
 from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed
-from stormlet.runtime.ackers import AckerTask, Holders
+from stormlet.runtime.ackers import AckerTask, ScanHolders
 from stormlet.runtime.batches import BatchRunner
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
-from stormlet.runtime.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, Resume, SpoutFeed
+from stormlet.runtime.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, Resume
 from stormlet.runtime.function_worker import FunctionWorker
 from stormlet.runtime.instance_workers import BasicWorker, BatchWorker, BoltWorker
 from stormlet.runtime.outbox import Outbox
@@ -47,6 +48,7 @@ from stormlet.runtime.outlets import (
     SingleOutlet,
     Target,
 )
+from stormlet.runtime.spout_feed import SpoutFeed
 from stormlet.runtime.spouts import Feed, SpoutTask
 from stormlet.runtime.threads import ThreadedBatchBolt, ThreadWorker
 from stormlet.runtime.workers import Worker
@@ -55,8 +57,7 @@ from stormlet.runtime.wrapped_outlets import CheckedOutlet
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Tasks:
+class Tasks(msgspec.Struct, frozen=True):
     """All tasks of a topology, in the order of the plan."""
 
     ackers: Sequence[AckerTask]
@@ -84,14 +85,14 @@ class Assembly:
         engine: Engine,
         configurations: Mapping[str, Configuration],
         dead_letters: DeadLetters,
-        holders: Holders,
+        scan_holders: ScanHolders,
     ) -> None:
         self._engine = engine
         self._plan: Plan = engine.plan
         self._description: Description = engine.plan.description
         self._configurations = configurations
         self._dead_letters = dead_letters
-        self._ackers = [self._acker(each, holders) for each in self._plan.ackers]
+        self._ackers = [self._acker(each, scan_holders) for each in self._plan.ackers]
         self._inboxes = dict[int, BoltTask]()
         self._shared = SharedObjects()
         self._progress = dict[int, Progress]()
@@ -116,11 +117,11 @@ class Assembly:
             acker.spouts = tasks.all_spouts
         return tasks
 
-    def _acker(self, plan: TaskPlan, holders: Holders) -> AckerTask:
+    def _acker(self, plan: TaskPlan, scan_holders: ScanHolders) -> AckerTask:
         configuration = self._description.configuration
         ledger = Ledger(configuration.timeout_buckets, configuration.timeout_restarts_on == "activity")
         timeouts = configuration.message_timeout is not None
-        return AckerTask(plan, self._engine, ledger, self._plan.high_water, timeouts, holders)
+        return AckerTask(plan, self._engine, ledger, self._plan.high_water, timeouts, scan_holders)
 
     def _bolt(self, spec: BoltSpec, plan: TaskPlan) -> BoltTask:
         context = self._context(plan, tuple(self._schema(each.source) for each in spec.inputs))
@@ -204,14 +205,15 @@ class Assembly:
             )
         if not links:
             return Outlet(source)
-        choosers = [
-            (link.grouping.chooser(link.targets, *self._dealing(task, link)), self._targets(link))
-            for link in links
-        ]
+        choosers = [(self._chooser(task, link), self._targets(link)) for link in links]
         first, targets = choosers[0]
         if len(choosers) == 1 and isinstance(first, One):
             return SingleOutlet(source, ids, outbox, first, targets)
         return FanOutlet(source, ids, outbox, choosers)
+
+    def _chooser(self, task: SpoutTask | BoltTask, link: Link) -> Chooser:
+        grouping = self._engine.parts.grouping(task.plan, link.grouping)
+        return grouping.chooser(link.targets, *self._dealing(task, link))
 
     def _dealing(self, task: SpoutTask | BoltTask, link: Link) -> tuple[Any, str]:
         label = f"{task.plan.component!r} -> {link.consumer!r}"
@@ -245,6 +247,7 @@ class Assembly:
             raise InvalidTopology(
                 f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
             )
+        self._engine.parts.instance(task.plan, bolt)
         if isinstance(bolt, BatchBolt):
             _check_batch(spec.id, bolt)
             return BatchWorker(
@@ -277,9 +280,9 @@ class Assembly:
                 function = partial(function, task.context)
             resume = partial(_resumed, function) if takes_resume(function) else None
             return _feed_of(task, function(), resume)
-        return SpoutFeed(task, partial(self._spout_of, spec), task.context.config.idle_max)
+        return SpoutFeed(task, partial(self._spout_of, spec, task.plan), task.context.config.idle_max)
 
-    def _spout_of(self, spec: SpoutSpec) -> Spout[Any]:
+    def _spout_of(self, spec: SpoutSpec, plan: TaskPlan) -> Spout[Any]:
         spout = self._make(f"spout {spec.id!r}", cast("Callable[[], Spout[Any]]", spec.source))
         if not isinstance(cast("object", spout), Spout):
             raise InvalidTopology(
@@ -288,6 +291,7 @@ class Assembly:
             )
         check_spout(f"spout {spec.id!r}", spout)
         self._check_acks(f"spout {spec.id!r}", spout)
+        self._engine.parts.instance(plan, spout)
         return spout
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Iterator, Sequence
+from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol, TypeVar, cast
 
@@ -23,7 +23,7 @@ class BatchDesk(Protocol):
     loop: asyncio.AbstractEventLoop
     out: BoltCollector
 
-    def tuples(self) -> Iterator[AnyTuple]:
+    def tuples(self) -> Iterable[AnyTuple]:
         """Every unsettled tuple that is here."""
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -53,7 +54,8 @@ class BoltTask(Task):
         self.context = context
         self.outbox = outbox
         self.outlets = outlets
-        self.inbox = engine.parts.inbox(plan, queue_capacity, self.wake)
+        bound = min(queue_capacity, sys.maxsize)  # which no list exceeds
+        self.inbox = engine.parts.inbox(plan, bound, self.wake)
         self.account = Account()
         self.out = BoltCollector(plan, engine.loop, outbox, outlets, self.account)
         self.flushed_after = -1
@@ -136,15 +138,17 @@ class BoltTask(Task):
         """The coroutines of calls that run beside each other (law B3)."""
         return list(self._calls)
 
+    def threads(self) -> Sequence[int]:
+        """The idents of the threads that run its user code now."""
+        return self.worker.threads()
+
     def references(self, tup: AnyTuple) -> int:
         """How many references it has itself to an input that it holds."""
         return 1 + self._batch.count(tup)
 
-    def tuples(self) -> Iterator[AnyTuple]:
+    def tuples(self) -> Sequence[AnyTuple]:
         """Every unsettled tuple that is here: queued, in hand or held (law L14)."""
-        yield from self.inbox.items
-        yield from self._in_hand()
-        yield from self.account.held
+        return [*self.inbox.items, *self._in_hand(), *self.account.held]
 
     def _in_hand(self) -> Sequence[AnyTuple]:
         in_hand = dict.fromkeys((*self._batch, *self._calls.values()))
@@ -156,6 +160,8 @@ class BoltTask(Task):
         if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self.on_error == "stop":
             raise error
         unsettled = [tup for tup in tups if tup.state <= HELD]
+        if not unsettled and self.was_told(error):  # of a batch; now it ends the call that has completed it
+            raise error
         for tup in unsettled:
             reason = str(error) if isinstance(error, Reject) else ""
             out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))

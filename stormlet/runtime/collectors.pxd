@@ -11,7 +11,7 @@ cdef class BoltCollector:
     cdef Account _account
     cdef object _loop
     cdef Outbox _outbox
-    cdef object _outlets
+    cdef dict _outlets
     cdef object _plan
     cdef public object default_anchors
 

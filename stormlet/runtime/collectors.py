@@ -54,7 +54,7 @@ class BoltCollector:
         plan: TaskPlan,
         loop: asyncio.AbstractEventLoop,
         outbox: Outbox,
-        outlets: Mapping[str, Outlet],
+        outlets: dict[str, Outlet],
         account: Account,
     ) -> None:
         self._plan = plan
@@ -101,12 +101,11 @@ class BoltCollector:
             return
         outbox = self._outbox
         self._account.acked += 1
-        root = tup.root
-        if root:
-            outbox.acks[root] ^= tup.edge
-        elif type(tup) is JoinedTuple:
-            for each, edge in tup.edges().items():
-                outbox.acks[each] ^= edge
+        if tup.root:
+            outbox.ack(tup.root, tup.edge)
+        elif isinstance(tup, JoinedTuple):
+            for root, edge in tup.edges().items():
+                outbox.ack(root, edge)
         if not outbox.armed:
             outbox.arm()
 

@@ -105,7 +105,7 @@ def _survey(tasks: Tasks) -> Calm:
     return Calm(
         spouts_still=all(task.still for task in spouts),
         spouts_ended=all(task.ended for task in spouts),
-        replays_waiting=any(task.tracker.replays_waiting for task in spouts),
+        replays_waiting=any(len(task.tracker.replays) for task in spouts),
         pending=sum(task.tracker.pending for task in spouts),
         bolts={
             component: BoltState(

@@ -18,6 +18,8 @@ from stormlet.runtime.parts import Parts
 
 KEPT = 1000
 """How many of the last dead letters are kept in memory."""
+KEPT_WHOLE = 10
+"""How many of these keep the frames of what was raised, and with them the local variables of user code."""
 
 DeadLetterSink: TypeAlias = Callable[[DeadLetter], Awaitable[None] | None]
 """Receives each dead letter; it is awaited before the message is released."""
@@ -42,12 +44,18 @@ class DeadLetters:
         """Keep, count and log it, and hand it to the sink; an awaitable must be awaited before the message is
         released."""
         self.count += 1
-        self.last.append(letter)
+        self._keep(letter)
         if self.sync is None:
             self._failures.lost(plan, letter)
         else:
             self._failures.buried(plan, letter)
         return self.hand_over(letter)
+
+    def _keep(self, letter: DeadLetter) -> None:
+        self.last.append(letter)
+        if len(self.last) > KEPT_WHOLE:
+            oldest_whole = -1 - KEPT_WHOLE
+            self.last[oldest_whole] = self.last[oldest_whole].without_frames()
 
     def hand_over(self, letter: DeadLetter) -> Awaitable[None] | None:
         """Give it to the sink alone: a message that was left over at a shutdown is no dead letter, but must

@@ -3,12 +3,12 @@ message."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable
 
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
 from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.holder_scan import HolderScan
 
 
 class Directory:
@@ -17,17 +17,9 @@ class Directory:
     def __init__(self) -> None:
         self.tasks = Tasks((), {}, {}, {})
 
-    def holders(self, roots: Iterable[int]) -> Mapping[int, tuple[str, ...]]:
-        """By root, the components that still hold tuples of its tree: one scan of everything that is held
-        (law L14)."""
-        wanted = dict.fromkeys(roots)
-        found = defaultdict[int, dict[str, None]](dict)
-        for task in self.tasks.all_bolts:
-            for tup in task.tuples():
-                for root in tup.roots:
-                    if root in wanted:
-                        found[root][task.plan.component] = None
-        return {root: tuple(components) for root, components in found.items()}
+    def scan_holders(self, roots: Container[int]) -> HolderScan:
+        """Begin to look for the components that still hold tuples of these trees (law L14)."""
+        return HolderScan(self.tasks.all_bolts, roots)
 
     def message_id(self, roots: Iterable[int]) -> object:
         """The message id of the first of these trees that is open; None if none is, or the host emitted

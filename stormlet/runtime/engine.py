@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
-from dataclasses import dataclass, field
 from random import Random
 from typing import Protocol
+
+import msgspec
 
 from stormlet.core.description import StreamId
 from stormlet.core.ids import IdSource
@@ -27,9 +28,13 @@ class Culprit(Protocol):
     doing: str
     restarts: Restarts
 
+    @property
+    def way_out(self) -> str:
+        """Why it could not be restarted, and what would let it, in words; empty if there is nothing to say."""
+        ...
 
-@dataclass(slots=True)
-class Engine:
+
+class Engine(msgspec.Struct):
     """The surroundings of a task."""
 
     plan: Plan
@@ -49,7 +54,7 @@ class Engine:
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""
     observer: MessageObserver | None = None
-    collected: dict[StreamId, dict[int, list[object]]] = field(
+    collected: dict[StreamId, dict[int, list[object]]] = msgspec.field(
         default_factory=dict[StreamId, dict[int, list[object]]]
     )
     """By stream and root, the values that an awaited tree collects (law C4)."""

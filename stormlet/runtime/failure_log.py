@@ -95,13 +95,17 @@ class FailureLog:
 
     def restarts(self, plan: TaskPlan, error: Exception, pause: float, restarts: Restarts) -> None:
         """A task that died of this is restarted after so many seconds."""
+        if isinstance(error, TaskKilled):  # which no limit counts
+            why, number = "was killed", ""
+        else:
+            count = restarts.within_window(self._loop.time())
+            why, number = f"died of {shortened(error)}", f": restart {count}, of at most {restarts.policy}"
         logger.warning(
-            "%s %s and is restarted in %g s: restart %d, of at most %s",
+            "%s %s and is restarted in %g s%s",
             plan.name,
-            "was killed" if isinstance(error, TaskKilled) else f"died of {shortened(error)}",
+            why,
             pause,
-            restarts.count,
-            restarts.policy,
+            number,
             extra=log_fields(self._topology, plan.component, plan.task),
         )
 

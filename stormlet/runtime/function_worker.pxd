@@ -10,9 +10,9 @@ cdef class FunctionWorker(Worker):
     cdef Outlet _undeclared
     cdef object _kinds
 
-    @cython.locals(tup=Delivered, outbox=Outbox, crowded=list, outlet=Outlet)
+    @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, outlet=Outlet)
     cpdef work(self, object tuples)
-    @cython.locals(crowded=list)
+    @cython.locals(crowded=list, root=cython.ulonglong)
     cdef bint _emits_more(self, Delivered tup, object result, Outlet outlet) except *
 
 cdef class UndeclaredOutlet(Outlet):

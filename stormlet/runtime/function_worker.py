@@ -31,7 +31,7 @@ class FunctionWorker(Worker):
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         function, desk, outbox = self._function, self.desk, self.outbox
         outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
-        acks, crowded = outbox.acks, outbox.crowded
+        crowded = outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
             if lineage is not PLAIN and self.needs_care(tup, lineage):
@@ -45,19 +45,21 @@ class FunctionWorker(Worker):
             else:
                 tup.state = ACKED
                 root = tup.root
-                if root:
-                    acks[root] ^= tup.edge
+                if root == outbox.run:
+                    outbox.delta ^= tup.edge
+                elif root:
+                    outbox.begin_run(root, tup.edge)
                 if crowded:
                     return outbox.room()
         return None
 
-    def _emits_more(self, tup: AnyTuple, result: object, outlet: Outlet) -> bool:
+    def _emits_more(self, tup: AnyTuple, result: Any, outlet: Outlet) -> bool:
         """Emit what a result gives at once; whether there is more, for which something must be awaited."""
         kind = self._kinds[type(result)]
         root, lineage = tup.root, tup.lineage
         if kind is ResultKind.ITERATOR:
             crowded = self.outbox.crowded
-            for value in cast("Iterator[object]", result):
+            for value in result:
                 if type(value) is To:
                     self._emit(tup, cast("object", value), self.desk.out)
                 else:

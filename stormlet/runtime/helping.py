@@ -31,4 +31,7 @@ def helping(
         if spec.tick is not None and ticked:
             yield f"ticks of {id}", tick_bolts(ticked, spec.tick)
     if configuration.explain_stuck is not None and tasks.ackers:
-        yield "stuck trees", StuckTrees(description.name, explainer, configuration.explain_stuck).watch()
+        stuck = StuckTrees(
+            description.name, explainer, configuration.explain_stuck, configuration.message_timeout
+        )
+        yield "stuck trees", stuck.watch()

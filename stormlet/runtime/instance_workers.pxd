@@ -8,9 +8,9 @@ cdef class InstanceWorker(Worker):
     cdef public object bolt
 
 cdef class BasicWorker(InstanceWorker):
-    @cython.locals(tup=Delivered, outbox=Outbox, crowded=list, out=BoltCollector)
+    @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, out=BoltCollector)
     cpdef work(self, object tuples)
 
 cdef class BoltWorker(InstanceWorker):
-    @cython.locals(tup=Delivered, outbox=Outbox, crowded=list, out=BoltCollector, held=dict)
+    @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, out=BoltCollector, held=dict)
     cpdef work(self, object tuples)

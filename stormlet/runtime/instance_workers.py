@@ -62,7 +62,7 @@ class BasicWorker(InstanceWorker):
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         execute, desk, outbox = self.bolt.execute, self.desk, self.outbox
-        out, acks, crowded = desk.out, outbox.acks, outbox.crowded
+        out, crowded = desk.out, outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
             if lineage is not PLAIN and self.needs_care(tup, lineage):
@@ -78,8 +78,10 @@ class BasicWorker(InstanceWorker):
                 if tup.state == OPEN:
                     tup.state = ACKED
                     root = tup.root
-                    if root:
-                        acks[root] ^= tup.edge
+                    if root == outbox.run:
+                        outbox.delta ^= tup.edge
+                    elif root:
+                        outbox.begin_run(root, tup.edge)
                 if crowded:
                     return outbox.room()
         return None

@@ -27,6 +27,7 @@ from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.engine import Culprit
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.late_ends import wait_for_end
 from stormlet.runtime.observers import Observer
 from stormlet.runtime.task import Task
 
@@ -109,6 +110,10 @@ class Lifecycle:
         for running, task in self._running.items():
             if task.leaving and not running.done() and task.plan.component != ACKER:
                 yield task.name
+
+    def restarting(self) -> Iterator[str]:
+        """The tasks that have died and are not at work again yet."""
+        return (task.name for task in self._running.values() if task.restarting)
 
     # The start.
 
@@ -260,7 +265,7 @@ class Lifecycle:
             if not task.leaving:
                 task.ending = True
                 each.cancel()
-        await _ended(running)
+        await wait_for_end(self._name, {each: self._running[each] for each in running})
 
     # Crashes.
 
@@ -268,7 +273,9 @@ class Lifecycle:
         """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
         if self.crash is not None:
             return
-        self.crash = TopologyCrashed(self._name, culprit.plan.name, culprit.doing, _restarts(culprit))
+        self.crash = TopologyCrashed(
+            self._name, culprit.plan.name, culprit.doing, self._restarts(culprit), culprit.way_out
+        )
         self.crash.__cause__ = error
         self._crash_known.set_result(None)
         self._conductor.give_up(self.crash)
@@ -279,6 +286,16 @@ class Lifecycle:
         else:
             self._body_cancelled = True
             self._body.cancel()
+
+    def _restarts(self, culprit: Culprit) -> str:
+        """How often the task that crashed has been restarted lately, in words."""
+        restarts = culprit.restarts
+        count = restarts.within_window(self._loop.time())
+        return (
+            f"{count} {'restart' if count == 1 else 'restarts'}, of at most {restarts.policy}"
+            if count
+            else ""
+        )
 
     def _report_left_over(self) -> None:
         for name, spouts in self._tasks.spouts.items():
@@ -294,19 +311,9 @@ class Lifecycle:
             )
 
 
-def _restarts(culprit: Culprit) -> str:
-    """How often the task that crashed has been restarted, in words."""
-    restarts = culprit.restarts
-    return f"{restarts.count} restarts, of at most {restarts.policy}" if restarts.count else ""
-
-
 async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
     """Cancel every task and wait for its end."""
     for task in tasks:
         task.cancel()
-    await _ended(tasks)
-
-
-async def _ended(tasks: Sequence[asyncio.Task[None]]) -> None:
     if tasks:
         await asyncio.wait(tasks)

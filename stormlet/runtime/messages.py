@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import Failure, History
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import Lineage
 from stormlet.runtime.trees import Tree
@@ -22,19 +22,31 @@ class Message(OpenTree, eq=False):
     task: int | None
     lineage: Lineage
     """What the tuples of the running attempt inherit."""
-    history: tuple[Failure, ...] = ()
+    history: History = History()
     """Why each attempt failed so far."""
+    root: int = 0
+    """The root of the running or last attempt; 0 before the first one that found room."""
 
     @property
     def attempts(self) -> int:
         """How many attempts have failed, those that do not count left out (law S6)."""
         return self.lineage.attempt - 1
 
+    @property
+    def failures(self) -> int:
+        """How many attempts have failed, whether they count or not."""
+        return len(self.history) + self.history.left_out
+
     def failed(self, failure: Failure, *, counts: bool) -> None:
         """Note that the running attempt failed."""
-        self.history += (failure,)
+        self.history = self.history.and_also(failure)
         if counts:
             self.lineage = self.lineage.of_next_attempt()
+
+    def forget_frames(self) -> None:
+        """Let go of the frames of what its attempts raised, which keep alive the local variables of user code."""
+        self.history = self.history.without_frames()
+        self.failure = self.history[-1]
 
 
 class SpoutMessage(Message, eq=False):
@@ -53,8 +65,6 @@ class HostMessage(Message, kw_only=True, eq=False):
     max_attempts: int
     collected: dict[int, list[object]] | None
     """Where the values of the stream that the host asked for are collected, by root."""
-    root: int = 0
-    """The root of the running or last attempt, under which its values are collected; 0 before the first one."""
 
     def collect_under(self, root: int) -> None:
         """An attempt begins: collect its values, and no longer those of the one before."""

@@ -4,7 +4,7 @@ cdef class Outbox:
     cdef object _loop
     cdef bint _scheduled
     cdef object _shards
-    cdef public object acks
+    cdef public dict acks
     cdef public bint armed
     cdef public object consumers
     cdef public list crowded
@@ -13,3 +13,9 @@ cdef class Outbox:
     cdef public list resets
     cdef public bint sliced
     cdef public double waited
+    cdef public unsigned long long run
+    cdef public unsigned long long delta
+
+    cpdef ack(self, unsigned long long root, unsigned long long edge)
+    cpdef begin_run(self, unsigned long long root, unsigned long long edge)
+    cdef _end_run(self)

@@ -1,15 +1,15 @@
 """What one task has not yet sent, and the rule that sends it (law F1, F4).
 
 Ack values are XORed into one dict, root → value, and leave as one message per acker and slice, inits
-likewise; consumers are woken at the same moment. *Armed* means that a flush is certain to come: at the end of
+likewise; consumers are woken at the same moment. Tuples of one tree mostly come one after another: what such a
+*run* of acks says is XORed before it goes to the dict. *Armed* means that a flush is certain to come: at the end of
 the running slice, or by a ``call_soon`` that the first unsent item has asked for.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -49,9 +49,11 @@ class Outbox:
         "armed",
         "consumers",
         "crowded",
+        "delta",
         "fails",
         "inits",
         "resets",
+        "run",
         "sliced",
         "waited",
     )
@@ -69,7 +71,11 @@ class Outbox:
         """Whether the task's user code runs in slices of its own; calls that run beside others do not (law
         B3)."""
         self.inits: dict[int, OpenTree] = {}
-        self.acks: defaultdict[int, int] = defaultdict(int)
+        self.acks: dict[int, int] = {}
+        self.run = 0
+        """The root of the run of acks that goes on; 0 if there is none."""
+        self.delta = 0
+        """The XOR of that run."""
         self.fails: list[tuple[int, Failure]] = []
         self.resets: list[int] = []
         self.consumers: list[Inbox] = []
@@ -104,8 +110,34 @@ class Outbox:
         self._scheduled = True
         self._loop.call_soon(self._flush_scheduled)
 
+    def ack(self, root: int, edge: int) -> None:
+        """Tell the acker of this root the value of an ack. Hot loops have this inline."""
+        if root == self.run:
+            self.delta ^= edge
+        else:
+            self.begin_run(root, edge)
+
+    def begin_run(self, root: int, edge: int) -> None:
+        """An ack of another root than the last one."""
+        self._end_run()
+        self.run = root
+        self.delta = edge
+
+    @property
+    def unsent_acks(self) -> Mapping[int, int]:
+        """Every unsent ack value, by root."""
+        self._end_run()
+        return self.acks
+
+    def _end_run(self) -> None:
+        root = self.run
+        if root:
+            self.acks[root] = self.acks.get(root, 0) ^ self.delta
+            self.run = 0
+
     def flush(self) -> None:
         """Send everything."""
+        self._end_run()
         if self.acks or self.inits or self.fails or self.resets:
             self._post()
         for inbox in self.consumers:
@@ -153,7 +185,7 @@ class Outbox:
             for shard, control in zip(shards, self._split(len(shards)), strict=True):
                 if any(control):
                     shard.post(control)
-        self.inits, self.acks, self.fails, self.resets = {}, defaultdict(int), [], []
+        self.inits, self.acks, self.fails, self.resets = {}, {}, [], []
 
     def _split(self, ackers: int) -> Sequence[Control]:
         controls = [Control({}, {}, [], []) for _ in range(ackers)]

@@ -1,6 +1,6 @@
 cimport cython
 from stormlet.core.groupings cimport One
-from stormlet.core.tuples cimport Delivered
+from stormlet.core.tuples cimport Delivered, plain_tuple
 from stormlet.runtime.inbox cimport Inbox
 from stormlet.runtime.outbox cimport Outbox
 
@@ -14,14 +14,14 @@ cdef class Outlet:
     cdef public tuple reached
     cdef public Py_ssize_t _emitted
 
-    cpdef unsigned long long deliver(self, object value, object root, object lineage) except? 0
+    cpdef unsigned long long deliver(self, object value, unsigned long long root, object lineage) except? 0
     cpdef deliver_joined(self, object value, object anchors, object lineage)
 
 cdef class Delivery(Outlet):
     cdef object _ids
     cdef Outbox _outbox
 
-    cpdef unsigned long long deliver_one(self, Target target, object value, object root, object lineage) except? 0
+    cpdef unsigned long long deliver_one(self, Target target, object value, unsigned long long root, object lineage) except? 0
     cpdef join_one(self, Target target, object value, object anchors, object lineage)
     @cython.locals(inbox=Inbox)
     cdef _append(self, Target target, Delivered tup)
@@ -32,7 +32,7 @@ cdef class SingleOutlet(Delivery):
     cdef list _targets
 
     @cython.locals(target=Target)
-    cpdef unsigned long long deliver(self, object value, object root, object lineage) except? 0
+    cpdef unsigned long long deliver(self, object value, unsigned long long root, object lineage) except? 0
     @cython.locals(target=Target)
     cpdef deliver_joined(self, object value, object anchors, object lineage)
 

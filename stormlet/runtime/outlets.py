@@ -14,7 +14,7 @@ from typing import Any
 
 from stormlet.core.groupings import Many, One
 from stormlet.core.ids import IdSource
-from stormlet.core.tuples import Lineage, Source, Tuple, joined_tuple
+from stormlet.core.tuples import Lineage, Source, Tuple, joined_tuple, plain_tuple
 from stormlet.errors import InvalidEmit
 from stormlet.runtime.inbox import Inbox
 from stormlet.runtime.outbox import Outbox
@@ -85,7 +85,7 @@ class Delivery(Outlet):
     def deliver_one(self, target: Target, value: object, root: int, lineage: Lineage) -> int:
         """Deliver one copy."""
         edge = next(self._ids) if root else 0
-        self._append(target, Tuple(value, self.source, lineage, root, edge))
+        self._append(target, plain_tuple(value, self.source, lineage, root, edge))
         return edge
 
     def join_one(self, target: Target, value: object, anchors: Anchors, lineage: Lineage) -> None:
@@ -99,7 +99,7 @@ class Delivery(Outlet):
                 edges[root] = edges.get(root, 0) ^ edge
         if len(edges) == 1:
             ((root, edge),) = edges.items()
-            self._append(target, Tuple(value, self.source, lineage, root, edge))
+            self._append(target, plain_tuple(value, self.source, lineage, root, edge))
         else:
             self._append(target, joined_tuple(value, self.source, lineage, edges))
 
@@ -136,7 +136,7 @@ class SingleOutlet(Delivery):
         self.reached = target.ids
         edge = next(self._ids) if root else 0
         items = target.inbox.items
-        items.append(Tuple(value, self.source, lineage, root, edge))
+        items.append(plain_tuple(value, self.source, lineage, root, edge))
         if len(items) >= target.capacity:
             self._crowd(target.inbox)
         return edge

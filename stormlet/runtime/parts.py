@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stormlet.core.components import Spout
+from stormlet.core.components import BoltBase, Spout
+from stormlet.core.groupings import Grouping
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.plan import TaskPlan
@@ -51,6 +52,13 @@ class Parts:
     def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
         """The ackers, as this task sends to them."""
         return ackers
+
+    def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
+        """An instance of user code was made for this task."""
+
+    def grouping(self, plan: TaskPlan, grouping: Grouping) -> Grouping:
+        """How this task chooses the receivers of what it emits."""
+        return grouping
 
     def worker(self, plan: TaskPlan, worker: Worker) -> Worker:
         """What executes the inputs of a bolt task."""

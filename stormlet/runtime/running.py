@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, overload
+
+import msgspec
 
 from stormlet.core.configuration import Configuration, configure
 from stormlet.core.description import Stream
@@ -35,8 +36,7 @@ T = TypeVar("T")
 V = TypeVar("V")
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions:
+class RunOptions(msgspec.Struct, frozen=True):
     """How one run differs from another."""
 
     seed: int | None
@@ -78,7 +78,9 @@ class Running:
             observer=self._observer,
         )
         self._dead_letters = DeadLetters(options.dead_letters, self._failures, self._engine.parts)
-        self._tasks = Assembly(self._engine, configurations, self._dead_letters, directory.holders).tasks()
+        self._tasks = Assembly(
+            self._engine, configurations, self._dead_letters, directory.scan_holders
+        ).tasks()
         directory.tasks = self._tasks
         self._engine.parts.assembled(self._tasks)
         self._explainer = Explainer(self._engine, self._tasks)
@@ -112,8 +114,9 @@ class Running:
     ) -> Tree[Any]:
         """Emit a message on a spout's stream, as soon as there is room, and return its tree (law C4).
 
-        Awaiting the tree gives its final outcome after at most ``attempts`` attempts, and the values that it
-        sent to the stream ``collect``. ``origin`` is inherited by every tuple of the tree.
+        Awaiting the tree gives its final outcome after at most ``attempts`` attempts, of which the death of an acker
+        is none, and the values that it sent to the stream ``collect``. ``origin`` is inherited by every tuple of the
+        tree.
 
         Raises :class:`~stormlet.errors.TopologyStopping` if the topology drains, before or while it waits for
         room, and :class:`~stormlet.errors.TopologyCrashed` if it has crashed;
@@ -189,7 +192,8 @@ class Running:
     def kill(self, component: str, task_index: int = 0) -> None:
         """Have one task die of :class:`~stormlet.errors.TaskKilled`, as if its code had raised where no tuple
         answers for it: to see what happens then. It does not count against ``max_restarts``. ``"__acker"`` names the
-        ackers.
+        ackers. An async generator that is awaited just then is over by that, which crashes the topology unless its
+        function takes ``resume=``. One that ``health().restarting`` names is dead already, and not killed again.
 
         Raises :class:`~stormlet.errors.InvalidTopology` for a task that does not exist.
         """
@@ -217,7 +221,8 @@ class Running:
 
     @property
     def dead_letters(self) -> Sequence[DeadLetter]:
-        """The last dead letters, at most 1000; ``statistics().dead_letters`` counts all."""
+        """The last dead letters, at most 1000, those of the last ten with the traceback of their last attempt;
+        ``statistics().dead_letters`` counts all."""
         return tuple(self._dead_letters.last)
 
     def failures(self) -> Sequence[RepeatedFailure]:
@@ -269,6 +274,7 @@ class Running:
             ),
             crash=None if lifecycle.crash is None else str(lifecycle.crash),
             closing=tuple(lifecycle.closing()) if lifecycle.ended else (),
+            restarting=() if lifecycle.ended else tuple(lifecycle.restarting()),
         )
 
     # What its block does.

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Sequence
-from contextvars import copy_context
-from dataclasses import replace
 from enum import Enum
 from typing import Protocol, TypeVar
+
+import msgspec
 
 from stormlet.core.components import TaskContext
 from stormlet.core.ids import IdSource
@@ -21,12 +21,13 @@ from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
-from stormlet.core.tuples import PLAIN, Lineage
+from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.ackers import AckerTask
 from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
+from stormlet.runtime.lineages import lineage_now
 from stormlet.runtime.messages import HostMessage
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
@@ -67,6 +68,11 @@ class Feed(Protocol):
     @property
     def restartable(self) -> bool:
         """Whether its task may go on after an exception, with the feed that :meth:`renewed` gives."""
+        ...
+
+    @property
+    def way_out(self) -> str:
+        """Why it is not restartable, and what would make it so, in words; empty if there is nothing to say."""
         ...
 
     @property
@@ -145,7 +151,6 @@ class SpoutTask(Task):
         self.tracker = Tracker(self, number, ids, ackers, dead_letters, context.config)
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``open`` has returned."""
-        self._topology_context = engine.context
         self._pace = Pace()
         self._told_pace = Pace()
         self._asking = Asking.NOTHING
@@ -155,6 +160,7 @@ class SpoutTask(Task):
         self._own_task: asyncio.Task[None] | None = None
         self._nap: asyncio.TimerHandle | None = None
         self._host_turn = asyncio.Lock()
+        self._host_waits = 0
         self._host: asyncio.Future[None] | None = None
 
     # What the rest of the topology asks and says.
@@ -192,6 +198,14 @@ class SpoutTask(Task):
         else:
             self.loop.call_soon(self._attend_beside)
 
+    def take_verdicts(self) -> None:
+        """Verdicts were appended to the outcomes: what the host awaits hears them at once, as no user code runs by
+        that; the rest is attended to soon."""
+        tracker = self.tracker
+        tracker.settle_awaited()
+        if tracker.outcomes:
+            self.attend_soon()
+
     def released(self) -> None:
         """A message was settled for good: the host or a pause may have waited for that."""
         if self._pausing_for_own and not self.tracker.pending:
@@ -224,28 +238,39 @@ class SpoutTask(Task):
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
-        return replace(self.tracker.statistics(), restarts=self.restarts.count)
+        return msgspec.structs.replace(self.tracker.statistics(), restarts=self.restarts.count)
 
     def lineage(self, origin: object = None, attempt: int = 1) -> Lineage:
-        """What a message emitted now hands down: its attempt, its origin, and context variables that are not the
-        topology's (law B10)."""
-        context = copy_context()
-        if context == self._topology_context:
-            return PLAIN if origin is None and attempt == 1 else Lineage(attempt, origin)
-        return Lineage(attempt, origin, context)
+        """What a message emitted now hands down."""
+        return lineage_now(self.engine.context, origin, attempt)
 
     async def room_for_host(self) -> None:
         """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
         topology drains (law C4)."""
+        if self._host_waits or not self._may_emit_for_host:
+            await self._wait_for_room()
+        if self.stopping:
+            raise TopologyStopping("the topology is draining or stopped and takes no new messages")
+
+    @property
+    def _may_emit_for_host(self) -> bool:
+        return self.tracker.room > 0 and self.outbox.has_room
+
+    async def _wait_for_room(self) -> None:
+        self._host_waits += 1
+        try:
+            await self._room_in_turn()
+        finally:
+            self._host_waits -= 1
+
+    async def _room_in_turn(self) -> None:
         async with self._host_turn:
-            while not self.stopping and (self.tracker.room <= 0 or not self.outbox.has_room):
+            while not self.stopping and not self._may_emit_for_host:
                 self._host = self.loop.create_future()
                 if self.outbox.crowded:
                     self.outbox.flush()
                     self.outbox.crowded[0].call_when_room(self.released)
                 await self._host
-            if self.stopping:
-                raise TopologyStopping("the topology is draining or stopped and takes no new messages")
 
     def emit_for_host(self, message: HostMessage) -> None:
         """``running.emit``."""
@@ -256,6 +281,8 @@ class SpoutTask(Task):
             raise
         if self.tracker.outcomes:
             self.attend_soon()
+        elif self.tracker.pending == 1:  # nothing to send it with: it need not wait for the next iteration
+            self.outbox.flush()
 
     # The life of the task.
 
@@ -295,12 +322,16 @@ class SpoutTask(Task):
         before = self.tracker.counts.settled
         pause = self.tracker.attend(self.feed.settle, self._told_pace.chunk)
         if pause is not None:
-            try:
-                await self._user(pause)
-            except TopologyStopping:
-                if not self.stopping:
-                    raise
+            await self.told_outcome(pause)
         await self._end_chunk(self._told_pace, max(1, self.tracker.counts.settled - before))
+
+    async def told_outcome(self, pause: Awaitable[None]) -> None:
+        """Await a user's ``ack`` or ``fail``."""
+        try:
+            await self._user(pause)
+        except TopologyStopping:
+            if not self.stopping:
+                raise
 
     async def _ask(self) -> None:
         """Ask the feed for a chunk of tuples."""
@@ -423,6 +454,10 @@ class SpoutTask(Task):
     @property
     def may_restart(self) -> bool:
         return self.feed.restartable
+
+    @property
+    def way_out(self) -> str:
+        return self.feed.way_out
 
     @property
     def survives_kills(self) -> bool:

@@ -4,7 +4,7 @@ die they are restarted."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from stormlet.core.restarts import RestartPolicy, Restarts
 from stormlet.errors import EndOfStream, NotExactlyOnce, StartFailed, TaskKilled, TopologyStopping
 from stormlet.runtime.cancellation import check_stray, is_stray
 from stormlet.runtime.engine import Engine
+from stormlet.runtime.late_ends import restarting
 from stormlet.runtime.watched import Watched
 
 FINAL = (NotExactlyOnce,)
@@ -39,12 +40,13 @@ class Task:
         self.ending = False
         """Whether the end has cancelled it (law C3)."""
         self._alive = False
+        self._has_lived = False
         self.restarts = Restarts(_policy(config))
         self._bell: asyncio.Future[None] | None = None
         self._coroutine: asyncio.Task[None] | None = None
         self._fatal: Exception | None = None
         self._struck = False
-        self._told: Exception | None = None
+        self._told: list[Exception] = []
 
     @property
     def working(self) -> bool:
@@ -52,9 +54,28 @@ class Task:
         return self._alive
 
     @property
+    def restarting(self) -> bool:
+        """Whether it has died, and its next instance is not at work yet."""
+        return self._has_lived and not self._alive and not self.leaving
+
+    @property
+    def mortal(self) -> bool:
+        """Whether :meth:`die` would have it die now, and another instance come after it."""
+        return self._alive and self._fatal is None and self.survives_kills
+
+    @property
     def coroutine(self) -> asyncio.Task[None] | None:
         """What it lives in; None before its start."""
         return self._coroutine
+
+    @property
+    def concurrent_calls(self) -> Sequence[asyncio.Task[None]]:
+        """The coroutines of calls that run beside that, and beside each other (law B3)."""
+        return ()
+
+    def threads(self) -> Sequence[int]:
+        """The idents of the threads that run its user code now."""
+        return ()
 
     def wake(self) -> None:
         """Have the task look for work; does nothing if it is not asleep."""
@@ -117,8 +138,8 @@ class Task:
                 )  # else it would outlive an exception of this very step
             else:
                 self._strike(error)
-        elif not isinstance(error, TaskKilled):  # one that is dead, or about to die, can be killed no more
-            self.engine.failures.raised(self.plan, self.doing, error)
+        else:  # one that is dead, or about to die, can be killed no more
+            self._log(error)
 
     def _strike(self, error: Exception) -> None:
         if self._fatal is error and self._coroutine is not None:
@@ -154,11 +175,19 @@ class Task:
 
     def told(self, error: Exception) -> None:
         """The log has this already."""
-        self._told = error
+        self._told.append(error)
+
+    def was_told(self, error: Exception) -> bool:
+        """Whether the log has what the running instance dies of, or one of its calls has ended with."""
+        return any(each is error for each in self._told)
+
+    def _log(self, error: Exception) -> None:
+        if not isinstance(error, TaskKilled) and not self.was_told(error):
+            self.engine.failures.raised(self.plan, self.doing, error)
 
     async def _death(self) -> Exception:
         """Work until the task dies, and return what of."""
-        self._alive = True
+        self._alive = self._has_lived = True
         try:
             await self.checked(self.run())
         except Exception as error:
@@ -184,23 +213,27 @@ class Task:
     async def _revive(self, error: Exception) -> None:
         """Let go of what has died, and begin anew after a pause; raises what it died of if that is too often."""
         pause = self._pause_after(error)
-        await self.lose(error)
+        await self._timely(self.lose(error))
+        self._told.clear()
         while True:
             await asyncio.sleep(pause)
             try:
-                await self.renew()
+                await self._timely(self.renew())
             except Exception as again:
                 pause = self._pause_after(_cause(again))
             else:
                 return
 
+    async def _timely(self, step: Awaitable[None]) -> None:
+        """User code may hang in it, and nothing else would tell."""
+        with restarting(self.engine.plan.description.name, self):
+            await step
+
     def _pause_after(self, error: Exception) -> float:
         pause = self._allowed_pause(error)
         if pause is None:
             raise error
-        if error is not self._told and not isinstance(error, TaskKilled):
-            self.engine.failures.raised(self.plan, self.doing, error)
-        self._told = None
+        self._log(error)
         self.engine.failures.restarts(self.plan, error, pause, self.restarts)
         return pause
 
@@ -231,6 +264,11 @@ class Task:
     def may_restart(self) -> bool:
         """Whether it may be restarted at all where it has died."""
         return True
+
+    @property
+    def way_out(self) -> str:
+        """Why it may not be restarted, and what would let it, in words; empty if there is nothing to say."""
+        return ""
 
     @property
     def survives_kills(self) -> bool:

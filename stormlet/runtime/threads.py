@@ -10,10 +10,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
 from typing import Any, TypeVar, cast
+
+import msgspec
 
 from stormlet.core.components import DEFAULT_STREAM, BatchBolt, TaskContext, To
 from stormlet.core.tuples import Tuple
@@ -102,8 +103,7 @@ class Recorder:
         return operation(self._out)
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(msgspec.Struct, frozen=True):
     """What one call of user code has asked for, and what it raised."""
 
     operations: Sequence[Operation]

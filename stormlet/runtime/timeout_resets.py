@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Protocol
 
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
@@ -18,7 +18,7 @@ class Holder(Protocol):
     loop: asyncio.AbstractEventLoop
     out: BoltCollector
 
-    def tuples(self) -> Iterator[AnyTuple]:
+    def tuples(self) -> Iterable[AnyTuple]:
         """Every unsettled tuple that is with the task: queued, in hand or held."""
         ...
 

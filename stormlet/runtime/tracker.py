@@ -9,75 +9,47 @@ the engine (law S6, C4).
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from heapq import heappop, heappush
-from operator import itemgetter
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.ids import IdSource, shard_of
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.plan import TaskPlan
 from stormlet.core.replay import ReplayPolicy
-from stormlet.core.restarts import Restarts
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.ackers import AckerTask, DeadSpout
-from stormlet.runtime.cancellation import check_stray
+from stormlet.runtime.burials import Burials
 from stormlet.runtime.collectors import undeclared
+from stormlet.runtime.complete_latency import CompleteLatency
 from stormlet.runtime.dead_letters import DeadLetters
-from stormlet.runtime.engine import Engine
 from stormlet.runtime.failure_log import UNKNOWN
 from stormlet.runtime.messages import Buried, HostMessage, Message, SpoutMessage
-from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
+from stormlet.runtime.owners import Owner
+from stormlet.runtime.replays import Replays
 
 OVERFLOW = Failure(FailureKind.OVERFLOW)
 UNLIMITED = 1 << 60
 OUTCOMES_PER_CHUNK = 256
-OLDEST_SAMPLE = 60.0
-"""Seconds after which another message is measured, while somebody asks for statistics."""
 
 Settle = Callable[[object, Failure | None], Awaitable[None] | None]
 """Tells a ``Spout`` class the outcome of a message id."""
 
 
-class Owner(Protocol):
-    """The spout task, as its tracker sees it."""
-
-    plan: TaskPlan
-    engine: Engine
-    outbox: Outbox
-    outlets: dict[str, Outlet]
-    doing: str
-    restarts: Restarts
-    stopping: bool
-
-    def attend_soon(self) -> None:
-        """Have :meth:`Tracker.attend` called soon."""
-        ...
-
-    def released(self) -> None:
-        """A message was settled for good: there is room for another one."""
-        ...
-
-
-@dataclass(slots=True)
 class Counts:
     """What became of messages and attempts."""
 
-    acked: int = 0
-    failed: int = 0
-    dead_letters: int = 0
-    left_over: int = 0
-    replayed: int = 0
-    overflowed: int = 0
-    complete_seconds: float = 0.0
-    complete_samples: int = 0
+    __slots__ = ("acked", "dead_letters", "failed", "left_over", "overflowed", "replayed")
+
+    def __init__(self) -> None:
+        self.acked = 0
+        self.failed = 0
+        self.dead_letters = 0
+        self.left_over = 0
+        self.replayed = 0
+        self.overflowed = 0
 
     @property
     def settled(self) -> int:
@@ -108,25 +80,23 @@ class Tracker:
         """Whether messages that are given up go to the dead letters."""
         self.observer = owner.engine.observer
         """Looks on at the messages, if anybody does; may be changed at any time."""
+        engine = owner.engine
         self._owner = owner
-        self._engine = owner.engine
-        self._loop = owner.engine.loop
+        self._engine = engine
         self._outbox = owner.outbox
         self._number = number
         self._ids = iter(ids)
         self._ackers = ackers
-        self._dead_letters = dead_letters
+        self._loads = [acker.load for acker in ackers]
         self._most_pending = config.max_spout_pending
         self._policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
-        self._random = owner.engine.random(owner.plan, "replays")
-        self._replays: list[tuple[float, int, Message]] = []
-        self._scheduled = 0
-        self._due: deque[Message] = deque()
-        self._replay_timer: asyncio.TimerHandle | None = None
-        self._burying: dict[asyncio.Task[None], DeadLetter] = {}
+        random = engine.random(owner.plan, "replays")
+        self.replays = Replays(engine.loop, self._policy, random, owner.attend_soon)
+        """Messages that wait to be emitted again."""
+        self.burials = Burials(owner, dead_letters, self._given_up)
+        """Messages that are being handed to the dead letters."""
+        self._latency = CompleteLatency(engine.clock)
         self._quiet: asyncio.Future[None] | None = None
-        self._sampled: OpenTree | None = None
-        self._sampled_at = 0.0
 
     @property
     def room(self) -> int:
@@ -134,35 +104,14 @@ class Tracker:
         return UNLIMITED if self._most_pending is None else self._most_pending - self.pending
 
     @property
-    def replays_waiting(self) -> int:
-        """How many messages wait to be emitted again."""
-        return len(self._replays) + len(self._due)
-
-    @property
-    def burying(self) -> int:
-        """How many messages are being handed to the dead letters."""
-        return len(self._burying)
-
-    @property
-    def waiting(self) -> Iterator[tuple[float, Message]]:
-        """The messages that wait to be emitted again, and when they are due by the loop's clock."""
-        yield from ((0.0, message) for message in self._due)
-        yield from ((when, message) for when, _, message in sorted(self._replays, key=itemgetter(0, 1)))
-
-    @property
-    def burials(self) -> Mapping[asyncio.Task[None], DeadLetter]:
-        """The letters that are being handed to the dead letters, by what does so."""
-        return self._burying
-
-    @property
     def has_work(self) -> bool:
         """Whether :meth:`attend` has something to do now."""
-        return bool(self.outcomes or (self._due and self._outbox.has_room))
+        return bool(self.outcomes or (self.replays.due and self._outbox.has_room))
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
-        self._forget_old_sample()
-        counts, outlets = self.counts, self._owner.outlets.values()
+        counts, latency, outlets = self.counts, self._latency, self._owner.outlets.values()
+        latency.forget_old()
         return TaskStatistics(
             emitted=sum(outlet.emitted for outlet in outlets),
             transferred=sum(outlet.transferred for outlet in outlets),
@@ -173,8 +122,8 @@ class Tracker:
             dead_letters=counts.dead_letters,
             left_over=counts.left_over,
             overflowed=counts.overflowed,
-            complete_seconds=counts.complete_seconds,
-            complete_samples=counts.complete_samples,
+            complete_seconds=latency.seconds,
+            complete_samples=latency.samples,
         )
 
     # Emitting.
@@ -216,24 +165,26 @@ class Tracker:
         L17)."""
         if self.observer is not None:
             self.observer.tracked(self._owner.plan, tree, value)
-        if not self._ackers:
+        if not self._loads:
             outlet.deliver(value, 0, lineage)
             self.outcomes.append(tree)  # law L9
             return
         root = next(self._ids)
-        acker = self._ackers[shard_of(root, len(self._ackers))]
-        if acker.load > acker.limit:
+        load = self._loads[shard_of(root, len(self._loads))]
+        if load.trees > load.limit:
             self._overflow(outlet, tree)
             return
         if type(tree) is HostMessage:
             tree.collect_under(root)
+        elif isinstance(tree, Message):
+            tree.root = root
         tree.checksum = outlet.deliver(value, root, lineage)
         if outlet.reached:
             tree.spout = self._number
             self._outbox.inits[root] = tree
-            acker.load += 1
-            if self._sampled is None:
-                self._sampled, self._sampled_at = tree, self._engine.clock()
+            load.trees += 1
+            if self._latency.tree is None:
+                self._latency.begin(tree)
         else:
             self.outcomes.append(tree)  # law L11
 
@@ -263,25 +214,24 @@ class Tracker:
                     return pause
         finally:
             self._released()
-        while self._due and self._outbox.has_room:
-            self.counts.replayed += 1
-            self._replay(self._due.popleft())
+        due = self.replays.due
+        while due and self._outbox.has_room:
+            self._replay(due.popleft())
         return None
 
-    def _forget_old_sample(self) -> None:
-        # A message that is never settled would be the last one that is measured.
-        if self._sampled is not None and self._engine.clock() - self._sampled_at > OLDEST_SAMPLE:
-            self._sampled = None
-
-    def _sample_ends(self, failure: Failure | None) -> None:
-        self._sampled = None
-        if failure is None:
-            self.counts.complete_seconds += self._engine.clock() - self._sampled_at
-            self.counts.complete_samples += 1
+    def settle_awaited(self) -> None:
+        """Settle what was acked and the host awaits, up to the first outcome of another kind (law C4)."""
+        outcomes = self.outcomes
+        for _ in range(min(len(outcomes), OUTCOMES_PER_CHUNK)):
+            tree = outcomes[0]
+            if type(tree) is not HostMessage or tree.failure is not None:
+                break
+            self._settle(outcomes.popleft(), None)
+        self._released()
 
     def _settle(self, tree: OpenTree, settle: Settle | None) -> Awaitable[None] | None:
-        if tree is self._sampled:
-            self._sample_ends(tree.failure)
+        if tree is self._latency.tree:
+            self._latency.end()
         if self.observer is not None:
             self._observe(tree)
         if tree.failure is not None:
@@ -337,7 +287,7 @@ class Tracker:
         if failure.kind is FailureKind.SHUTDOWN or self._policy.gives_up(failure, message.attempts):
             self._give_up(message, failure)
         else:
-            self._replay_later(message)
+            self.replays.add(message)
 
     def _log(self, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
         # An exception was told when it was raised; left-overs are counted at the end.
@@ -345,14 +295,14 @@ class Tracker:
             self._engine.failures.failed(self._owner.plan, failure, message_id, value)
 
     def _settle_for_host(self, message: HostMessage, failure: Failure | None) -> None:
-        """The outcome of an attempt that the host waits for; each one counts (law C4)."""
+        """The outcome of an attempt that the host waits for (law C4)."""
         message.collect_no_more()
         if failure is not None:
-            message.failed(failure, counts=True)
+            message.failed(failure, counts=self._policy.counts_for_host(failure))
             left_over = failure.kind is FailureKind.SHUTDOWN
             self.counts.left_over += left_over
             if not left_over and not self._policy.gives_up(failure, message.attempts, message.max_attempts):
-                self._replay_later(message)
+                self.replays.add(message)
                 return
         self.pending -= 1
         message.tree.settle(failure, message.history)
@@ -370,47 +320,12 @@ class Tracker:
             self._given_up(message, failure)
             return
         self.counts.dead_letters += not left_over
-        letter = DeadLetter(
-            self._owner.plan.component,
-            message.value,
-            message.message_id,
-            message.attempts,
-            failure,
-            message.lineage.origin,
-            message.history,
-            message.stream,
-        )
-        self._owner.doing = "dead_letters"
-        dead_letters, plan = self._dead_letters, self._owner.plan
-        try:
-            pause = dead_letters.hand_over(letter) if left_over else dead_letters.bury(plan, letter)
-        except Exception as error:  # a restart would not bring the message back
-            self._engine.crashed(self._owner, error)
-            return
-        if pause is None:
-            self._given_up(message, failure)
-            return
-        burying = self._loop.create_task(
-            self._bury(pause, message, failure), name=f"{self._owner.plan.name} dead_letters"
-        )
-        self._burying[burying] = letter
-        self._engine.activity.begin()
-        burying.add_done_callback(self._buried)
+        self.burials.bury_message(message, failure)
 
     async def bury(self, letter: DeadLetter) -> None:
         """Give a message of a ``Spout`` class to the dead letters."""
         self.counts.dead_letters += 1
-        pause = self._dead_letters.bury(self._owner.plan, letter)
-        if pause is not None:
-            await pause
-
-    async def _bury(self, pause: Awaitable[None], message: Message, failure: Failure) -> None:
-        try:
-            await pause
-        except asyncio.CancelledError as error:
-            check_stray(error)
-            raise
-        self._given_up(message, failure)
+        await self.burials.bury(letter)
 
     def _given_up(self, message: Message, failure: Failure) -> None:
         """The dead letters have it."""
@@ -421,43 +336,21 @@ class Tracker:
             self.pending -= 1
             self._released()
 
-    def _buried(self, burying: asyncio.Task[None]) -> None:
-        letter = self._burying.pop(burying)
-        self._engine.activity.end()
-        if burying.cancelled():
-            self._engine.failures.unkept(self._owner.plan, letter)
-        elif (error := burying.exception()) is not None:
-            self._engine.crashed(self._owner, error)
-        self._owner.attend_soon()
-
-    # Replays.
-
     def _replay(self, message: Message) -> None:
+        """Emit once more. What user code raises, such as a key function, leaves the message due: the restarted
+        task emits it, or the end fails it with what else is left (law S6, C3)."""
+        owner = self._owner
+        before, owner.doing = owner.doing, "replay"
         message.failure = None
-        self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
+        try:
+            self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
+        except BaseException:
+            self.replays.due.appendleft(message)
+            raise
+        owner.doing = before  # the source may be suspended in it
+        self.counts.replayed += 1
         if not self._outbox.armed:
             self._outbox.arm()
-
-    def _replay_later(self, message: Message) -> None:
-        pause = self._policy.pause(len(message.history), self._random)
-        self._scheduled += 1
-        heappush(self._replays, (self._loop.time() + pause, self._scheduled, message))
-        self._wait_for_replay()
-
-    def _wait_for_replay(self) -> None:
-        if self._replay_timer is not None:
-            self._replay_timer.cancel()
-            self._replay_timer = None
-        if self._replays:
-            self._replay_timer = self._loop.call_at(self._replays[0][0], self._replays_due)
-
-    def _replays_due(self) -> None:
-        now = self._loop.time()
-        while self._replays and self._replays[0][0] <= now:
-            self._due.append(heappop(self._replays)[2])
-        self._replay_timer = None
-        self._wait_for_replay()
-        self._owner.attend_soon()
 
     def lose(self, failure: Failure) -> None:
         """The instance of a ``Spout`` class has died: fail what it knows by message id (law L14)."""
@@ -466,9 +359,7 @@ class Tracker:
 
     def abandon(self, failure: Failure) -> None:
         """Fail what waits for a replay (law C3)."""
-        waiting = [message for _, message in self.waiting]
-        self._due.clear()
-        self._replays.clear()
+        waiting = self.replays.take_all()
         for message in waiting:
             message.failure = failure
         self.outcomes.extend(waiting)
@@ -477,7 +368,7 @@ class Tracker:
     async def when_quiet(self) -> None:
         """Wait until every message of this task is settled."""
         if self.pending:
-            self._quiet = self._loop.create_future()
+            self._quiet = self._engine.loop.create_future()
             await self._quiet
 
     def settle_left_over(self) -> None:
@@ -496,11 +387,9 @@ class Tracker:
                     tree.failed(failure, counts=True)
                 tree.tree.settle(failure, tree.history)
         self.outcomes.clear()
-        self._sampled = None
+        self._latency.tree = None
 
     def close(self) -> None:
         """The task ends: no more replays, no more burials."""
-        if self._replay_timer is not None:
-            self._replay_timer.cancel()
-        for burying in self._burying:
-            burying.cancel()
+        self.replays.close()
+        self.burials.close()

@@ -47,8 +47,8 @@ class Tree(Generic[V]):
 
     @property
     def history(self) -> tuple[Failure, ...]:
-        """Why each attempt failed, in order, once the outcome is known; also of a tree that was acked in the
-        end."""
+        """Why each attempt failed, in order, once the outcome is known; also of a tree that was acked in the end. Of
+        more than 100 these are the first 10 and the last 90. Attempts that were replayed have no traceback any more."""
         return self._history
 
     def explain(self) -> Explanation:

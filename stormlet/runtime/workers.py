@@ -118,7 +118,7 @@ class Worker:
 
     def needs_care(self, tup: AnyTuple, lineage: Lineage) -> bool:
         """Whether a tuple whose lineage is not plain must go the careful way."""
-        return lineage.context is not None or type(tup) is JoinedTuple
+        return lineage.context is not None or isinstance(tup, JoinedTuple)
 
     async def carefully(self, tup: AnyTuple) -> None:
         """The careful way within the task's own sequence of calls."""

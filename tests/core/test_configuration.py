@@ -24,6 +24,7 @@ from stormlet.core.configuration import (
     configure,
     parse_setting,
     read_options,
+    spell_setting,
 )
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 
@@ -384,6 +385,13 @@ def test_misspelt_keyword_of_a_component() -> None:
 def test_parse_setting(text: str, value: object) -> None:
     """The value is read as a JSON scalar or one of four words; anything else stays text."""
     key, parsed = parse_setting(f"some.key={text}")
+    assert (key, parsed, type(parsed)) == ("some.key", value, type(value))
+
+
+@pytest.mark.parametrize("value", [None, 3, 0.1, 1e-7, 1234567.891, "activity", "true", "7", ""])
+def test_what_is_spelt_is_parsed_again(value: Setting) -> None:
+    """To the same value and type, so that a printed command line sets what was set."""
+    key, parsed = parse_setting(spell_setting("some.key", value))
     assert (key, parsed, type(parsed)) == ("some.key", value, type(value))
 
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from stormlet.core.components import BasicBolt
 from stormlet.core.configuration import Configuration, configure

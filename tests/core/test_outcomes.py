@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.outcomes import KEPT_FIRST, KEPT_LAST, DeadLetter, Failure, FailureKind, History
 
 
 def test_there_are_five_reasons() -> None:
@@ -39,14 +39,6 @@ def test_a_failure_says_why(failure: Failure, text: str) -> None:
     assert str(failure) == text
 
 
-def test_holders_are_told_of_a_copy() -> None:
-    """``held_by`` leaves the failure itself, which many trees share, as it is."""
-    timeout = Failure(FailureKind.TIMEOUT)
-    held = timeout.held_by(("count",))
-    assert held == Failure(FailureKind.TIMEOUT, holders=("count",))
-    assert timeout.holders == ()
-
-
 def test_a_failure_cannot_be_changed() -> None:
     """Trees share failures, so nobody may write to one."""
     with pytest.raises(FrozenInstanceError):
@@ -67,3 +59,58 @@ def test_a_dead_letter_without_an_origin() -> None:
     letter = DeadLetter("lines", "a b", 7, 1, Failure(FailureKind.TIMEOUT))
     assert letter.origin is None
     assert letter.history == ()
+
+
+def test_a_history_keeps_the_first_and_the_last() -> None:
+    """A message may be replayed for ever, and needs no more room after 100 attempts; each keeps its number."""
+    history = History()
+    for attempt in range(1, 1001):
+        history = history.and_also(Failure(FailureKind.FAILED, reason=str(attempt)))
+        assert len(history) + history.left_out == attempt
+        assert all(failure.reason == str(number) for number, failure in history.numbered())
+    assert len(history) == KEPT_FIRST + KEPT_LAST
+    assert [history[place].reason for place in (0, KEPT_FIRST - 1, KEPT_FIRST, -1)] == [
+        "1",
+        "10",
+        "911",
+        "1000",
+    ]
+
+
+def test_a_history_without_frames_keeps_its_numbers() -> None:
+    """What is parted from its frames is as long as before."""
+    history = History()
+    for _ in range(200):
+        history = history.and_also(a_failure())
+    kept = history.without_frames()
+    assert kept.numbered()[-1][0] == 200
+    assert [each.exception.__traceback__ for each in kept if each.exception is not None] == [None] * 100
+
+
+def a_failure() -> Failure:
+    try:
+        raise ValueError("a")
+    except ValueError as error:
+        return Failure(FailureKind.FAILED, "split", 4, exception=error)
+
+
+def test_a_failure_without_frames_says_the_same() -> None:
+    """Its text and its place are those of the failure itself, which is left alone."""
+    failure = a_failure()
+    kept = failure.without_frames()
+    assert (str(kept), kept.place) == (str(failure), failure.place)
+    assert kept.exception is not failure.exception
+    assert kept.without_frames() is kept
+
+
+def test_a_letter_without_frames_says_the_same() -> None:
+    """Its failure is the last of its history, as before; one that a spout has written may have no history."""
+    failure = a_failure()
+    letter = DeadLetter("lines", "a b", 7, 2, failure, None, (a_failure(), failure)).without_frames()
+    assert letter.history[-1] is letter.failure
+    assert [each.exception.__traceback__ for each in letter.history if each.exception is not None] == [
+        None,
+        None,
+    ]
+    alone = DeadLetter("lines", "a b", 7, 1, failure).without_frames()
+    assert (alone.failure.exception is failure.exception, alone.history) == (False, ())

@@ -40,6 +40,14 @@ def test_an_acker_s_death_is_no_attempt() -> None:
     assert not ReplayPolicy().counts(Failure(FailureKind.TASK_LOST, reason="__acker[0] died"))
 
 
+def test_for_the_host_no_room_is_an_attempt() -> None:
+    """It waits for the outcome, and would wait for room unknowingly (law C4); an acker's death is no attempt."""
+    policy = ReplayPolicy()
+    assert policy.counts_for_host(Failure(FailureKind.OVERFLOW))
+    assert policy.counts_for_host(Failure(FailureKind.TASK_LOST, "bolt", 3))
+    assert not policy.counts_for_host(Failure(FailureKind.TASK_LOST, reason="__acker[0] died"))
+
+
 def test_five_attempts_by_default() -> None:
     """The fourth failure is replayed, the fifth is the last one (law S6)."""
     policy = ReplayPolicy()

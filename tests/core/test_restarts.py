@@ -28,6 +28,16 @@ def test_none_may_be_allowed() -> None:
     assert Restarts(RestartPolicy(most=0)).pause(0.0) is None
 
 
+def test_what_the_limit_is_compared_with() -> None:
+    """Restarts within the window, those after kills left out."""
+    restarts = Restarts(RestartPolicy(most=2, within=60.0, first_pause=1.0))
+    restarts.pause(0.0)
+    restarts.pause_after_kill()
+    restarts.pause(50.0)
+    assert [restarts.within_window(now) for now in (50.0, 60.9, 61.0, 112.0)] == [2, 2, 1, 0]
+    assert restarts.count == 3
+
+
 def test_kills_are_not_counted() -> None:
     """Whoever kills a task knows why: that is not the crash loop that a limit is for."""
     restarts = Restarts(RestartPolicy(most=1, first_pause=2.0))

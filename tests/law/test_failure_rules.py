@@ -220,7 +220,9 @@ async def test_L14_timeout_of_what_nobody_holds_names_nobody() -> None:
         tree = await running.emit(feed, "x")
         await settle()
         puppets[0].ack_all()
-        running._tasks.bolts["puppets"][0].outbox.acks.clear()
+        outbox = running._tasks.bolts["puppets"][0].outbox
+        outbox.acks.clear()
+        outbox.run = 0
         failure = await failure_of(tree)
     assert (failure.kind, failure.holders) == (FailureKind.TIMEOUT, ())
 
@@ -234,13 +236,13 @@ async def test_L14_the_holders_are_found_by_one_scan() -> None:
     async with topology.run() as running:
         (acker,) = ackers(running)
         scans: list[int] = []
-        find = acker._holders
+        begin_scan = acker._scan_holders
 
         def scan(roots: Any) -> Any:
-            scans.append(len(list(roots)))
-            return find(roots)
+            scans.append(len(roots))
+            return begin_scan(roots)
 
-        acker._holders = scan
+        acker._scan_holders = scan
         trees = [await running.emit(feed, number) for number in range(900)]
         assert {(await failure_of(tree)).holders for tree in trees} == {("puppets",)}
     assert scans == [900]

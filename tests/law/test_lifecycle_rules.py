@@ -36,7 +36,7 @@ from stormlet import (
     TupleTimedOut,
 )
 from stormlet.testing.loop import pending_tasks
-from tests.helpers import Counting, ignore, leave_by, now, run_to_end
+from tests.helpers import Counting, RefusingKey, ignore, leave_by, now, run_to_end
 
 Log = list[str]
 
@@ -692,6 +692,34 @@ async def test_C3_a_replay_that_the_deadline_does_not_allow_fails_with_shutdown(
 
 
 @pytest.mark.simulated_time
+async def test_C3_a_replay_whose_emit_raises_is_drained() -> None:
+    """The task that died of it is restarted, and emits it before the deadline."""
+    executed: list[float] = []
+    topology = Topology("refused", replay_delay=5.0, drain_timeout=20.0)
+    spout = topology.spout("one", ["x"])
+    topology.bolt("fail", fail_until(5, executed), spout.fields(RefusingKey(times=1)), parallelism=2)
+    async with topology.run() as running:
+        await asyncio.sleep(1)
+    assert running.statistics().components["one"].acked == 1
+    assert now() == executed[-1]
+
+
+@pytest.mark.simulated_time
+async def test_C3_a_replay_whose_emit_raises_is_left_over_at_the_deadline(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its task is dead for longer than the drain may last: the message is counted and reported."""
+    topology = Topology("refused", restart_delay=50.0, restart_delay_max=50.0, drain_timeout=3.0)
+    spout = topology.spout("one", ["x"])
+    topology.bolt("fail", fail_until(99, []), spout.fields(RefusingKey(times=1)), parallelism=2)
+    async with topology.run() as running:
+        await asyncio.sleep(1)
+    statistics = running.statistics()
+    assert (statistics.left_over, statistics.components["one"].pending) == (1, 0)
+    assert "1 messages of 'one'" in caplog.text
+
+
+@pytest.mark.simulated_time
 async def test_C3_without_deadline_a_drain_takes_what_it_takes() -> None:
     """With ``drain_timeout=None`` a call of an hour is waited for."""
     topology = Topology("patient", drain_timeout=None, message_timeout=None)
@@ -927,6 +955,38 @@ async def test_C4_a_later_attempt_can_succeed() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_C4_an_attempt_whose_emit_raises_is_made_by_the_restarted_task() -> None:
+    """An exception of a key function is no outcome: the tree stays open until the attempt is made."""
+    executed: list[float] = []
+    topology = Topology("host")
+    fed = topology.spout("fed")
+    topology.bolt("bolt", fail_until(0.05, executed), fed.fields(RefusingKey(times=1)), parallelism=2)
+    async with topology.run() as running:
+        tree = await running.emit(fed, "x", attempts=3)
+        await asyncio.wait_for(tree, 60)
+    assert len(executed) == 2
+
+
+@pytest.mark.simulated_time
+async def test_C4_a_crash_of_an_attempt_that_cannot_be_emitted_is_an_outcome() -> None:
+    """Whoever waits for the tree hears of it, as of any other that the end leaves over."""
+    topology = Topology("host", max_restarts=1)
+    fed = topology.spout("fed")
+    topology.bolt("bolt", fail_until(99, []), fed.fields(RefusingKey(times=9)), parallelism=2)
+    trees: list[Tree[object]] = []
+
+    async def body(running: Running) -> None:
+        trees.append(await running.emit(fed, "x", attempts=3))
+        await trees[0]
+
+    await crash_in(topology, body)
+    with pytest.raises(TupleFailed):
+        await trees[0]
+    assert [each.kind for each in trees[0].history] == [FailureKind.FAILED, FailureKind.SHUTDOWN]
+    assert now() < 60
+
+
+@pytest.mark.simulated_time
 async def test_C4_a_permanent_failure_ends_the_attempts() -> None:
     """``Reject`` is the outcome whatever ``attempts`` says."""
     topology, fed = host_topology(refuse)
@@ -934,6 +994,53 @@ async def test_C4_a_permanent_failure_ends_the_attempts() -> None:
         with pytest.raises(TupleFailed, match="refused"):
             await (await running.emit(fed, "x", attempts=10))
     assert running.statistics().components["logic"].failed == 1
+
+
+@pytest.mark.simulated_time
+async def test_C4_the_death_of_an_acker_is_no_attempt() -> None:
+    """What was open there is emitted again, as often as ackers die, and as the same attempt."""
+    attempts: list[int] = []
+
+    class Slow(Bolt[object, None]):
+        async def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+            attempts.append(tup.attempt)
+            await asyncio.sleep(1.0)
+            out.ack(tup)
+
+    topology, fed = host_topology(Slow, message_timeout=None)
+    async with topology.run() as running:
+        tree = await running.emit(fed, "x")
+        for _ in range(3):
+            await asyncio.sleep(0.9)
+            running.kill("__acker")
+        assert await tree == []
+    assert attempts == [1, 1, 1, 1]
+    assert [failure.kind for failure in tree.history] == [FailureKind.TASK_LOST] * 3
+
+
+@pytest.mark.simulated_time
+async def test_C4_the_death_of_a_bolt_is_an_attempt() -> None:
+    """It held a tuple of the tree, which may be why it died."""
+    topology, fed = host_topology(lambda value: asyncio.sleep(10))
+    async with topology.run() as running:
+        tree = await running.emit(fed, "x")
+        await asyncio.sleep(1)
+        running.kill("logic")
+        with pytest.raises(TupleFailed, match="task lost in 'logic'"):
+            await tree
+        running.stop()
+
+
+@pytest.mark.simulated_time
+async def test_C4_to_find_no_room_is_an_attempt() -> None:
+    """Awaiting a message that was refused ends, however long there is no room."""
+    topology, fed = host_topology(Hold, message_timeout=None, acker_high_water=1, drain_timeout=0)
+    async with topology.run() as running:
+        *_, tree = [await running.emit(fed, "x", attempts=2) for _ in range(4)]
+        with pytest.raises(TupleFailed, match="overflow"):
+            await tree
+        assert [failure.kind for failure in tree.history] == [FailureKind.OVERFLOW] * 2
+        assert now() < 1
 
 
 @pytest.mark.simulated_time

@@ -6,9 +6,10 @@ import asyncio
 import itertools
 import json
 import logging
+import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,14 +24,16 @@ from stormlet import (
     FailureKind,
     InvalidTopology,
     Reject,
+    Running,
     Spout,
     SpoutCollector,
     TaskContext,
     Topology,
+    TopologyCrashed,
     Tuple,
 )
 from stormlet.errors import EndOfStream
-from tests.helpers import Counting, ignore, now, run_to_end
+from tests.helpers import Counting, RefusingKey, ignore, now, run_to_end
 
 BRIEFLY = 1.0
 """Seconds of simulated time in which everything that can happen has happened."""
@@ -771,6 +774,60 @@ async def test_S6_every_kind_of_source_replays_what_failed(kind: str) -> None:
     running = await run_to_end(topology)
     assert sorted(executed, key=str) == [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("fine", 1)]
     assert running.statistics().components["source"].acked == 3
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("kind", ["generator", "async generator", "iterable", "async iterable"])
+async def test_S6_a_replay_whose_emit_raises_is_emitted_by_the_restarted_task(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A key function that raises twice at the replay delays it, and the log says what raised."""
+    key = RefusingKey(times=2)
+    topology = Topology("reliable")
+    spout = topology.spout("source", source_of(kind, ["a"]))  # type: ignore[call-overload]
+    topology.bolt("fail", failing_first(1), spout.fields(key), parallelism=2)
+    source = (await asyncio.wait_for(run_to_end(topology), 60)).statistics().components["source"]
+    assert key.calls == 4
+    assert (source.acked, source.replayed, source.restarts) == (1, 1, 2)
+    assert "replay of source[0] raised KeyFunctionFailed" in caplog.text
+
+
+@pytest.mark.simulated_time
+async def test_S6_a_replay_whose_emit_raises_for_ever_crashes_the_topology() -> None:
+    """The spout task is restarted for it as often as for anything else; the message is left over then."""
+    key = RefusingKey(times=math.inf)
+    topology = Topology("reliable", max_restarts=2)
+    topology.bolt("fail", failing_first(1), topology.spout("source", ["a"]).fields(key), parallelism=2)
+    async with crashing(topology) as running:
+        await running.finished()
+    assert key.calls == 1 + 3
+    assert running.statistics().left_over == 1
+    assert now() < 60
+
+
+@pytest.mark.simulated_time
+async def test_S6_a_replay_whose_emit_raises_is_not_lost_while_the_source_is_awaited() -> None:
+    """An async generator does not survive that its task dies while it is awaited: the topology crashes."""
+
+    async def slow() -> AsyncIterator[str]:
+        yield "a"
+        await asyncio.sleep(3600)
+
+    topology = Topology("reliable")
+    spout = topology.spout("source", slow)
+    topology.bolt("fail", failing_first(1), spout.fields(RefusingKey(times=1)), parallelism=2)
+    async with crashing(topology) as running:
+        await running.finished()
+    assert running.statistics().left_over == 1
+    assert now() < 60
+
+
+@asynccontextmanager
+async def crashing(topology: Topology) -> AsyncIterator[Running]:
+    """Run a topology that crashes when a replay is emitted."""
+    with pytest.raises(TopologyCrashed, match=r"replay of source\[0\]"):
+        async with topology.run() as running:
+            yield running
 
 
 def always_failing(attempts: list[tuple[float, int]]) -> type[BasicBolt[object, object]]:

@@ -311,7 +311,7 @@ async def test_L13_default_high_water(pending: int, parallelism: int, shards: in
     stream = topology.spout("script", Script, parallelism=parallelism)
     topology.bolt("bolt", ignore, stream.shuffle())
     async with topology.run() as running:
-        assert [acker.limit for acker in ackers(running)] == [most] * shards
+        assert [acker.load.limit for acker in ackers(running)] == [most] * shards
 
 
 @pytest.mark.simulated_time

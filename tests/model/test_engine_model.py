@@ -92,13 +92,13 @@ def check_nothing_left(acted: Play, running: Running) -> None:
     """No open tree, no pending message, no unsent control message, nobody at work."""
     tasks, engine = running._tasks, running._engine
     for acker in tasks.ackers:
-        assert (len(acker.ledger), acker.ledger.expiring, acker.load) == (0, 0, 0)
+        assert (len(acker.ledger), acker.ledger.expiring, acker.load.trees) == (0, 0, 0)
         assert acker.ledger.orphans == 0 or not acted.witness.all_acked
     for spout in tasks.all_spouts:
-        assert (spout.tracker.pending, list(spout.outcomes), spout.tracker.replays_waiting) == (0, [], False)
+        assert (spout.tracker.pending, list(spout.outcomes), list(spout.tracker.replays)) == (0, [], [])
     for task in (*tasks.all_spouts, *tasks.all_bolts):
         outbox = task.outbox
-        assert [*outbox.inits, *outbox.acks, *outbox.fails, *outbox.resets] == []
+        assert [outbox.run, *outbox.inits, *outbox.acks, *outbox.fails, *outbox.resets] == [0]
     assert [values for values in engine.collected.values() if values] == []
     assert engine.activity.busy == 0
 

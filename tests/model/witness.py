@@ -48,8 +48,8 @@ class Said:
     def is_told_by(self, failure: Failure) -> bool:
         """Whether the engine tells just this failure; a function bolt does not know its task."""
         task = failure.task if self.task is None else self.task
-        told = (failure.component, failure.task, failure.exception, failure.reason, failure.permanent)
-        return told == (self.component, task, self.exception, self.reason, self.permanent)
+        told = (failure.component, failure.task, repr(failure.exception), failure.reason, failure.permanent)
+        return told == (self.component, task, repr(self.exception), self.reason, self.permanent)
 
 
 @dataclass(eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -165,6 +165,83 @@ async def test_on_error_restart() -> None:
     counts = running.statistics().components
     assert (counts["bolt"].acked, counts["bolt"].failed, counts["bolt"].restarts) == (5, 1, 1)
     assert (counts["numbers"].acked, counts["numbers"].replayed) == (5, 1)
+
+
+class OneByOne(BatchBolt[str, None]):
+    """Each batch is complete with its first input."""
+
+    size = 1
+    within = 1.0
+
+    def __init__(self, meet: Callable[[str], None]) -> None:
+        self.meet = meet
+
+    def execute_batch(self, batch: Sequence[Tuple[str]], out: Collector[None]) -> None:
+        self.meet(batch[0].value)
+
+
+class Due(OneByOne):
+    """Each batch is executed when its time has come."""
+
+    size = 9
+
+
+class SlowOneByOne(OneByOne):
+    """With an await, after which it raises."""
+
+    async def execute_batch(self, batch: Sequence[Tuple[str]], out: Collector[None]) -> None:
+        await asyncio.sleep(0.1)
+        self.meet(batch[0].value)
+
+
+@pytest.mark.parametrize(
+    ("logic", "options"),
+    [
+        (OneByOne, {}),
+        (OneByOne, {"executor": "thread"}),
+        (Due, {}),
+        (SlowOneByOne, {}),
+    ],
+)
+async def test_an_exception_of_a_batch_counts_once(logic: type[OneByOne], options: dict[str, Any]) -> None:
+    """With ``on_error="restart"`` it fails the members, and ends the call that has completed the batch."""
+    topology, meet = Topology("once"), raising(1)
+    topology.bolt(
+        "bolt", lambda: logic(meet), topology.spout("one", ["x"]).shuffle(), on_error="restart", **options
+    )
+    running = await run_to_end(topology)
+    bolt = running.statistics().components["bolt"]
+    assert (bolt.failed, bolt.errors, bolt.restarts) == (1, 0, 1)
+    assert [each.count for each in running.failures()] == [1]
+
+
+async def test_exceptions_of_concurrent_calls_count_once_each(caplog: pytest.LogCaptureFixture) -> None:
+    """Two calls that raise at one moment are two failures, of which the task dies once."""
+
+    async def slow(value: str) -> None:
+        await asyncio.sleep(0.1)
+        meet(value)
+
+    topology, meet = Topology("both"), raising(2)
+    source = topology.spout("two", ["x", "x"])
+    topology.bolt("bolt", slow, source.shuffle(), on_error="restart", concurrency=2)
+    running = await run_to_end(topology)
+    assert running.statistics().components["bolt"].restarts == 1
+    assert [each.count for each in running.failures()] == [2]
+    assert [each.getMessage() for each in caplog.records if "again" in each.getMessage()] == [
+        "execute of bolt again, 1 more: LookupError('x'); value 'x'"
+    ]
+
+
+def raising(times: int) -> Callable[[str], None]:
+    """User code that raises the first times it is called."""
+    left = iter(range(times))
+
+    def meet(value: str) -> None:
+        if next(left, None) is not None:
+            raise LookupError(value)
+
+    return meet
 
 
 @pytest.mark.parametrize("basic", [True, False])
@@ -699,7 +776,10 @@ async def test_a_generator_that_raised_is_over(killed: bool) -> None:
         await run()
         assert seen == [0, 1]
     else:
-        with pytest.raises(TopologyCrashed, match=r"next_tuple of numbers\[0\] raised LookupError\(\)$"):
+        way_out = "its generator is over by that, and could go on if .* a parameter resume="
+        with pytest.raises(
+            TopologyCrashed, match=rf"next_tuple of numbers\[0\] raised LookupError\(\); {way_out}"
+        ):
             await run()
 
 
@@ -836,9 +916,59 @@ async def test_what_a_killed_task_dies_of(caplog: pytest.LogCaptureFixture) -> N
         await asyncio.sleep(1.0)
     assert tree.failure is not None
     assert isinstance(tree.failure.exception, TaskKilled)
-    assert [each.getMessage() for each in caplog.records] == [
-        "hold[0] was killed and is restarted in 0.1 s: restart 1, of at most 3 restarts within 60 s"
-    ]
+    assert [each.getMessage() for each in caplog.records] == ["hold[0] was killed and is restarted in 0.1 s"]
+
+
+async def test_the_log_counts_as_the_limit_does(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither kills nor restarts that are long past are in the number that is compared with ``max_restarts``."""
+    caplog.set_level(logging.WARNING)
+    topology = Topology("counts", restart_window=60.0, max_restarts=2)
+    fed = topology.spout("fed")
+    topology.bolt("bolt", lambda: Noted(Journal(), raise_at("x")), fed.shuffle(), on_error="restart")
+
+    async def die(running: Running) -> None:
+        await running.emit(fed, "x")
+        await asyncio.sleep(1.0)
+
+    async def run() -> None:
+        async with topology.run() as running:
+            for _ in range(3):
+                running.kill("bolt")
+                await die(running)
+                await asyncio.sleep(60.0)
+            for _ in range(4):
+                await die(running)
+
+    with pytest.raises(TopologyCrashed, match="after 2 restarts, of at most 2 restarts within 60 s"):
+        await run()
+    restarts = [message for each in caplog.records if "is restarted" in (message := each.getMessage())]
+    killed, died = (
+        "bolt[0] was killed and is restarted in 0.1 s",
+        "bolt[0] died of LookupError('x') and is restarted in ",
+    )
+    first, second = (
+        f"{died}{pause} s: restart {n}, of at most 2 restarts within 60 s"
+        for n, pause in enumerate((0.1, 0.2), 1)
+    )
+    assert restarts == [killed, first, killed, first, killed, first, first, second]
+
+
+async def test_a_task_that_is_down_is_killed_no_more(caplog: pytest.LogCaptureFixture) -> None:
+    """It is restarted once, and nothing is logged that nobody has raised."""
+    caplog.set_level(logging.WARNING)
+    topology = Topology("down")
+    topology.bolt("bolt", lambda: Noted(Journal()), topology.spout("fed").shuffle())
+    components = ("__acker", "fed", "bolt")
+    async with topology.run() as running:
+        for _ in range(3):  # before the first one has struck, when it has, and while there is no instance
+            for component in components:
+                running.kill(component)
+            await asyncio.sleep(0.03)
+        await asyncio.sleep(1.0)
+        assert [running.statistics().components[each].restarts for each in components] == [1, 1, 1]
+    logged = {each.getMessage() for each in caplog.records}
+    assert logged == {f"{each}[0] was killed and is restarted in 0.1 s" for each in components}
+    assert len(caplog.records) == 3
 
 
 async def test_a_task_that_has_itself_killed_and_raises() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -26,6 +26,7 @@ from stormlet import (
     Tuple,
     TupleTimedOut,
 )
+from stormlet.cli.inspecting.checks import findings
 from tests.helpers import run_to_end
 from tests.readme.what_happens_when.kit import FailsAtFirst, Hold
 
@@ -66,7 +67,8 @@ async def test_when_a_bolt_raises(caplog: pytest.LogCaptureFixture) -> None:
 @pytest.mark.simulated_time
 async def test_when_a_bolt_rejects() -> None:
     """A bolt raises `Reject`, or calls `out.fail(tup, reason, permanent=True)`. The message goes to the dead letters
-    at once, without replays.
+    at once, without replays; but a `Reject` crashes the topology, as any other exception does, if the bolt has
+    `on_error="stop"`.
     """
 
     def reject(value: object) -> None:
@@ -82,6 +84,11 @@ async def test_when_a_bolt_rejects() -> None:
         topology.bolt("reject", logic, topology.spout("values", [1]).shuffle())
         await run_to_end(topology, dead_letters=letters.append)
         assert [(each.attempts, each.failure.reason) for each in letters] == [(1, "no use")]
+
+    stops = Topology("stops")
+    stops.bolt("reject", reject, stops.spout("values", [1]).shuffle(), on_error="stop")
+    with pytest.raises(TopologyCrashed):
+        await run_to_end(stops)
 
 
 @pytest.mark.simulated_time
@@ -106,6 +113,35 @@ async def test_when_a_bolt_is_to_die_of_errors(
         await run()
     counts = runs[0].statistics().components
     assert (counts["values"].failed, counts["some"].restarts) == (failed, restarts)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(
+    ("error", "options", "crashes"),
+    [(ValueError, {}, True), (ValueError, {"max_restarts": 5}, False), (Reject, {}, False)],
+)
+async def test_when_a_message_always_raises(
+    error: type[Exception], options: dict[str, Any], *, crashes: bool
+) -> None:
+    """A bolt with `on_error="restart"` raises at every attempt at a message. That crashes the topology before the
+    message is a dead letter, as it has five attempts and a task three restarts in 60 s by default. With
+    `max_restarts=5` for that bolt it becomes one, or with a `Reject`, of which no task dies; `stormlet check` says
+    where that matters.
+    """
+
+    def poison(value: object) -> None:
+        raise error(value)
+
+    topology = Topology("poison")
+    values = topology.spout("values", ["poison"])
+    topology.bolt("some", poison, values.shuffle(), on_error="restart", **options)
+    if crashes:
+        assert [each.rule for each in findings(topology.describe())] == ["poison message"]
+        with pytest.raises(TopologyCrashed, match="after 3 restarts"):
+            await run_to_end(topology)
+    else:
+        counts = (await run_to_end(topology)).statistics().components
+        assert (counts["values"].dead_letters, counts["some"].restarts) == (1, 0 if error is Reject else 5)
 
 
 @pytest.mark.simulated_time

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
@@ -12,6 +14,7 @@ from stormlet import (
     Bolt,
     Collector,
     DeadLetter,
+    Failure,
     FailureKind,
     InvalidConfiguration,
     NotTracked,
@@ -61,6 +64,43 @@ async def test_when_attempts_are_used_up(tmp_path: Path, caplog: pytest.LogCaptu
     running = await run_to_end(many)
     assert [each.value for each in running.dead_letters] == list(range(1, 1001))
     assert len([line for line in caplog.messages if line.startswith("dead letter of values[0]: ")]) >= 1001
+
+
+@pytest.mark.simulated_time
+async def test_when_a_traceback_is_kept() -> None:
+    """Tracebacks keep the local variables of your code alive: only the last attempt of a letter has its traceback, and
+    in `running.dead_letters` only that of the last ten.
+    """
+
+    class Large:
+        """Takes much room."""
+
+    async def fail(value: int) -> None:
+        local = Large()
+        locals_.append(ref(local))
+        await asyncio.sleep(0.001)
+        raise ValueError(value)
+
+    def check(letter: DeadLetter) -> None:
+        gc.collect()
+        alive.append(sum(each() is not None for each in locals_))
+        assert [has_traceback(each) for each in letter.history] == [False, False, True]
+
+    def has_traceback(failure: Failure) -> bool:
+        assert isinstance(failure.exception, ValueError)
+        assert failure.place is not None
+        assert failure.place.function == "fail"
+        return failure.exception.__traceback__ is not None
+
+    locals_ = list[ref[Large]]()
+    alive = list[int]()
+    topology = Topology("tracebacks", max_attempts=3)
+    topology.bolt("fail", fail, topology.spout("values", range(30)).shuffle())
+    running = await run_to_end(topology, dead_letters=check)
+    tracebacks = [has_traceback(letter.failure) for letter in running.dead_letters]
+    assert tracebacks == [False] * 20 + [True] * 10
+    assert [len(letter.history) for letter in running.dead_letters] == [3] * 30
+    assert (len(locals_), max(alive)) == (90, 12)
 
 
 @pytest.mark.simulated_time
@@ -184,7 +224,8 @@ async def test_when_a_wait_is_cancelled() -> None:
 @pytest.mark.simulated_time
 async def test_when_too_many_trees_are_open() -> None:
     """Twice as many trees are open as `acker_high_water` says. A further emit reaches no task and fails with OVERFLOW;
-    its replay is no attempt.
+    its replay is no attempt. For a message of the host it is one: who awaits the tree is told, rather than left to
+    wait.
     """
     topology = Topology("many", acker_high_water=2, max_attempts=1, message_timeout=None)
 
@@ -198,6 +239,13 @@ async def test_when_too_many_trees_are_open() -> None:
         counts = running.statistics().components
     assert counts["values"].overflowed == counts["values"].failed > 0
     assert (counts["slow"].executed, counts["values"].acked, counts["values"].dead_letters) == (20, 20, 0)
+    fed = Topology("fed", acker_high_water=2, message_timeout=None)
+    values = fed.spout("values", outputs=int)
+    fed.bolt("slow", slow, values.shuffle())
+    async with fed.run() as running:
+        *_, refused = [await running.emit(values, number) for number in range(6)]
+        with pytest.raises(TupleFailed, match="overflow"):
+            await refused
 
 
 @pytest.mark.simulated_time

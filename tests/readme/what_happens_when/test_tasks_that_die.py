@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
 from stormlet import (
     Bolt,
     Collector,
+    FailureKind,
     Stream,
+    TaskContext,
     Topology,
     TopologyCrashed,
     Tuple,
@@ -19,7 +22,7 @@ from stormlet import (
     TupleTimedOut,
 )
 from tests.helpers import block, now, run_to_end
-from tests.readme.what_happens_when.kit import Hold
+from tests.readme.what_happens_when.kit import EmitsOnce, Hold
 
 
 class Dies(Bolt[int, None]):
@@ -152,22 +155,71 @@ async def test_when_a_source_raises(dies: str) -> None:
 
 @pytest.mark.simulated_time
 async def test_when_an_acker_dies() -> None:
-    """An acker dies. Its open trees fail at once, are replayed, and that is no attempt of theirs."""
+    """An acker dies. Its open trees fail at once, and that is no attempt of theirs: messages that the engine keeps are
+    replayed, those of the host too, and a `Spout` class is told.
+    """
+    told = EmitsOnce()
     topology = Topology("acker", max_attempts=1, message_timeout=1000.0)
-    topology.bolt("slow", lambda value: asyncio.sleep(1.0), topology.spout("one", [1]).shuffle())
+    kept, fed = topology.spout("kept", [1]), topology.spout("fed", outputs=int)
+    streams = [kept, fed, topology.spout("told", lambda: told)]
+    topology.bolt(
+        "slow", lambda value: asyncio.sleep(1.0), *(stream.shuffle() for stream in streams), concurrency=3
+    )
     async with topology.run() as running:
+        tree = await running.emit(fed, 1)
         await asyncio.sleep(0.5)
         running.kill("__acker")
-        await running.finished()
-        counts = running.statistics().components["one"]
-    assert (counts.acked, counts.failed, counts.dead_letters) == (1, 1, 0)
-    assert asyncio.get_running_loop().time() < 3.0
+        assert await tree == []
+        counts = running.statistics().components
+        assert asyncio.get_running_loop().time() < 3.0
+    assert [failure.kind for failure in tree.history] == [FailureKind.TASK_LOST]
+    assert told.heard == [("one", FailureKind.TASK_LOST)]
+    for spout in ("kept", "fed"):
+        assert (counts[spout].acked, counts[spout].failed, counts[spout].dead_letters) == (1, 1, 0)
+
+
+class HangsAnew(Bolt[int, None]):
+    """The second instance takes ten seconds to be prepared."""
+
+    def __init__(self, made: list[float]) -> None:
+        made.append(now())
+        self.seconds = 10 if len(made) == 2 else 0
+
+    async def prepare(self, context: TaskContext) -> None:
+        await asyncio.sleep(self.seconds)
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        out.ack(tup)
+
+
+@pytest.mark.simulated_time
+async def test_when_a_restart_hangs(caplog: pytest.LogCaptureFixture) -> None:
+    """The dead instance hangs in `cleanup` or `close`, or the next one in `prepare` or `open`. The task does nothing
+    until that returns: after 5 s the log says where it hangs, and `running.health().restarting` names it from the
+    start.
+    """
+    made: list[float] = []
+    topology = Topology("hangs")
+    fed = topology.spout("fed")
+    topology.bolt("bolt", lambda: HangsAnew(made), fed.shuffle())
+    async with topology.run() as running:
+        running.kill("bolt")
+        await asyncio.sleep(0.05)
+        assert running.health().restarting == ("bolt[0]",)
+        tree = await running.emit(fed, 1)
+        await tree
+        assert now() == pytest.approx(10.1)
+        assert running.health().restarting == ()
+    (line,) = (each.getMessage() for each in caplog.records if "not restarted yet" in each.getMessage())
+    assert "bolt[0]" in line
+    assert "HangsAnew.prepare" in line
 
 
 @pytest.mark.simulated_time
 async def test_when_a_task_is_killed() -> None:
     """`running.kill("split")` is called. A task dies as if its code had raised, and is restarted after 0.1 s, however
-    often that happens: it does not count against `max_restarts`.
+    often that happens: it does not count against `max_restarts`. Only an async generator that is awaited just then is
+    over by that: its function is called again if it takes `resume=`, else the topology crashes.
     """
     topology = Topology("killed", max_restarts=0, max_attempts=100, message_timeout=None)
     topology.bolt("split", lambda value: asyncio.sleep(3600), topology.spout("values", [1]).shuffle())
@@ -180,6 +232,34 @@ async def test_when_a_task_is_killed() -> None:
             assert (counts["split"].restarts, counts["values"].failed) == (times, times)
         running.stop()
         running.stop()
+    assert await killed_with(numbers_and_on) == [0, 1, 2, 3]
+    with pytest.raises(TopologyCrashed, match=r"raised TaskKilled\('somebody has killed it'\)"):
+        await killed_with(numbers_from)
+
+
+async def numbers_from(first: int = 0) -> AsyncIterator[int]:
+    """Of all four, the second one is long in coming."""
+    for number in range(first, 4):
+        await asyncio.sleep(60 if first == 0 and number == 1 else 0)
+        yield number
+
+
+async def numbers_and_on(resume: int | None = None) -> AsyncIterator[int]:
+    """The same, and it can be taken up again."""
+    async for number in numbers_from(0 if resume is None else resume + 1):
+        yield number
+
+
+async def killed_with(source: Callable[[], AsyncIterator[int]]) -> list[int]:
+    """What a bolt gets of this source, which is killed while it is awaited."""
+    got: list[int] = []
+    topology = Topology("awaited")
+    topology.bolt("get", got.append, topology.spout("numbers", source).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(1)
+        running.kill("numbers")
+        await running.finished()
+    return got
 
 
 @pytest.mark.simulated_time
@@ -204,6 +284,23 @@ async def test_when_a_cancellation_is_swallowed(swallows: bool, caplog: pytest.L
         with pytest.raises(KeyError):
             await killed_and_left(topology, numbers)
     assert ("work[0] raised ConnectionError('cut short')" in caplog.text) is not swallows
+
+
+@pytest.mark.simulated_time
+async def test_when_code_does_not_return(caplog: pytest.LogCaptureFixture) -> None:
+    """An end waits for code that does not return, and after 5 s the log says where that is."""
+
+    async def work(number: int) -> None:
+        while now() < 60:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(60 - now())
+
+    topology = Topology("stays", drain_timeout=0)
+    topology.bolt("work", work, topology.spout("numbers", [1]).shuffle())
+    async with topology.run():
+        await asyncio.sleep(1)
+    assert now() == 60
+    assert "work[0] still runs 5 s after it was asked to end, in work (test_tasks_that_die.py:" in caplog.text
 
 
 async def killed_and_left(topology: Topology, numbers: Stream[int]) -> None:

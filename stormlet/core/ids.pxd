@@ -1,0 +1,1 @@
+cpdef shard_of(object root, Py_ssize_t ackers)

@@ -1,0 +1,32 @@
+cimport cython
+from stormlet.runtime.lineages cimport lineage_now
+from stormlet.runtime.outbox cimport Outbox
+from stormlet.runtime.tracker cimport Tracker
+
+cdef class HostFeed:
+    cdef dict __dict__
+    cdef public object task
+    cdef public bint ended
+
+cdef class KeptFeed(HostFeed):
+    cdef Tracker _tracker
+    cdef object _topology
+    cdef object _resume
+    cdef Py_ssize_t _emitted
+    cdef bint _closed
+    cdef object _source
+    cdef list _unsent
+    cdef object _broke
+    cdef Py_ssize_t _broke_after
+    cdef bint _is_spent
+
+    cpdef emit(self, object value)
+
+cdef class IteratorFeed(KeptFeed):
+    cdef object _values
+
+    @cython.locals(outbox=Outbox)
+    cpdef ask(self, Py_ssize_t most)
+
+cdef class AsyncIteratorFeed(KeptFeed):
+    cdef object _values

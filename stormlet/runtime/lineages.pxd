@@ -1,0 +1,1 @@
+cpdef lineage_now(object topology, object origin, object attempt)

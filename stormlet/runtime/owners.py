@@ -1,0 +1,26 @@
+"""The spout task, as those see it who keep its messages."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from stormlet.runtime.engine import Culprit, Engine
+from stormlet.runtime.outbox import Outbox
+from stormlet.runtime.outlets import Outlet
+
+
+class Owner(Culprit, Protocol):
+    """A spout task."""
+
+    engine: Engine
+    outbox: Outbox
+    outlets: dict[str, Outlet]
+    stopping: bool
+
+    def attend_soon(self) -> None:
+        """Have its tracker's ``attend`` called soon."""
+        ...
+
+    def released(self) -> None:
+        """A message was settled for good: there is room for another one."""
+        ...

@@ -1,0 +1,78 @@
+"""The messages of one spout task that wait to be emitted again (law S6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from operator import itemgetter
+from random import Random
+
+from stormlet.core.replay import ReplayPolicy
+from stormlet.runtime.messages import Message
+
+
+class Replays:
+    """They wait for their time, and then, as ``due``, for room."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        policy: ReplayPolicy,
+        random: Random,
+        came_due: Callable[[], None],
+    ) -> None:
+        self.due: deque[Message] = deque()
+        """Those whose time has come."""
+        self._loop = loop
+        self._policy = policy
+        self._random = random
+        self._came_due = came_due
+        self._later: list[tuple[float, int, Message]] = []
+        self._scheduled = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._later) + len(self.due)
+
+    def __iter__(self) -> Iterator[tuple[float, Message]]:
+        """Each, in their order, and when it is due by the loop's clock."""
+        yield from ((0.0, message) for message in self.due)
+        yield from ((when, message) for when, _, message in sorted(self._later, key=itemgetter(0, 1)))
+
+    def add(self, message: Message) -> None:
+        """Have it wait for as long as the policy says after so many failures; in an outage, all that are pending
+        do."""
+        message.forget_frames()
+        pause = self._policy.pause(message.failures, self._random)
+        self._scheduled += 1
+        heappush(self._later, (self._loop.time() + pause, self._scheduled, message))
+        self._wait()
+
+    def take_all(self) -> list[Message]:
+        """None of them waits any more."""
+        waiting = [message for _, message in self]
+        self.due.clear()
+        self._later.clear()
+        return waiting
+
+    def close(self) -> None:
+        """The task ends: there are no more replays."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _wait(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._later:
+            self._timer = self._loop.call_at(self._later[0][0], self._come_due)
+
+    def _come_due(self) -> None:
+        now = self._loop.time()
+        while self._later and self._later[0][0] <= now:
+            self.due.append(heappop(self._later)[2])
+        self._timer = None
+        self._wait()
+        self._came_due()

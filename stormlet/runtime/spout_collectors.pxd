@@ -1,0 +1,14 @@
+cimport cython
+from stormlet.runtime.lineages cimport lineage_now
+from stormlet.runtime.tracker cimport Tracker
+
+cdef class SpoutOut:
+    cdef object _task
+    cdef object _topology
+    cdef Tracker _tracker
+
+    cdef _tree(self, object value, object message_id, object stream, object task, object lineage)
+    cdef list _trees(self, object values, object message_ids, object lineages)
+
+cdef class ReliableSpoutOut(SpoutOut):
+    pass

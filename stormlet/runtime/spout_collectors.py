@@ -1,0 +1,174 @@
+"""What a ``Spout`` class calls: ``emit``, ``wake``, ``pause_until_settled`` and the dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import repeat
+from operator import is_
+
+from stormlet.core.components import DEFAULT_STREAM
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.tuples import Lineage
+from stormlet.errors import TopologyStopping
+from stormlet.runtime.collectors import call_threadsafe
+from stormlet.runtime.lineages import lineage_now
+from stormlet.runtime.messages import SpoutMessage
+from stormlet.runtime.spouts import SpoutTask
+
+
+class SpoutOut:
+    """The collector of a spout task."""
+
+    __slots__ = ("_task", "_topology", "_tracker")
+
+    def __init__(self, task: SpoutTask) -> None:
+        self._task = task
+        self._tracker = task.tracker
+        self._topology = task.engine.context
+
+    @property
+    def pending(self) -> int:
+        """See :attr:`stormlet.core.components.SpoutCollector.pending`."""
+        return self._tracker.pending
+
+    def wake(self) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.wake`."""
+        self._task.woken = True
+        self._task.wake()
+
+    def pause_until_settled(self, *, own: bool = False) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.pause_until_settled`."""
+        self._task.pause(own=own)
+
+    async def dead_letter(
+        self,
+        value: object,
+        failure: Failure,
+        *,
+        message_id: object = None,
+        attempts: int = 1,
+        origin: object = None,
+        history: tuple[Failure, ...] = (),
+    ) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.dead_letter`."""
+        component = self._task.plan.component
+        letter = DeadLetter(component, value, message_id, attempts, failure, origin, history)
+        await self._tracker.bury(letter)
+
+    def emit(
+        self,
+        value: object,
+        *,
+        message_id: object = None,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
+    ) -> tuple[int, ...]:
+        """See :meth:`stormlet.core.components.SpoutCollector.emit`."""
+        owner, tracker = self._task, self._tracker
+        if owner.stopping:
+            raise _stopping(owner)
+        lineage = lineage_now(self._topology, origin, attempt)
+        tree = None if message_id is None else self._tree(value, message_id, stream, task, lineage)
+        reached = tracker.emit(value, stream, task, lineage, tree)
+        if tracker.outcomes:
+            owner.attend_soon()
+        return reached
+
+    def emit_many(
+        self,
+        values: Sequence[object],
+        *,
+        message_ids: Sequence[object],
+        origins: Sequence[object] | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """See :meth:`stormlet.core.components.SpoutCollector.emit_many`."""
+        owner, tracker = self._task, self._tracker
+        if owner.stopping:
+            raise _stopping(owner)
+        _check_messages(values, message_ids, origins)
+        shared = lineage_now(
+            self._topology, None, attempt
+        )  # no user code runs from here on that could set variables
+        if origins is None:
+            lineages: Sequence[Lineage] = [shared] * len(values)
+        else:
+            context = shared.context
+            lineages = [Lineage(attempt, origin, context) for origin in origins]
+        trees = self._trees(values, message_ids, lineages)
+        try:
+            tracker.emit_many(DEFAULT_STREAM, zip(values, lineages, trees, strict=True))
+        finally:
+            if tracker.outcomes:
+                owner.attend_soon()
+
+    def _tree(
+        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
+    ) -> OpenTree:
+        return OpenTree(message_id=message_id)
+
+    def _trees(
+        self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
+    ) -> Sequence[OpenTree]:
+        return [OpenTree(message_id=message_id) for message_id in message_ids]
+
+    def emit_threadsafe(
+        self,
+        value: object,
+        *,
+        message_id: object = None,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
+    ) -> Future[tuple[int, ...]]:
+        """See :meth:`stormlet.core.components.SpoutCollector.emit_threadsafe`."""
+        emit = partial(
+            self.emit,
+            value,
+            message_id=message_id,
+            stream=stream,
+            task=task,
+            origin=origin,
+            attempt=attempt,
+        )
+        return call_threadsafe(self._task.loop, emit)
+
+
+class ReliableSpoutOut(SpoutOut):
+    """The collector of a ``ReliableSpout``: what has a message id is kept and replayed."""
+
+    __slots__ = ()
+
+    def _tree(
+        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
+    ) -> OpenTree:
+        return SpoutMessage(value, stream, task, lineage, message_id=message_id)
+
+    def _trees(
+        self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
+    ) -> Sequence[OpenTree]:
+        return [
+            SpoutMessage(value, DEFAULT_STREAM, None, lineage, message_id=message_id)
+            for value, message_id, lineage in zip(values, message_ids, lineages, strict=True)
+        ]
+
+
+def _stopping(task: SpoutTask) -> TopologyStopping:
+    return TopologyStopping(f"{task.name} emits while the topology is draining")
+
+
+def _check_messages(
+    values: Sequence[object], message_ids: Sequence[object], origins: Sequence[object] | None
+) -> None:
+    if len(message_ids) != len(values) or (origins is not None and len(origins) != len(values)):
+        given = f"{len(values)} values with {len(message_ids)} message ids"
+        more = "" if origins is None else f" and {len(origins)} origins"
+        raise ValueError(f"emit_many needs as many of each, and got {given}{more}")
+    if any(map(is_, message_ids, repeat(None))):
+        raise ValueError("emit_many needs message ids that are not None; emit tracks no value without one")

@@ -1,0 +1,20 @@
+cimport cython
+from stormlet.runtime.feeds cimport HostFeed
+from stormlet.runtime.outbox cimport Outbox
+from stormlet.runtime.tracker cimport Tracker
+
+cdef class SpoutFeed(HostFeed):
+    cdef object _make
+    cdef object _spout
+    cdef object _out
+    cdef Tracker _tracker
+    cdef Outbox _outbox
+    cdef double _idle_max
+    cdef double _nap
+    cdef object _topology
+    cdef object _context
+    cdef object _told
+
+    @cython.locals(tracker=Tracker, outbox=Outbox, enough=Py_ssize_t, before=Py_ssize_t)
+    cpdef ask(self, Py_ssize_t most)
+    cdef bint _nothing_came(self, Py_ssize_t before) except *

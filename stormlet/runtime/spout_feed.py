@@ -1,0 +1,133 @@
+"""Asks an instance of a ``Spout`` class for tuples and tells it outcomes (law S1, S4)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import Any
+
+from stormlet.core.components import ReliableSpout, Spout, TaskContext, overrides
+from stormlet.core.outcomes import Failure
+from stormlet.errors import EndOfStream, TopologyStopping
+from stormlet.runtime.contexts import within
+from stormlet.runtime.feeds import HostFeed
+from stormlet.runtime.spout_collectors import ReliableSpoutOut, SpoutOut
+from stormlet.runtime.spouts import Asking, Feed, Interrupted, SpoutTask
+
+FIRST_NAP = 0.001
+"""Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to
+``idle_max``."""
+
+
+class SpoutFeed(HostFeed):
+    """An instance of a ``Spout`` class."""
+
+    passive = False
+    dies = True
+
+    def __init__(self, task: SpoutTask, make: Callable[[], Spout[Any]], idle_max: float) -> None:
+        super().__init__(task)
+        self._make = make
+        self._spout = spout = make()
+        self._out = ReliableSpoutOut(task) if isinstance(spout, ReliableSpout) else SpoutOut(task)
+        task.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
+        self._tracker = task.tracker
+        self._outbox = task.outbox
+        self._idle_max = idle_max
+        self._nap = FIRST_NAP
+        self._topology = task.engine.context
+        self._context = self._topology.copy()
+        if overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail"):
+            self._told = task.engine.parts.told(task.plan, spout)
+            self.settle = self._settle
+
+    @property
+    def restartable(self) -> bool:
+        """Whether another instance can take over."""
+        return self._spout.restartable
+
+    @property
+    def resumes(self) -> bool:
+        """Whether another run goes on after this one."""
+        return self._spout.resumes
+
+    def renewed(self) -> Feed:
+        """Another instance."""
+        return SpoutFeed(self.task, self._make, self._idle_max)
+
+    def open(self, context: TaskContext) -> Awaitable[None] | None:
+        return self._spout.open(context, self._out)
+
+    def switch(self, active: bool) -> Awaitable[None] | None:
+        return self._spout.activate() if active else self._spout.deactivate()
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        task, tracker, outbox = self.task, self._tracker, self._outbox
+        enough = tracker.emitted + most  # one call may emit any number (law S3)
+        while (before := tracker.emitted) < enough:
+            try:
+                result = self._call(self._spout.next_tuple, self._out)
+            except EndOfStream:
+                self.ended = True
+                return None
+            if result is not None:
+                return self._await(result, before)
+            if task.pausing or self._nothing_came(before) or outbox.crowded:
+                return None
+            if tracker.outcomes:  # one that is known at once comes before the next next_tuple (law L17)
+                pause = tracker.attend(self.settle, 1)
+                if pause is not None:
+                    return task.told_outcome(pause)
+                task.doing = "next_tuple"
+            if tracker.has_work:
+                return None
+        return None
+
+    def _call(
+        self, method: Callable[..., Awaitable[None] | None], *arguments: object
+    ) -> Awaitable[None] | None:
+        # In a context of its own for each call: what it sets travels with what it emits, not to the next call
+        # (law B10).
+        context, topology = self._context, self._topology
+        result = context.run(method, *arguments)
+        if result is not None and isawaitable(result):
+            self._context = topology.copy()
+            return within(context, result)
+        if context != topology:
+            self._context = topology.copy()
+        return None
+
+    async def _await(self, result: Awaitable[None], before: int) -> None:
+        try:
+            await self.task.from_source(Asking.NEXT_TUPLE, result)
+        except Interrupted:
+            return
+        except EndOfStream:
+            self.ended = True
+        except TopologyStopping:
+            if not self.task.stopping:  # it tried to emit when it was cancelled at drain (law C3)
+                raise
+        else:
+            if not self.task.pausing:
+                self._nothing_came(before)
+
+    def _nothing_came(self, before: int) -> bool:
+        if self._tracker.emitted != before:
+            self._nap = FIRST_NAP
+            return False
+        task = self.task
+        if task.woken:  # while next_tuple ran
+            task.woken = False
+            self._nap = FIRST_NAP
+            return True
+        task.nap(self._nap)
+        self._nap = min(self._nap * 2, self._idle_max)
+        return True
+
+    def _settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
+        if failure is None:
+            return self._call(self._told.ack, message_id)
+        return self._call(self._told.fail, message_id, failure)
+
+    def close(self) -> Awaitable[None] | None:
+        return self._spout.close()

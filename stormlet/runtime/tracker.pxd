@@ -1,0 +1,46 @@
+cimport cython
+from stormlet.core.acker_load cimport AckerLoad
+from stormlet.core.ids cimport shard_of
+from stormlet.runtime.complete_latency cimport CompleteLatency
+from stormlet.runtime.outbox cimport Outbox
+from stormlet.runtime.outlets cimport Outlet
+
+cdef class Counts:
+    cdef public Py_ssize_t acked
+    cdef public Py_ssize_t failed
+    cdef public Py_ssize_t dead_letters
+    cdef public Py_ssize_t left_over
+    cdef public Py_ssize_t replayed
+    cdef public Py_ssize_t overflowed
+
+cdef class Tracker:
+    cdef public object outcomes
+    cdef public Py_ssize_t pending
+    cdef public Py_ssize_t emitted
+    cdef public Counts counts
+    cdef public bint buries
+    cdef public object observer
+    cdef public object replays
+    cdef public object burials
+    cdef object _owner
+    cdef object _engine
+    cdef Outbox _outbox
+    cdef Py_ssize_t _number
+    cdef object _ids
+    cdef object _ackers
+    cdef list _loads
+    cdef object _most_pending
+    cdef object _policy
+    cdef CompleteLatency _latency
+    cdef object _quiet
+
+    cpdef tuple emit(self, object value, str stream, object task, object lineage, object tree)
+    @cython.locals(load=AckerLoad)
+    cdef _track(self, Outlet outlet, object value, object lineage, object tree)
+    cdef _overflow(self, Outlet outlet, object tree)
+    cdef Outlet _outlet(self, str stream, object task)
+    cdef _settle(self, object tree, object settle)
+    cdef _observe(self, object tree)
+    cdef _settle_failed(self, object tree, object failure, object settle)
+    cdef _tell(self, object message_id, object failure, object settle)
+    cdef _released(self)
