@@ -162,6 +162,8 @@ class AckerTask(Task):
         applied = self._apply()
         self._expired_late += late
         self._executed += applied
+        if not self.ledger.expiring:
+            self._expiring = self._scan = None
         self._give_verdicts()
         return late + applied
 

@@ -166,7 +166,7 @@ class IteratorFeed(KeptFeed):
         return IteratorFeed(self.task, iter(cast("Iterable[object]", values)), resume, self._emitted)
 
     def ask(self, most: int) -> Awaitable[None] | None:
-        outbox = self.task.outbox
+        task, outbox = self.task, self.task.outbox
         for _ in range(most - self.emit_unsent()):
             try:
                 value = next(self._values)
@@ -177,7 +177,7 @@ class IteratorFeed(KeptFeed):
                 self._note(error)
                 raise
             self.emit(value)
-            if outbox.crowded:
+            if outbox.crowded or not task.active:  # law C1
                 break
         return None
 

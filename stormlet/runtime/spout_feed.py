@@ -79,7 +79,7 @@ class SpoutFeed(HostFeed):
                 if pause is not None:
                     return task.told_outcome(pause)
                 task.doing = "next_tuple"
-            if tracker.has_work:
+            if tracker.has_work or not task.active:  # law C1
                 return None
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -229,23 +230,28 @@ async def test_L14_timeout_of_what_nobody_holds_names_nobody() -> None:
 
 @pytest.mark.simulated_time
 async def test_L14_the_holders_are_found_by_one_scan() -> None:
-    """However many trees time out at once, and however long that takes, everything is scanned once."""
+    """However many trees time out at once, and however long that takes, everything is scanned once; and nothing of it
+    is kept."""
     topology = Topology("scan", message_timeout=10, drain_timeout=0)
     feed = topology.spout("feed")
     topology.bolt("puppets", Puppets(), feed.shuffle())
     async with topology.run() as running:
         (acker,) = ackers(running)
         scans: list[int] = []
+        kept: list[ref[Any]] = []
         begin_scan = acker._scan_holders
 
         def scan(roots: Any) -> Any:
+            begun = begin_scan(roots)
             scans.append(len(roots))
-            return begin_scan(roots)
+            kept.append(ref(begun))
+            return begun
 
         acker._scan_holders = scan
         trees = [await running.emit(feed, number) for number in range(900)]
         assert {(await failure_of(tree)).holders for tree in trees} == {("puppets",)}
-    assert scans == [900]
+        assert scans == [900]
+        assert [scan() for scan in kept] == [None]
 
 
 # The others.

@@ -35,6 +35,7 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
+from stormlet.errors import EndOfStream
 from stormlet.testing.loop import pending_tasks
 from tests.helpers import Counting, RefusingKey, ignore, leave_by, now, run_to_end
 
@@ -274,6 +275,65 @@ async def test_C1_deactivate_interrupts_an_asynchronous_next_tuple() -> None:
         running.activate()
         await asyncio.sleep(5)
     assert asked == [0, -6, 10]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("method", ["next_tuple", "ack"])
+async def test_C1_a_spout_that_deactivates_is_not_asked_again(method: str) -> None:
+    """Neither later in the same turn, nor after the outcome that it was told between two calls."""
+    asked: list[float] = []
+
+    class Switching(Spout[int]):
+        def next_tuple(self, out: SpoutCollector[int]) -> None:
+            if len(asked) == 102:
+                raise EndOfStream
+            asked.append(now())
+            out.emit(1, message_id=len(asked))
+            self.heard("next_tuple", len(asked))
+
+        def ack(self, message_id: object) -> None:
+            self.heard("ack", message_id)
+
+        def heard(self, what: str, message_id: object) -> None:
+            if (what, message_id) == (method, 100):
+                running.deactivate()
+
+    topology = Topology("switching", ackers=0)
+    topology.bolt("ignore", ignore, topology.spout("switching", Switching).shuffle())
+    async with topology.run(active=False) as running:
+        running.activate()
+        await asyncio.sleep(10)
+        assert asked == [0] * 100
+        running.activate()
+        await running.finished()
+    assert asked == [0] * 100 + [10] * 2
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_C1_a_generator_that_deactivates_is_not_advanced_again(asynchronous: bool) -> None:
+    """What it yields then is the last."""
+    taken: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for number in range(300):
+            taken.append(number)
+            if number % 100 == 99:
+                running.deactivate()
+            yield number
+
+    async def numbers_async() -> AsyncIterator[int]:
+        for number in numbers():
+            yield number
+
+    topology = Topology("switching")
+    source = topology.spout("numbers", numbers_async if asynchronous else numbers)
+    topology.bolt("ignore", ignore, source.shuffle())
+    async with topology.run(active=False) as running:
+        for asked in (100, 200, 300):
+            running.activate()
+            await asyncio.sleep(10)
+            assert len(taken) == asked
 
 
 # C2: finish.
