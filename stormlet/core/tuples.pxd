@@ -1,5 +1,11 @@
 cimport cython
 
+cdef extern from "Python.h":
+    bint is_tracked "PyObject_GC_IsTracked" (object thing)
+    void untrack "PyObject_GC_UnTrack" (object thing)
+
+cdef bint IS_COMPILED
+
 cdef class Delivered:
     cdef public object value
     cdef public object source

@@ -7,7 +7,7 @@ A ``Tuple`` is one delivery: every copy that reaches a task is an object of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import Context
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
@@ -17,6 +17,11 @@ import msgspec
 from stormlet.core.schema import Schema
 
 T_co = TypeVar("T_co", covariant=True)
+
+IS_COMPILED: Final = not __file__.endswith(".py")
+if TYPE_CHECKING:  # functions of C: the declarations beside this file have them
+    is_tracked: Callable[[object], bool]
+    untrack: Callable[[object], None]
 
 OPEN: Final = 0
 HELD: Final = 1
@@ -187,6 +192,10 @@ def plain_tuple(value: object, source: Source, lineage: Lineage, root: int, edge
     tup.root = root
     tup.edge = edge
     tup.state = OPEN
+    if IS_COMPILED and lineage is PLAIN and not is_tracked(value):  # noqa: F821
+        # No cycle can go through it: the collector need not look at all that a bolt holds. Python spares tuples of
+        # its own so.
+        untrack(tup)  # noqa: F821
     return tup
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+import gc
 import inspect
 import pickle
 import pydoc
 import typing
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import pytest
 
-from stormlet import Bolt, Collector, Topology, Tuple
+from stormlet import Bolt, Collector, Topology, Tuple, is_compiled
 from stormlet.core.schema import schema_of
 from stormlet.core.tuples import PLAIN, Delivered, Lineage, Source, joined_tuple, plain_tuple
 from tests.helpers import run_to_end
@@ -61,6 +63,31 @@ def test_a_copy_has_its_own_fields() -> None:
     other = copy.copy(tup)
     other.state = 3
     assert tup.state == 0
+
+
+class Knowing:
+    """A value that knows the tuple it travels in."""
+
+    def __init__(self) -> None:
+        self.tup: Delivered | None = None
+
+
+@pytest.mark.parametrize("lineage", [PLAIN, Lineage(origin="pasture")])
+def test_a_cycle_is_collected(lineage: Lineage) -> None:
+    """Whatever the collector is spared."""
+    value = Knowing()
+    value.tup = plain_tuple(value, SOURCE, lineage, 7, TOP)
+    there = ref(value)
+    del value
+    gc.collect()
+    assert there() is None
+
+
+def test_the_collector_is_spared_what_cannot_be_a_cycle() -> None:
+    """Compiled, it looks into a tuple where its value may refer to something, or its lineage."""
+    assert gc.is_tracked(plain_tuple("cow", SOURCE, PLAIN, 7, TOP)) is not is_compiled()
+    assert gc.is_tracked(plain_tuple(["cow"], SOURCE, PLAIN, 7, TOP))
+    assert gc.is_tracked(plain_tuple("cow", SOURCE, Lineage(origin=["pasture"]), 7, TOP))
 
 
 def takes_words(tup: Tuple[str]) -> Tuple[int]:
