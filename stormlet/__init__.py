@@ -14,8 +14,10 @@ The package, and its import rule: imports only go down, and nothing inside impor
 
 from __future__ import annotations
 
+import importlib
+import typing
+
 from stormlet.acceleration import is_compiled  # first, as it decides which files the others are
-from stormlet.blocking import run
 from stormlet.core.calls import Call
 from stormlet.core.components import (
     BasicBolt,
@@ -60,9 +62,12 @@ from stormlet.errors import (
     TupleTimedOut,
     UnroutableKey,
 )
-from stormlet.runtime.running import Running
-from stormlet.runtime.trees import Tree
 from stormlet.topology import Topology
+
+if typing.TYPE_CHECKING:
+    from stormlet.blocking import run
+    from stormlet.runtime.running import Running
+    from stormlet.runtime.trees import Tree
 
 __all__ = [
     "AlreadySettled",
@@ -123,3 +128,17 @@ __all__ = [
     "is_compiled",
     "run",
 ]
+
+_LATER = {"Running": "runtime.running", "Tree": "runtime.trees", "run": "blocking"}
+"""What needs asyncio, which takes longer to import than all the rest."""
+
+if not typing.TYPE_CHECKING:  # as checkers would take any name for one of these
+
+    def __getattr__(name: str) -> object:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found = getattr(importlib.import_module(f"stormlet.{_LATER[name]}"), name)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

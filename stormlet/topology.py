@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from types import UnionType
-from typing import Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -37,9 +37,11 @@ from stormlet.core.logic import (
 )
 from stormlet.core.plan import plan
 from stormlet.errors import InvalidConfiguration, InvalidTopology
-from stormlet.runtime.dead_letters import DeadLetterTarget
-from stormlet.runtime.run import Run
-from stormlet.runtime.running import Running, RunOptions
+
+if TYPE_CHECKING:
+    from stormlet.runtime.dead_letters import DeadLetterTarget
+    from stormlet.runtime.run import Run
+    from stormlet.runtime.running import Running
 
 T = TypeVar("T")
 T2 = TypeVar("T2")
@@ -449,6 +451,9 @@ class Topology:
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
         block.
         """
+        from stormlet.runtime.run import Run  # not before: asyncio takes longer to import than all of this
+        from stormlet.runtime.running import Running, RunOptions
+
         where = f"run of topology {self.name!r}"
         if seed is not None and not isinstance(cast("object", seed), int):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")

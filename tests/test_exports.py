@@ -19,8 +19,8 @@ import stormlet
 EDGES = ["cli", "loading", "testing", "spark", "ui", "bench"]
 STRANGERS = [
     "pyspark", "pyarrow", "numpy", "pandas", "uvloop", "pytest", "hypothesis", "cyclopts", "rich", "starlette",
-    "ctypes", "email", "http", "importlib.metadata", "json", "multiprocessing", "pickle", "sqlite3", "tempfile",
-    "tomllib", "unittest", "xml",
+    "asyncio", "ctypes", "email", "http", "importlib.metadata", "json", "multiprocessing", "pickle", "sqlite3",
+    "tempfile", "tomllib", "unittest", "xml",
 ]  # fmt: skip
 
 
@@ -90,12 +90,34 @@ def test_an_exported_name_is_documented(name: str, thing: object) -> None:
     assert [what for what, member in documented_things(name, thing) if not inspect.getdoc(member)] == []
 
 
+def printed_by(code: str) -> list[str]:
+    """The words that a fresh interpreter prints."""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return run.stdout.split()
+
+
 def test_importing_stormlet_loads_no_edge() -> None:
     """``import stormlet`` loads none of the edges and nothing heavy, so that embedding it costs little."""
-    code = "import sys; before = set(sys.modules); import stormlet; print(*set(sys.modules) - before)"
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    loaded = printed_by(
+        "import sys; before = set(sys.modules); import stormlet; print(*set(sys.modules) - before)"
+    )
     unwanted = {f"stormlet.{edge}" for edge in EDGES} | set(STRANGERS)
-    assert unwanted & set(output.split()) == set()
+    assert unwanted & set(loaded) == set()
+
+
+def test_what_needs_asyncio_is_loaded_when_it_is_asked_for() -> None:
+    """Nobody can tell: it is there for ``dir``, for ``import`` and as an attribute, the same each time."""
+    told = printed_by(
+        "import stormlet; print({'Running', 'Tree', 'run'} <= set(dir(stormlet)));"
+        "from stormlet import Running; print(stormlet.Running is Running, stormlet.run is stormlet.run)"
+    )
+    assert told == ["True", "True", "True"]
+
+
+def test_an_unknown_name_is_refused_as_by_any_module() -> None:
+    """The words are Python's."""
+    with pytest.raises(AttributeError, match=r"module 'stormlet' has no attribute 'spouts'"):
+        _ = stormlet.spouts  # type: ignore[attr-defined]
 
 
 def test_records_are_structs() -> None:
