@@ -36,6 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import Protocol
 
 import msgspec
 
@@ -47,6 +48,14 @@ from stormlet.core.rotating import RotatingMap
 def timed_out(holders: tuple[str, ...]) -> Failure:
     """The failure of a tree whose tuples these components held: one object for all of them (law L14)."""
     return Failure(FailureKind.TIMEOUT, holders=holders)
+
+
+class Holders(Protocol):
+    """Who holds tuples of trees that have timed out."""
+
+    def pop(self, root: int, default: tuple[str, ...], /) -> tuple[str, ...]:
+        """Take out the components that hold tuples of this root; ``default`` if none does."""
+        ...
 
 
 class OpenTree(msgspec.Struct, kw_only=True, eq=False, gc=False):
@@ -191,7 +200,7 @@ class Ledger:
         """The roots of the trees that have timed out and wait for :meth:`expire`."""
         return chain.from_iterable(self._expiring)
 
-    def expire(self, most: int, holders: Mapping[int, tuple[str, ...]]) -> None:
+    def expire(self, most: int, holders: Holders) -> None:
         """Fail at most ``most`` of the trees that are next to expire with TIMEOUT, of those that expire together the
         newest first. An expiry is spread like this so that it never holds the loop for long; a tree that is acked while
         it waits is acked (law L12)."""
@@ -200,7 +209,7 @@ class Ledger:
             if cohort is None:
                 return
             root, tree = cohort.popitem()
-            self._fail(tree, timed_out(holders.get(root, ())))
+            self._fail(tree, timed_out(holders.pop(root, ())))
 
     def fail_all(self, failure: Failure) -> None:
         """Fail every open tree, as a shutdown does (law C3)."""

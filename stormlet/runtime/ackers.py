@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, Protocol
 
 from stormlet.core.acker_load import AckerLoad
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.ledger import Holders, Ledger, OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
@@ -26,7 +26,7 @@ class Scan(Protocol):
     """Looks for the components that still hold tuples of trees (law L14)."""
 
     @property
-    def found(self) -> Mapping[int, tuple[str, ...]]:
+    def found(self) -> Holders:
         """Those components, by root."""
         ...
 

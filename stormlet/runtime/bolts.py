@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
-from itertools import islice
+from itertools import chain, islice
 from operator import length_hint
 
 from stormlet.core.components import TaskContext
@@ -146,9 +146,9 @@ class BoltTask(Task):
         """How many references it has itself to an input that it holds."""
         return 1 + self._batch.count(tup)
 
-    def tuples(self) -> Sequence[AnyTuple]:
-        """Every unsettled tuple that is here: queued, in hand or held (law L14)."""
-        return [*self.inbox.items, *self._in_hand(), *self.account.held]
+    def tuples(self) -> Iterable[AnyTuple]:
+        """Every unsettled tuple that is here now: queued, in hand or held (law L14)."""
+        return chain(list(self.inbox.items), self._in_hand(), list(self.account.held))
 
     def _in_hand(self) -> Sequence[AnyTuple]:
         in_hand = dict.fromkeys((*self._batch, *self._calls.values()))

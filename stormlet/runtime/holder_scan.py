@@ -7,14 +7,34 @@ from itertools import islice
 
 from stormlet.runtime.bolts import BoltTask
 
+SHARDS = 64
+
+
+class Holders:
+    """By root, the components that hold tuples of its tree. In many dicts, from which each is taken when it is told: a
+    large one holds the loop for milliseconds when it grows and when it is dropped (law F2)."""
+
+    def __init__(self) -> None:
+        self._shards: tuple[dict[int, tuple[str, ...]], ...] = tuple({} for _ in range(SHARDS))
+
+    def pop(self, root: int, default: tuple[str, ...]) -> tuple[str, ...]:
+        """Take out those of this root; ``default`` if none was found."""
+        return self._shards[root % SHARDS].pop(root, default)
+
+    def add(self, root: int, component: str) -> None:
+        """This component holds one more tuple of the tree."""
+        shard = self._shards[root % SHARDS]
+        known = shard.get(root, ())
+        if component not in known:
+            shard[root] = (*known, component)
+
 
 class HolderScan:
     """One look at everything that is queued, in hand or held, a few tuples at a time, so that it never holds the loop
     for long. A tuple that moves on while it goes is found where it is looked for, or not at all."""
 
     def __init__(self, tasks: Iterable[BoltTask], roots: Container[int]) -> None:
-        self.found: dict[int, tuple[str, ...]] = {}
-        """By root, the components that hold tuples of its tree."""
+        self.found = Holders()
         self._looks = self._look(tasks, roots)
 
     def advance(self, most: int) -> int:
@@ -26,10 +46,5 @@ class HolderScan:
             for tup in task.tuples():
                 for root in (tup.root,) if tup.root else tup.roots:
                     if root in roots:
-                        self._holds(root, task.plan.component)
+                        self.found.add(root, task.plan.component)
                 yield 1
-
-    def _holds(self, root: int, component: str) -> None:
-        known = self.found.get(root, ())
-        if component not in known:
-            self.found[root] = (*known, component)
