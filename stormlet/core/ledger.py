@@ -166,7 +166,8 @@ class Ledger:
                     self.reset_timeout(root)
             tree.checksum ^= delta
             if not tree.checksum:
-                self._leave(root)
+                if newest.pop(root, None) is None:
+                    self._leave(root)
                 self._ack(tree)
 
     def fail(self, root: int, failure: Failure) -> None:

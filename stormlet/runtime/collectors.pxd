@@ -15,7 +15,7 @@ cdef class BoltCollector:
     cdef object _plan
     cdef public object default_anchors
 
-    cdef _emit_anchored(self, Outlet outlet, object value, Delivered anchor)
+    cdef tuple _emit_anchored(self, Outlet outlet, object value, Delivered anchor)
     cdef _check_lost(self, Delivered tup, str verb)
     cdef bint _settle(self, Delivered tup, int state, str verb) except *
     cpdef ack(self, Delivered tup)

@@ -90,10 +90,8 @@ class BoltCollector:
         if not self._outbox.armed:
             self._outbox.arm()
         if type(anchors) is Tuple:
-            self._emit_anchored(outlet, value, anchors)
-        else:
-            self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
-        return outlet.reached
+            return self._emit_anchored(outlet, value, anchors)
+        return self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
 
     def ack(self, tup: AnyTuple) -> None:
         """See :meth:`stormlet.core.components.Collector.ack`."""
@@ -164,15 +162,16 @@ class BoltCollector:
             self._loop, partial(self.fail, tup, reason, exception=exception, permanent=permanent)
         )
 
-    def _emit_anchored(self, outlet: Outlet, value: object, anchor: AnyTuple) -> None:
+    def _emit_anchored(self, outlet: Outlet, value: object, anchor: AnyTuple) -> tuple[int, ...]:
         if anchor.state > HELD:
             self._check_lost(anchor, "anchors to")
         anchor.edge ^= outlet.deliver(value, anchor.root, anchor.lineage)
+        return outlet.reached
 
-    def _emit_joined(self, outlet: Outlet, value: object, anchors: list[AnyTuple]) -> None:
+    def _emit_joined(self, outlet: Outlet, value: object, anchors: list[AnyTuple]) -> tuple[int, ...]:
         if not anchors:
             outlet.deliver(value, 0, PLAIN)
-            return
+            return outlet.reached
         for anchor in anchors:
             if anchor.state > HELD:
                 self._check_lost(anchor, "anchors to")
@@ -182,6 +181,7 @@ class BoltCollector:
             outlet.deliver_joined(value, tracked, lineage)
         else:
             outlet.deliver(value, 0, lineage)
+        return outlet.reached
 
     def _settle(self, tup: AnyTuple, state: int, verb: str) -> bool:
         """Whether that settles it: an instance that died may still speak of what was lost with it."""

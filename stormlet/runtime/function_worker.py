@@ -16,6 +16,7 @@ from stormlet.runtime.results import Kinds, ResultKind
 from stormlet.runtime.workers import Desk, Worker, own_context
 
 END = object()
+ITERATOR, VALUE = ResultKind.ITERATOR, ResultKind.VALUE  # to ask an enum for them costs as much as to emit
 
 
 class FunctionWorker(Worker):
@@ -57,7 +58,7 @@ class FunctionWorker(Worker):
         """Emit what a result gives at once; whether there is more, for which something must be awaited."""
         kind = self._kinds[type(result)]
         root, lineage = tup.root, tup.lineage
-        if kind is ResultKind.ITERATOR:
+        if kind is ITERATOR:
             crowded = self.outbox.crowded
             for value in result:
                 if type(value) is To:
@@ -67,7 +68,7 @@ class FunctionWorker(Worker):
                 if crowded:
                     return True
             return False
-        if kind is not ResultKind.VALUE:
+        if kind is not VALUE:
             return True
         if type(result) is To:
             self._emit(tup, cast("object", result), self.desk.out)

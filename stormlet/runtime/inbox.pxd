@@ -1,5 +1,5 @@
 cdef class Inbox:
-    cdef public object items
+    cdef public list items
     cdef public Py_ssize_t capacity
     cdef public object wake_consumer
     cdef public list _waiting

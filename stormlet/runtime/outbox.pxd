@@ -1,3 +1,5 @@
+cimport cython
+
 cdef class Outbox:
     cdef object _clock
     cdef bint _in_slice
@@ -18,4 +20,5 @@ cdef class Outbox:
 
     cpdef ack(self, unsigned long long root, unsigned long long edge)
     cpdef begin_run(self, unsigned long long root, unsigned long long edge)
+    @cython.locals(root=object)
     cdef _end_run(self)

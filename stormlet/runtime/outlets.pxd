@@ -21,6 +21,7 @@ cdef class Delivery(Outlet):
     cdef object _ids
     cdef Outbox _outbox
 
+    @cython.locals(edge=cython.ulonglong)
     cpdef unsigned long long deliver_one(self, Target target, object value, unsigned long long root, object lineage) except? 0
     cpdef join_one(self, Target target, object value, object anchors, object lineage)
     @cython.locals(inbox=Inbox)
@@ -31,7 +32,7 @@ cdef class SingleOutlet(Delivery):
     cdef One _chooser
     cdef list _targets
 
-    @cython.locals(target=Target)
+    @cython.locals(target=Target, edge=cython.ulonglong)
     cpdef unsigned long long deliver(self, object value, unsigned long long root, object lineage) except? 0
     @cython.locals(target=Target)
     cpdef deliver_joined(self, object value, object anchors, object lineage)
