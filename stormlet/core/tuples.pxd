@@ -1,5 +1,29 @@
 cimport cython
 
+cdef extern from *:
+    """
+    #include <structmember.h>
+
+    /* The interpreter reads a member of a structure in a tenth of the time that it takes to call the function of a
+       property. It cannot be assigned: a value that were deleted would be a null pointer. */
+    static PyMemberDef stormlet_value = {"value", T_OBJECT_EX, 0, READONLY, "What was emitted."};
+
+    static int stormlet_as_member(PyObject *type, Py_ssize_t offset) {
+        stormlet_value.offset = offset;
+        PyObject *descriptor = PyDescr_NewMember((PyTypeObject *)type, &stormlet_value);
+        if (!descriptor)
+            return -1;
+        int failed = PyDict_SetItemString(((PyTypeObject *)type)->tp_dict, "value", descriptor);
+        Py_DECREF(descriptor);
+        PyType_Modified((PyTypeObject *)type);
+        return failed;
+    }
+
+    #define stormlet_value_as_member(type) \
+        stormlet_as_member(type, offsetof(struct __pyx_obj_8stormlet_4core_6tuples_Delivered, value))
+    """
+    int value_as_member "stormlet_value_as_member" (object kind) except -1
+
 cdef extern from "Python.h":
     bint is_tracked "PyObject_GC_IsTracked" (object thing)
     void untrack "PyObject_GC_UnTrack" (object thing)

@@ -19,9 +19,15 @@ from stormlet.core.schema import Schema
 T_co = TypeVar("T_co", covariant=True)
 
 IS_COMPILED: Final = not __file__.endswith(".py")
+if not TYPE_CHECKING and IS_COMPILED:
+    import cython
+else:
+    from stormlet.core import directives as cython
+
 if TYPE_CHECKING:  # functions of C: the declarations beside this file have them
     is_tracked: Callable[[object], bool]
     untrack: Callable[[object], None]
+    value_as_member: Callable[[type], None]
 
 OPEN: Final = 0
 HELD: Final = 1
@@ -79,6 +85,8 @@ def joined(lineages: Iterable[Lineage]) -> Lineage:
     return Lineage(attempt, origin, context)
 
 
+@cython.freelist(1024)
+@cython.cclass
 class Delivered:
     """One value delivered to one task: what a :class:`Tuple` is at run time. Type checkers know it as generic in its
     value, which a class that can be laid out as a C structure cannot be.
@@ -147,6 +155,9 @@ class Delivered:
     def __repr__(self) -> str:
         return f"<Tuple {self.value!r} from {self.component!r} (task {self.task}), stream {self.stream!r}>"
 
+
+if IS_COMPILED:
+    value_as_member(Delivered)  # noqa: F821  # pyright: ignore[reportUnboundVariable]
 
 if TYPE_CHECKING:
 

@@ -65,6 +65,33 @@ def test_a_copy_has_its_own_fields() -> None:
     assert tup.state == 0
 
 
+@pytest.mark.parametrize("make", [plain, joining])
+def test_a_value_is_read_from_its_place(make: Callable[[], Any]) -> None:
+    """Not by a function, which the interpreter calls for every other attribute: it is what bolts read most."""
+    assert inspect.ismemberdescriptor(vars(Delivered)["value"])
+    tup = make()
+    assert tup.value == ("cow", 2)
+    if is_compiled():
+        with pytest.raises(AttributeError, match="readonly attribute"):
+            tup.value = ("moon", 1)
+        with pytest.raises(AttributeError, match="readonly attribute"):
+            del tup.value
+    assert tup.value == ("cow", 2)
+
+
+def test_memory_that_is_used_again_is_empty() -> None:
+    """A tuple that is gone leaves nothing to the next one, however many there were."""
+    for _ in range(3):
+        many = [plain_tuple(Knowing(), SOURCE, Lineage(origin=number), 7, TOP) for number in range(3000)]
+        gone = [ref(tup.value) for tup in many]
+        del many
+        assert {value() for value in gone} == {None}
+        assert face(plain_tuple("cow", SOURCE, PLAIN, 0, 0)) == {
+            "kind": Delivered, "edges": {}, "value": "cow", "component": "split", "stream": "words", "task": 3,
+            "attempt": 1, "roots": (), "origin": None, "state": 0,
+        }  # fmt: skip
+
+
 class Knowing:
     """A value that knows the tuple it travels in."""
 

@@ -1,0 +1,18 @@
+"""What Cython is told by decorators, for when the modules run interpreted: nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+C = TypeVar("C", bound=type)
+
+
+def cclass(kind: C) -> C:
+    """Its attributes are declared beside the module."""
+    return kind
+
+
+def freelist(count: int) -> Callable[[C], C]:
+    """The memory of so many instances is kept for the next ones."""
+    return cclass
