@@ -138,7 +138,7 @@ class Running:
             self._raise_crash()  # which says more
             raise
         self._raise_crash()
-        tree = Tree[Any](tracked=bool(self._tasks.ackers), spout=stream.component)
+        tree: Tree[Any] = Tree(tracked=bool(self._tasks.ackers), spout=stream.component)
         lineage = task.lineage(origin)
         message = HostMessage(
             value, stream.name, None, lineage, tree=tree, max_attempts=attempts, collected=collected
