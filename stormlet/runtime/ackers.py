@@ -21,6 +21,9 @@ EXPIRED_PER_CHUNK = 256
 SCANNED_PER_CHUNK = 512
 """Looking at a tuple takes about half of what failing a tree does."""
 
+LITTLE = 4
+"""Things that a control message tells: fewer take less time than to ask for a slice."""
+
 
 class Scan(Protocol):
     """Looks for the components that still hold tuples of trees (law L14)."""
@@ -127,11 +130,24 @@ class AckerTask(Task):
         while True:
             if self.idle:
                 await self.sleep()
+            if self._has_little():
+                self._work()
+                continue
             if not self.slices.begin():
                 await self.slices.turn()
             while not self.idle:
                 if self.slices.spent(self._pace, self._work()):
                     await self.slices.turn()
+
+    def _has_little(self) -> bool:
+        """Whether it is a single message that waits, of one tree or so: what keeps the latency low (law F2)."""
+        if len(self._inbox) != 1 or self.ledger.expiring:
+            return False
+        message = self._inbox[0]
+        if not isinstance(message, Control):
+            return False
+        inits, acks, fails, resets = message
+        return len(inits) + len(acks) + len(fails) + len(resets) <= LITTLE
 
     def fail_all(self, failure: Failure) -> None:
         """Fail every open tree, after the messages that have arrived (law C3)."""

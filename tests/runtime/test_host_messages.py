@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from stormlet import Stream, Topology, Tree
+from stormlet.runtime.slices import Pace, Slices
 
 
 def same(value: str) -> str:
@@ -48,3 +49,36 @@ async def test_messages_in_a_burst_leave_together() -> None:
             len(running._tasks.spouts["source"][0].outbox.inits),
         ]
         assert sent == [100, 99]
+
+
+class Asked:
+    """Slices that count how often they are asked for."""
+
+    def __init__(self, slices: Slices) -> None:
+        self._slices = slices
+        self.times = 0
+
+    def begin(self) -> bool:
+        self.times += 1
+        return self._slices.begin()
+
+    def spent(self, pace: Pace, executed: int) -> bool:
+        return self._slices.spent(pace, executed)
+
+    async def turn(self) -> None:
+        await self._slices.turn()
+
+
+@pytest.mark.simulated_time
+async def test_the_acker_asks_for_a_slice_when_there_is_more_than_one_message() -> None:
+    """To ask for one takes longer than what a lone message is; many share the time of the loop with others (law
+    F2)."""
+    topology, source = chain()
+    async with topology.run() as running:
+        (acker,) = running._tasks.ackers
+        acker.slices = asked = Asked(acker.slices)
+        await (await running.emit(source, "x"))
+        assert asked.times == 0
+        trees = [await running.emit(source, str(number)) for number in range(100)]
+        await asyncio.gather(*trees)
+        assert asked.times > 0
