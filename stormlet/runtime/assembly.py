@@ -48,8 +48,9 @@ from stormlet.runtime.outlets import (
     SingleOutlet,
     Target,
 )
+from stormlet.runtime.sources import Feed
 from stormlet.runtime.spout_feed import SpoutFeed
-from stormlet.runtime.spouts import Feed, SpoutTask
+from stormlet.runtime.spouts import SpoutTask
 from stormlet.runtime.threads import ThreadedBatchBolt, ThreadWorker
 from stormlet.runtime.workers import Worker
 from stormlet.runtime.wrapped_outlets import CheckedOutlet

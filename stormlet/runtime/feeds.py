@@ -11,7 +11,9 @@ from stormlet.core.components import DEFAULT_STREAM, TaskContext, To
 from stormlet.errors import TaskKilled
 from stormlet.runtime.lineages import lineage_now
 from stormlet.runtime.messages import Message
-from stormlet.runtime.spouts import Asking, Feed, Interrupted, SpoutTask
+from stormlet.runtime.source_wait import Asking, Interrupted
+from stormlet.runtime.sources import Feed
+from stormlet.runtime.spouts import SpoutTask
 from stormlet.runtime.tracker import Settle
 
 OVER = (

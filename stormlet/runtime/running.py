@@ -133,7 +133,7 @@ class Running:
             )
         collected = None if collect is None else self._host_streams.tap(collect)
         try:
-            await task.room_for_host()
+            await task.host.room()
         except TopologyStopping:
             self._raise_crash()  # which says more
             raise
@@ -143,7 +143,7 @@ class Running:
         message = HostMessage(
             value, stream.name, None, lineage, tree=tree, max_attempts=attempts, collected=collected
         )
-        task.emit_for_host(message)
+        task.host.emit(message)
         tree.explained_by(partial(self._explainer.of_message, message))
         return tree
 

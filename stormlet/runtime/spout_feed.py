@@ -11,8 +11,10 @@ from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.runtime.contexts import within
 from stormlet.runtime.feeds import HostFeed
+from stormlet.runtime.source_wait import Asking, Interrupted
+from stormlet.runtime.sources import Feed
 from stormlet.runtime.spout_collectors import ReliableSpoutOut, SpoutOut
-from stormlet.runtime.spouts import Asking, Feed, Interrupted, SpoutTask
+from stormlet.runtime.spouts import SpoutTask
 
 FIRST_NAP = 0.001
 """Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to

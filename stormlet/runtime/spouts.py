@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Sequence
-from enum import Enum
-from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -24,100 +22,17 @@ from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.ackers import AckerTask
-from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
+from stormlet.runtime.host_emits import HostEmits
 from stormlet.runtime.lineages import lineage_now
-from stormlet.runtime.messages import HostMessage
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 from stormlet.runtime.slices import Pace
+from stormlet.runtime.source_wait import Asking, SourceWait
+from stormlet.runtime.sources import Feed
 from stormlet.runtime.task import Task
-from stormlet.runtime.tracker import Settle, Tracker
-
-R = TypeVar("R")
-
-
-class Asking(Enum):
-    """What the spout task is suspended in, if it waits for its source."""
-
-    NOTHING = 0
-    NEXT_TUPLE = 1
-    """An async ``next_tuple``: cancelled when an outcome must be delivered (law S7)."""
-    GENERATOR = 2
-    """An async generator: cancelled only at drain (law S7)."""
-
-
-class Interrupted(Exception):
-    """The wait for the source was cut short by the engine."""
-
-
-class Feed(Protocol):
-    """Where a spout task gets its tuples from."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether there will be no more."""
-        ...
-
-    @property
-    def passive(self) -> bool:
-        """Whether nothing comes by itself: the host feeds the spout."""
-        ...
-
-    @property
-    def restartable(self) -> bool:
-        """Whether its task may go on after an exception, with the feed that :meth:`renewed` gives."""
-        ...
-
-    @property
-    def way_out(self) -> str:
-        """Why it is not restartable, and what would make it so, in words; empty if there is nothing to say."""
-        ...
-
-    @property
-    def survives_kills(self) -> bool:
-        """Whether it still can be asked for more after it was cancelled while the task awaited it."""
-        ...
-
-    @property
-    def dies(self) -> bool:
-        """Whether it is an instance of user code that dies with its task, and must be closed."""
-        ...
-
-    @property
-    def resumes(self) -> bool:
-        """Whether another run goes on from what :meth:`close` has noted."""
-        ...
-
-    def renewed(self) -> Feed:
-        """What the restarted task goes on with: itself, or another one, which must be opened."""
-        ...
-
-    def open(self, context: TaskContext) -> Awaitable[None] | None:
-        """Before anything else."""
-        ...
-
-    def switch(self, active: bool) -> Awaitable[None] | None:
-        """The topology was activated or deactivated."""
-        ...
-
-    def ask(self, most: int) -> Awaitable[None] | None:
-        """Emit at most so many tuples, or fewer; an awaitable must be awaited before the next call."""
-        ...
-
-    @property
-    def settle(self) -> Settle | None:
-        """Tells the outcome of a message of a ``Spout`` class, if that wants to know."""
-        ...
-
-    def end(self) -> Awaitable[None] | None:
-        """There shall be no more tuples: the topology drains."""
-        ...
-
-    def close(self) -> Awaitable[None] | None:
-        """After everything else."""
-        ...
+from stormlet.runtime.tracker import Tracker
 
 
 class SpoutTask(Task):
@@ -149,19 +64,16 @@ class SpoutTask(Task):
         self.woken = False
         """Whether the user has asked for ``next_tuple`` since it was last asked for (law S4)."""
         self.tracker = Tracker(self, number, ids, ackers, dead_letters, context.config)
+        self.host = HostEmits(self, self.tracker)
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``open`` has returned."""
         self._pace = Pace()
         self._told_pace = Pace()
-        self._asking = Asking.NOTHING
-        self._interrupted = False
+        self._source_wait = SourceWait(self, outbox)
+        self.from_source = self._source_wait.from_source
         self._switched = False
         self._opened = False
-        self._own_task: asyncio.Task[None] | None = None
         self._nap: asyncio.TimerHandle | None = None
-        self._host_turn = asyncio.Lock()
-        self._host_waits = 0
-        self._host: asyncio.Future[None] | None = None
 
     # What the rest of the topology asks and says.
 
@@ -193,7 +105,7 @@ class SpoutTask(Task):
 
     def attend_soon(self) -> None:
         """Outcomes were appended, or something became due: see to it, even while the source is awaited."""
-        if self._asking is Asking.NOTHING:
+        if self._source_wait.asking is Asking.NOTHING:
             self.wake()
         else:
             self.loop.call_soon(self._attend_beside)
@@ -210,8 +122,7 @@ class SpoutTask(Task):
         """A message was settled for good: the host or a pause may have waited for that."""
         if self._pausing_for_own and not self.tracker.pending:
             self.resume()
-        if self._host is not None and not self._host.done():
-            self._host.set_result(None)
+        self.host.look_again()
 
     def switch(self, active: bool) -> None:
         """Activate or deactivate (law C1)."""
@@ -244,50 +155,9 @@ class SpoutTask(Task):
         """What a message emitted now hands down."""
         return lineage_now(self.engine.context, origin, attempt)
 
-    async def room_for_host(self) -> None:
-        """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
-        topology drains (law C4)."""
-        if self._host_waits or not self._may_emit_for_host:
-            await self._wait_for_room()
-        if self.stopping:
-            raise TopologyStopping("the topology is draining or stopped and takes no new messages")
-
-    @property
-    def _may_emit_for_host(self) -> bool:
-        return self.tracker.room > 0 and self.outbox.has_room
-
-    async def _wait_for_room(self) -> None:
-        self._host_waits += 1
-        try:
-            await self._room_in_turn()
-        finally:
-            self._host_waits -= 1
-
-    async def _room_in_turn(self) -> None:
-        async with self._host_turn:
-            while not self.stopping and not self._may_emit_for_host:
-                self._host = self.loop.create_future()
-                if self.outbox.crowded:
-                    self.outbox.flush()
-                    self.outbox.crowded[0].call_when_room(self.released)
-                await self._host
-
-    def emit_for_host(self, message: HostMessage) -> None:
-        """``running.emit``."""
-        try:
-            self.tracker.emit_message(message)
-        except BaseException:
-            message.collect_no_more()
-            raise
-        if self.tracker.outcomes:
-            self.attend_soon()
-        elif self.tracker.pending == 1:  # nothing to send it with: it need not wait for the next iteration
-            self.outbox.flush()
-
     # The life of the task.
 
     async def start(self) -> None:
-        self._own_task = asyncio.current_task()
         self.doing = "open"
         await self._user(self.feed.open(self.context))
         self._opened = True
@@ -372,40 +242,13 @@ class SpoutTask(Task):
         """The source has nothing now: ask it again after so long, or when woken (law S4)."""
         self._nap = self.loop.call_later(seconds, self.wake)
 
-    # Awaiting the source.
-
-    async def from_source(self, what: Asking, source: Awaitable[R]) -> R:
-        """Await the source: its wait is no activity, and the outcomes of others go on meanwhile.
-
-        Raises :class:`Interrupted` if the wait was cut short, and what the source raises. A value comes out also if
-        the source has swallowed a cancellation: it is the caller's to keep it, and then to be cancelled.
-        """
-        self._asking = what
-        self.outbox.suspend()
-        self.activity.end()
-        cancelled = False
-        try:
-            return await source
-        except asyncio.CancelledError as error:
-            cancelled = True
-            self.check_cancelled()
-            if not self._interrupted:
-                check_stray(error)
-            raise
-        except Exception as error:
-            self.check_cancelled(error)
-            raise
-        finally:
-            self._asking = Asking.NOTHING
-            self.activity.begin()
-            self.outbox.enter()
-            self._end_interrupt(cancelled=cancelled)
+    # While the source is awaited.
 
     def _attend_beside(self) -> None:
-        if self._asking is Asking.NOTHING:
+        if self._source_wait.asking is Asking.NOTHING:
             self.wake()
-        elif self._asking is Asking.NEXT_TUPLE and self.tracker.outcomes and self.feed.settle:
-            self._interrupt()
+        elif self._source_wait.asking is Asking.NEXT_TUPLE and self.tracker.outcomes and self.feed.settle:
+            self._source_wait.interrupt()
         else:
             try:
                 self.tracker.attend(self.feed.settle)
@@ -420,28 +263,12 @@ class SpoutTask(Task):
         if not self.outbox.has_room:
             self.outbox.crowded[0].call_when_room(self.attend_soon)
 
-    def _interrupt(self) -> None:
-        if not self._interrupted:
-            self._interrupted = True
-            self._task().cancel()
-
     def _interrupt_or_wake(self) -> None:
-        asking = self._asking
+        asking = self._source_wait.asking
         if asking is Asking.NEXT_TUPLE or (asking is Asking.GENERATOR and self.stopping):
-            self._interrupt()
+            self._source_wait.interrupt()
         else:
             self.wake()
-
-    def _end_interrupt(self, *, cancelled: bool) -> None:
-        # The source may have swallowed the cancellation, and somebody else may have cancelled the task too.
-        if self._interrupted:
-            self._interrupted = False
-            if self._task().uncancel() == 0 and cancelled:
-                raise Interrupted
-
-    def _task(self) -> asyncio.Task[None]:
-        assert self._own_task is not None, "the spout task has not started"
-        return self._own_task
 
     async def _user(self, result: Awaitable[None] | None) -> None:
         if result is not None:

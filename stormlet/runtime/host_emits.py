@@ -1,0 +1,69 @@
+"""How the host emits through a spout task: each message in its turn, when there is room (law C4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from stormlet.errors import TopologyStopping
+from stormlet.runtime.messages import HostMessage
+from stormlet.runtime.owners import Owner
+from stormlet.runtime.tracker import Tracker
+
+
+class HostEmits:
+    """What the host emits on one spout task, and its wait for room there."""
+
+    def __init__(self, owner: Owner, tracker: Tracker) -> None:
+        self._owner = owner
+        self._tracker = tracker
+        self._outbox = owner.outbox
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._room: asyncio.Future[None] | None = None
+
+    async def room(self) -> None:
+        """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
+        topology drains (law C4)."""
+        if self._waiting or not self._has_room:
+            await self._wait_for_room()
+        if self._owner.stopping:
+            raise TopologyStopping("the topology is draining or stopped and takes no new messages")
+
+    @property
+    def _has_room(self) -> bool:
+        return self._tracker.room > 0 and self._outbox.has_room
+
+    async def _wait_for_room(self) -> None:
+        self._waiting += 1
+        try:
+            await self._room_in_turn()
+        finally:
+            self._waiting -= 1
+
+    async def _room_in_turn(self) -> None:
+        owner, outbox = self._owner, self._outbox
+        async with self._turn:
+            while not owner.stopping and not self._has_room:
+                self._room = owner.engine.loop.create_future()
+                if outbox.crowded:
+                    outbox.flush()
+                    outbox.crowded[0].call_when_room(owner.released)
+                await self._room
+
+    def look_again(self) -> None:
+        """There may be room now, or never again."""
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+
+    def emit(self, message: HostMessage) -> None:
+        """``running.emit``."""
+        tracker = self._tracker
+        try:
+            tracker.emit_message(message)
+        except BaseException:
+            message.collect_no_more()
+            raise
+        if tracker.outcomes:
+            self._owner.attend_soon()
+        elif tracker.pending == 1:  # nothing to send it with: it need not wait for the next iteration
+            self._outbox.flush()
