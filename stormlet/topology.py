@@ -5,11 +5,22 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast, overload
 
 import msgspec
 
-from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, To, overrides
+from stormlet.core.builder_types import AddressedOutputs, BoltFactory, BoltOptions, SpoutOptions
+from stormlet.core.component_checks import (
+    check_at_least_one,
+    check_id,
+    check_inputs,
+    check_one_of,
+    check_sharing,
+    check_tick,
+    declared_outputs,
+    may_tick,
+)
+from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, To
 from stormlet.core.configuration import Configuration, component_options, configure, read_options
 from stormlet.core.description import (
     BoltSpec,
@@ -22,19 +33,10 @@ from stormlet.core.description import (
     Stream,
     StreamId,
     Subscription,
-    outputs_of,
 )
 from stormlet.core.log_fields import log_fields
-from stormlet.core.logic import (
-    LogicKind,
-    SourceKind,
-    check_code,
-    inferred_schema,
-    logic_kind,
-    says,
-    source_kind,
-    yields_to_all,
-)
+from stormlet.core.logic import check_code, logic_kind, source_kind
+from stormlet.core.one_shot_sources import OneShotSources
 from stormlet.core.plan import plan
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 
@@ -50,51 +52,8 @@ U = TypeVar("U")
 
 logger = logging.getLogger(__name__)
 
-AddressedOutputs: TypeAlias = Iterator[To[U]] | AsyncIterator[To[U]] | Awaitable[To[U] | None] | To[U] | None
-"""What a function returns that addresses all its outputs, and so says of no stream that it is the default."""
-
 Sources: TypeAlias = Mapping[str, object] | Mapping[Stream[Any], object]
 """Sources of spouts, by the id or stream of a spout."""
-
-
-class BoltFactory(Protocol[T, U]):
-    """Makes a bolt: its class, or a function. A protocol, as mypy then reads T from it before the inputs."""
-
-    def __call__(self) -> BoltBase[T, U]:
-        """A new instance, for one task."""
-        ...
-
-
-class SpoutOptions(TypedDict, total=False):
-    """What may be said of a spout beside its source and outputs; see
-    :class:`~stormlet.core.configuration.Configuration`."""
-
-    parallelism: int
-    max_spout_pending: int | None
-    max_attempts: int
-    replay_delay: float
-    replay_delay_max: float
-    idle_max: float
-    max_restarts: int
-    restart_window: float
-    restart_delay: float
-    restart_delay_max: float
-
-
-class BoltOptions(TypedDict, total=False):
-    """What may be said of a bolt beside its logic and inputs; see :meth:`Topology.bolt`."""
-
-    parallelism: int
-    outputs: object
-    tick: float | None
-    concurrency: int
-    executor: Executor
-    on_error: OnError
-    queue_capacity: int
-    max_restarts: int
-    restart_window: float
-    restart_delay: float
-    restart_delay_max: float
 
 
 class Topology:
@@ -113,7 +72,7 @@ class Topology:
         self._options = read_options(configuration, "").values
         self._spouts: dict[str, SpoutSpec] = {}
         self._bolts: dict[str, BoltSpec] = {}
-        self._consumed: list[object] = []
+        self._one_shot = OneShotSources()
 
     @property
     def configuration(self) -> Configuration:
@@ -190,11 +149,11 @@ class Topology:
         where = f"spout {id!r}"
         self._check(where, id, parallelism)
         kind = source_kind(id, source)
-        _check_sharing(id, source, kind, parallelism)
+        check_sharing(id, source, kind, parallelism)
         check_code(where, source, "loop")
         options = _options("spout", overrides, where, log_fields(self.name, id))
         configure(self._configuration, options, where)
-        streams = _outputs(where, outputs, source)
+        streams = declared_outputs(where, outputs, source)
         self._spouts[id] = SpoutSpec(id, source, kind, parallelism, streams, options)
         return self._default_stream(id, streams)
 
@@ -368,20 +327,20 @@ class Topology:
         """
         where = f"bolt {id!r}"
         self._check(where, id, parallelism)
-        _at_least_one(where, "concurrency", concurrency)
-        _one_of(where, "executor", executor, ("loop", "thread"))
-        _one_of(where, "on_error", on_error, ("fail", "restart", "stop"))
+        check_at_least_one(where, "concurrency", concurrency)
+        check_one_of(where, "executor", executor, ("loop", "thread"))
+        check_one_of(where, "on_error", on_error, ("fail", "restart", "stop"))
         if not inputs:
             raise InvalidTopology(f"{where} has no input; subscribe it to a stream, such as lines.shuffle()")
-        self._check_inputs(where, inputs)
+        check_inputs(where, inputs, self, self.name)
         kind = logic_kind(id, logic)
         given = overrides if tick is None else {**overrides, "tick": tick}
         options = _options("bolt", given, where, log_fields(self.name, id))
         effective = configure(self._configuration, options, where)
         check_code(where, logic, executor)
-        _check_tick(where, logic, kind, effective.tick if "tick" in options else None)
-        streams = _outputs(where, outputs, logic)
-        ticks = _ticks(logic, kind)
+        check_tick(where, logic, kind, effective.tick if "tick" in options else None)
+        streams = declared_outputs(where, outputs, logic)
+        ticks = may_tick(logic, kind)
         seconds = effective.tick if ticks else None
         self._bolts[id] = BoltSpec(
             id,
@@ -415,7 +374,7 @@ class Topology:
             raise InvalidTopology(
                 f"{bolt.id} belongs to no bolt of topology {self.name!r}; bolts: {_names(self._bolts)}"
             )
-        self._check_inputs(f"bolt {spec.id!r}", inputs)
+        check_inputs(f"bolt {spec.id!r}", inputs, self, self.name)
         self._bolts[spec.id] = msgspec.structs.replace(spec, inputs=(*spec.inputs, *inputs))
 
     # Running.
@@ -464,7 +423,7 @@ class Topology:
         planned = plan(description, configurations)
 
         def make() -> Running:
-            self._consume_one_shot_sources(description.spouts.values())
+            self._one_shot.use(description.spouts.values())
             options = RunOptions(seed, active, dead_letters)
             return Running(planned, configurations, options, self)
 
@@ -485,52 +444,17 @@ class Topology:
             )
         return id
 
-    def _consume_one_shot_sources(self, spouts: Iterable[SpoutSpec]) -> None:
-        for spec in spouts:
-            if spec.kind is SourceKind.ITERABLE and _is_one_shot(spec.source):
-                if any(spec.source is each for each in self._consumed):
-                    raise InvalidTopology(
-                        f"spout {spec.id!r}: its iterator was used by an earlier run and cannot start again; "
-                        f"pass a generator function or a list"
-                    )
-                self._consumed.append(spec.source)
-
     def _check(self, where: str, id: str, parallelism: int) -> None:
-        if not isinstance(cast("object", id), str):
-            raise InvalidTopology(f"{where}: an id is a str, not {id!r}")
+        check_id(where, id)
         if id in self._spouts or id in self._bolts:
             raise InvalidTopology(
                 f"{where}: topology {self.name!r} has a component of this id already; choose another one"
             )
-        if not id.strip() or id.startswith("__"):
-            raise InvalidTopology(
-                f"{where}: an id must not be empty or begin with '__', which marks the engine's own "
-                f"components"
-            )
-        _at_least_one(where, "parallelism", parallelism)
-
-    def _check_inputs(self, where: str, inputs: Iterable[Subscription[Any] | Stream[Any]]) -> None:
-        for each in inputs:
-            if isinstance(each, Stream):
-                raise InvalidTopology(
-                    f"{where}: {each.id} needs a grouping, such as .shuffle() or .fields(...)"
-                )
-            if not isinstance(cast("object", each), Subscription):
-                raise InvalidTopology(
-                    f"{where}: {each!r} is no input; pass a grouped stream, such as lines.shuffle()"
-                )
-            if each.topology is not self:
-                raise InvalidTopology(
-                    f"{where}: {each.source} belongs to another topology than {self.name!r}"
-                )
+        check_at_least_one(where, "parallelism", parallelism)
 
     def _default_stream(self, id: str, streams: Mapping[str, Output]) -> Stream[Any]:
         name = DEFAULT_STREAM if DEFAULT_STREAM in streams else next(iter(streams))
         return Stream(StreamId(id, name), streams[name], streams, self)
-
-
-def _is_one_shot(source: object) -> bool:
-    return isinstance(source, Iterator | AsyncIterator)
 
 
 def _configured(
@@ -551,63 +475,6 @@ def _options(
 def _warn_of_ignored(where: str, ignored: Mapping[str, str], extra: Mapping[str, object]) -> None:
     for name, reason in ignored.items():
         logger.warning("%s: %s has no effect: %s", where, name, reason, extra=extra)
-
-
-def _outputs(where: str, declared: object, logic: object) -> Mapping[str, Output]:
-    try:
-        streams = outputs_of(declared, inferred_schema(logic))
-    except InvalidTopology as error:
-        raise InvalidTopology(f"{where}: {error}") from None
-    for name in streams:
-        if not isinstance(cast("object", name), str):
-            raise InvalidTopology(f"{where}: a stream's name is a str, not {name!r}")
-        if not name or name.startswith("__"):
-            raise InvalidTopology(
-                f"{where}: {name!r} is no valid stream name; it must not be empty or begin with '__'"
-            )
-    if not streams:
-        raise InvalidTopology(f"{where}: outputs declares no stream; leave it out for one default stream")
-    return streams
-
-
-def _check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) -> None:
-    if parallelism > 1 and yields_to_all(source, kind):
-        raise InvalidTopology(
-            f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use "
-            f"parallelism=1, or a generator function that takes the task context and yields its share: def "
-            f"{id}(context): ..."
-        )
-    if parallelism > 1 and says(source, "single_task"):
-        raise InvalidTopology(
-            f"spout {id!r}: with parallelism={parallelism} every task would emit the same; use parallelism=1"
-        )
-
-
-def _check_tick(where: str, logic: object, kind: LogicKind, tick: float | None) -> None:
-    if tick is not None and not _ticks(logic, kind):
-        raise InvalidTopology(
-            f"{where} has tick={tick}, but no method tick(self, out); define it, or leave out tick="
-        )
-
-
-def _ticks(logic: object, kind: LogicKind) -> bool:
-    if kind is LogicKind.FUNCTION:
-        return False
-    return not isinstance(logic, type) or overrides(logic, BoltBase, "tick")
-
-
-def _at_least_one(where: str, name: str, value: object) -> None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise InvalidConfiguration(f"{where}: {name} must be an int, not {value!r}")
-    if value < 1:
-        raise InvalidConfiguration(f"{where}: {name} must be at least 1, not {value}")
-
-
-def _one_of(where: str, name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise InvalidConfiguration(
-            f"{where}: {name} must be one of {', '.join(map(repr, choices))}, not {value!r}"
-        )
 
 
 def _names(mapping: Mapping[str, object]) -> str:

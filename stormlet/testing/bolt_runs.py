@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar, Unpack, overload
 
+from stormlet.core.builder_types import BoltFactory, BoltOptions
 from stormlet.core.components import BoltBase, To
 from stormlet.testing.bolt_results import BoltResult
 from stormlet.testing.bolt_trial import Input, try_bolt
 from stormlet.testing.completing import refuse_in_a_loop
 from stormlet.testing.leaks import AllowLeaks
 from stormlet.testing.loop import run_simulated
-from stormlet.topology import BoltFactory, BoltOptions
 
 T = TypeVar("T")
 U = TypeVar("U")
