@@ -72,6 +72,7 @@ class SpoutTask(Task):
         self._source_wait = SourceWait(self, outbox)
         self.from_source = self._source_wait.from_source
         self._switched = False
+        self._told_active: bool = False
         self._opened = False
         self._nap: asyncio.TimerHandle | None = None
 
@@ -174,8 +175,7 @@ class SpoutTask(Task):
             await self._attend()
         elif self._switched:
             self._switched = False
-            self.doing = "activate" if self.active else "deactivate"
-            await self._user(self.feed.switch(self.active))
+            await self._tell_switch()
         elif self.stopping and not self.feed.ended:
             self.doing = "close"
             await self._user(self.feed.end())
@@ -186,6 +186,12 @@ class SpoutTask(Task):
             await self._rest()
         else:
             await self._ask()
+
+    async def _tell_switch(self) -> None:
+        if self.active is not self._told_active:  # it may have been switched there and back
+            self._told_active = self.active
+            self.doing = "activate" if self.active else "deactivate"
+            await self._user(self.feed.switch(self.active))
 
     async def _attend(self) -> None:
         await self._begin_slice()
@@ -265,10 +271,18 @@ class SpoutTask(Task):
 
     def _interrupt_or_wake(self) -> None:
         asking = self._source_wait.asking
-        if asking is Asking.NEXT_TUPLE or (asking is Asking.GENERATOR and self.stopping):
-            self._source_wait.interrupt()
-        else:
+        if asking is Asking.NOTHING or (asking is Asking.GENERATOR and not self.stopping):
             self.wake()
+        elif (
+            asyncio.current_task(self.loop) is self.coroutine
+        ):  # its own code asks for it, and is not at an await
+            self.loop.call_soon(self._interrupt_if_switched)
+        else:
+            self._source_wait.interrupt()
+
+    def _interrupt_if_switched(self) -> None:
+        if self._switched or self.stopping:
+            self._interrupt_or_wake()
 
     async def _user(self, result: Awaitable[None] | None) -> None:
         if result is not None:
@@ -309,6 +323,7 @@ class SpoutTask(Task):
         self.doing = "open"
         await self._user(feed.open(self.context))
         self._opened = True
+        self._told_active = False
         self._switched = self.active
 
     async def stop(self) -> None:

@@ -274,6 +274,7 @@ async def test_F1_no_await_of_a_spout_hides_anything(name: str, before: float) -
     topology.bolt("bolt", settle_as_told, topology.spout("spout", spout).shuffle())
     async with topology.run() as running:
         if name == "deactivate":
+            await settle()  # it has to be activated before
             running.deactivate()
         await until(1)
         counts = running.statistics().components

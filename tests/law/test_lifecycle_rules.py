@@ -336,6 +336,71 @@ async def test_C1_a_generator_that_deactivates_is_not_advanced_again(asynchronou
             assert len(taken) == asked
 
 
+@pytest.mark.simulated_time
+async def test_C1_an_asynchronous_next_tuple_may_deactivate() -> None:
+    """Nothing of it is cancelled but an await that it begins after that; what it emitted stands, and nobody dies."""
+    done: list[str] = []
+
+    class Switching(Spout[int]):
+        async def next_tuple(self, out: SpoutCollector[int]) -> None:
+            await asyncio.sleep(1)
+            out.emit(1, message_id=len(done))
+            running.deactivate()
+            if len(done) > 10:
+                await asyncio.sleep(1)
+            done.append("next_tuple")
+
+        async def ack(self, message_id: object) -> None:
+            await asyncio.sleep(0.1)
+            done.append("ack")
+
+        async def deactivate(self) -> None:
+            await asyncio.sleep(0.1)
+            done.append("deactivate")
+
+    topology = Topology("switching")
+    topology.bolt("ignore", ignore, topology.spout("switching", Switching).shuffle())
+    async with topology.run(active=False) as running:
+        for _ in range(5):
+            running.activate()
+            await asyncio.sleep(10)
+        statistics = running.statistics().components["switching"]
+    assert (statistics.acked, statistics.restarts) == (5, 0)
+    assert sorted(done) == ["ack"] * 5 + ["deactivate"] * 5 + ["next_tuple"] * 4
+
+
+@pytest.mark.simulated_time
+async def test_C1_activate_and_deactivate_are_told_in_turn() -> None:
+    """Who is switched there and back before it could be told hears nothing."""
+    told: list[str] = []
+
+    class Hearing(Spout[int]):
+        def next_tuple(self, out: SpoutCollector[int]) -> None:
+            """Nothing comes."""
+
+        def activate(self) -> None:
+            told.append("activate")
+
+        def deactivate(self) -> None:
+            told.append("deactivate")
+
+    topology = Topology("hearing")
+    topology.bolt("ignore", ignore, topology.spout("hearing", Hearing).shuffle())
+    async with topology.run(active=False) as running:
+        running.activate()
+        running.deactivate()
+        await asyncio.sleep(1)
+        assert told == []
+        running.activate()
+        running.deactivate()
+        running.activate()
+        await asyncio.sleep(1)
+        assert told == ["activate"]
+        running.deactivate()
+        await asyncio.sleep(1)
+    assert told == ["activate", "deactivate"]
+
+
 # C2: finish.
 
 
