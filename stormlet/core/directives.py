@@ -13,6 +13,11 @@ def cclass(kind: C) -> C:
     return kind
 
 
+def trashcan(yes: bool) -> Callable[[C], C]:
+    """A long chain of instances that hold each other is dropped link by link, not in one recursion."""
+    return cclass
+
+
 def freelist(count: int) -> Callable[[C], C]:
     """The memory of so many instances is kept for the next ones."""
     return cclass

@@ -6,9 +6,9 @@ cdef extern from *:
 
     /* The interpreter reads a member of a structure in a tenth of the time that it takes to call the function of a
        property. It cannot be assigned: a value that were deleted would be a null pointer. */
-    static PyMemberDef stormlet_value = {"value", T_OBJECT_EX, 0, READONLY, "What was emitted."};
+    static CYTHON_UNUSED PyMemberDef stormlet_value = {"value", T_OBJECT_EX, 0, READONLY, "What was emitted."};
 
-    static int stormlet_as_member(PyObject *type, Py_ssize_t offset) {
+    static CYTHON_UNUSED int stormlet_as_member(PyObject *type, Py_ssize_t offset) {
         stormlet_value.offset = offset;
         PyObject *descriptor = PyDescr_NewMember((PyTypeObject *)type, &stormlet_value);
         if (!descriptor)
@@ -25,7 +25,7 @@ cdef extern from *:
     int value_as_member "stormlet_value_as_member" (object kind) except -1
 
 cdef extern from "Python.h":
-    bint is_tracked "PyObject_GC_IsTracked" (object thing)
+    bint may_refer "PyObject_IS_GC" (object thing)
     void untrack "PyObject_GC_UnTrack" (object thing)
 
 cdef bint IS_COMPILED

@@ -25,7 +25,7 @@ else:
     from stormlet.core import directives as cython
 
 if TYPE_CHECKING:  # functions of C: the declarations beside this file have them
-    is_tracked: Callable[[object], bool]
+    may_refer: Callable[[object], bool]
     untrack: Callable[[object], None]
     value_as_member: Callable[[type], None]
 
@@ -86,6 +86,7 @@ def joined(lineages: Iterable[Lineage]) -> Lineage:
 
 
 @cython.freelist(1024)
+@cython.trashcan(True)
 @cython.cclass
 class Delivered:
     """One value delivered to one task: what a :class:`Tuple` is at run time. Type checkers know it as generic in its
@@ -203,10 +204,8 @@ def plain_tuple(value: object, source: Source, lineage: Lineage, root: int, edge
     tup.root = root
     tup.edge = edge
     tup.state = OPEN
-    if IS_COMPILED and lineage is PLAIN and not is_tracked(value):  # noqa: F821
-        # No cycle can go through it: the collector need not look at all that a bolt holds. Python spares tuples of
-        # its own so.
-        untrack(tup)  # noqa: F821
+    if IS_COMPILED and lineage is PLAIN and not may_refer(value):  # noqa: F821
+        untrack(tup)  # noqa: F821 - no cycle can go through it: the collector need not look at all that a bolt holds
     return tup
 
 

@@ -92,6 +92,14 @@ def test_memory_that_is_used_again_is_empty() -> None:
         }  # fmt: skip
 
 
+def test_a_long_chain_is_dropped() -> None:
+    """Each tuple is the value of the next: a recursion through all of them would not fit on the stack."""
+    chain: Any = "first"
+    for _ in range(1_000_000):
+        chain = plain_tuple(chain, SOURCE, PLAIN, 0, 0)
+    del chain
+
+
 class Knowing:
     """A value that knows the tuple it travels in."""
 
@@ -111,9 +119,10 @@ def test_a_cycle_is_collected(lineage: Lineage) -> None:
 
 
 def test_the_collector_is_spared_what_cannot_be_a_cycle() -> None:
-    """Compiled, it looks into a tuple where its value may refer to something, or its lineage."""
+    """Compiled, it looks into a tuple where its value may refer to something, now or later, or its lineage."""
     assert gc.is_tracked(plain_tuple("cow", SOURCE, PLAIN, 7, TOP)) is not is_compiled()
-    assert gc.is_tracked(plain_tuple(["cow"], SOURCE, PLAIN, 7, TOP))
+    for value in (["cow"], {}, (), Knowing()):
+        assert gc.is_tracked(plain_tuple(value, SOURCE, PLAIN, 7, TOP))
     assert gc.is_tracked(plain_tuple("cow", SOURCE, Lineage(origin=["pasture"]), 7, TOP))
 
 
