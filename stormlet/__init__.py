@@ -129,7 +129,7 @@ __all__ = [
     "run",
 ]
 
-_LATER = {"Running": "runtime.running", "Tree": "runtime.trees", "run": "blocking"}
+_LATER = {"Running": "stormlet.runtime.running", "Tree": "stormlet.runtime.trees", "run": "stormlet.blocking"}
 """What needs asyncio, which takes longer to import than all the rest."""
 
 if not typing.TYPE_CHECKING:  # as checkers would take any name for one of these
@@ -137,7 +137,7 @@ if not typing.TYPE_CHECKING:  # as checkers would take any name for one of these
     def __getattr__(name: str) -> object:
         if name not in _LATER:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        globals()[name] = found = getattr(importlib.import_module(f"stormlet.{_LATER[name]}"), name)
+        globals()[name] = found = getattr(importlib.import_module(_LATER[name]), name)
         return found
 
     def __dir__() -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import sys
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast, overload
@@ -40,7 +42,7 @@ from stormlet.core.one_shot_sources import OneShotSources
 from stormlet.core.plan import plan
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 
-if TYPE_CHECKING:
+if TYPE_CHECKING or "asyncio" in sys.modules:
     from stormlet.runtime.dead_letters import DeadLetterTarget
     from stormlet.runtime.run import Run
     from stormlet.runtime.running import Running
@@ -73,6 +75,9 @@ class Topology:
         self._spouts: dict[str, SpoutSpec] = {}
         self._bolts: dict[str, BoltSpec] = {}
         self._one_shot = OneShotSources()
+        # Now, as the first run would hold its loop for a tenth of a second (law F2); and not with this module, as
+        # asyncio takes longer to import than all of this.
+        importlib.import_module("stormlet.runtime.run")
 
     @property
     def configuration(self) -> Configuration:
@@ -410,7 +415,7 @@ class Topology:
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
         block.
         """
-        from stormlet.runtime.run import Run  # not before: asyncio takes longer to import than all of this
+        from stormlet.runtime.run import Run
         from stormlet.runtime.running import Running, RunOptions
 
         where = f"run of topology {self.name!r}"

@@ -114,6 +114,15 @@ def test_what_needs_asyncio_is_loaded_when_it_is_asked_for() -> None:
     assert told == ["True", "True", "True"]
 
 
+def test_a_first_run_imports_nothing() -> None:
+    """It would hold the loop of a service: what it needs comes with asyncio, or with the first topology."""
+    loaded = "'stormlet.runtime.running' in sys.modules"
+    assert printed_by(f"import sys, asyncio, stormlet; print({loaded})") == ["True"]
+    assert printed_by(
+        f"import sys, stormlet; print({loaded}); stormlet.Topology('words'); print({loaded})"
+    ) == ["False", "True"]
+
+
 def test_an_unknown_name_is_refused_as_by_any_module() -> None:
     """The words are Python's."""
     with pytest.raises(AttributeError, match=r"module 'stormlet' has no attribute 'spouts'"):
