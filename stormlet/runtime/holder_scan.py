@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator
 from itertools import islice
 
+from stormlet.core.tuples import HELD
 from stormlet.runtime.bolts import BoltTask
 
 SHARDS = 64
 
 
-class Holders:
+class FoundHolders:
     """By root, the components that hold tuples of its tree. In many dicts, from which each is taken when it is told: a
     large one holds the loop for milliseconds when it grows and when it is dropped (law F2)."""
 
@@ -34,7 +35,7 @@ class HolderScan:
     for long. A tuple that moves on while it goes is found where it is looked for, or not at all."""
 
     def __init__(self, tasks: Iterable[BoltTask], roots: Container[int]) -> None:
-        self.found = Holders()
+        self.found = FoundHolders()
         self._looks = self._look(tasks, roots)
 
     def advance(self, most: int) -> int:
@@ -44,7 +45,8 @@ class HolderScan:
     def _look(self, tasks: Iterable[BoltTask], roots: Container[int]) -> Iterator[int]:
         for task in tasks:
             for tup in task.tuples():
-                for root in (tup.root,) if tup.root else tup.roots:
-                    if root in roots:
-                        self.found.add(root, task.plan.component)
+                if tup.state <= HELD:  # else it was settled since the scan came to this task
+                    for root in (tup.root,) if tup.root else tup.roots:
+                        if root in roots:
+                            self.found.add(root, task.plan.component)
                 yield 1
