@@ -42,7 +42,7 @@ from stormlet.core.one_shot_sources import OneShotSources
 from stormlet.core.plan import plan
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 
-if TYPE_CHECKING or "asyncio" in sys.modules:
+if TYPE_CHECKING or "asyncio" in sys.modules:  # who has a loop already would wait for these in it
     from stormlet.runtime.dead_letters import DeadLetterTarget
     from stormlet.runtime.run import Run
     from stormlet.runtime.running import Running

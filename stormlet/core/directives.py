@@ -1,4 +1,8 @@
-"""What Cython is told by decorators, for when the modules run interpreted: nothing."""
+"""What Cython is told by decorators, for when the modules run interpreted: nothing.
+
+It reads ``@cython.freelist(1024)``, so whoever needs one imports its ``cython`` when compiled, and this module under
+that name when not.
+"""
 
 from __future__ import annotations
 
