@@ -271,9 +271,10 @@ def test_sources_stand_in() -> None:
 
 
 def test_what_a_jump_makes_late() -> None:
-    """A tree may time out although its last input is acked, if the clock has jumped over both moments."""
+    """A tree may time out although its last input is acked, if the clock has jumped over both moments; with which seeds
+    it does hangs on every step of the engine."""
     faults = "crowd:queues@1 jump:clock@3 slow:count[0]@3 slow:count[0]@4 jump:clock@9"
-    assert simulate(word_count(), seeds=[2001593], faults=faults).counts["replayed"] == 1
+    assert simulate(word_count(), seeds=range(300), faults=faults).counts["replayed"] > 0
 
 
 def runs_alive() -> int:
