@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import shutil
 import subprocess
@@ -169,6 +170,17 @@ def test_0_does_not_mind_an_edit(edited: Path) -> None:
     """The interpreted files run anyway."""
     done = import_from(edited, "0")
     assert (done.stdout.split(), done.stderr) == ([str(edited / "__init__.py"), "False"], "")
+
+
+def test_bytecode_alone_is_interpreted(tmp_path: Path) -> None:
+    """As frozen applications have it, without the files that can be read."""
+    package = tmp_path / "stormlet"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", f"*{EXTENSION}"))
+    assert compileall.compile_dir(package, quiet=1, legacy=True)
+    for source in package.rglob("*.py"):
+        source.unlink()
+    done = import_from(package, "")
+    assert (done.stdout.split(), done.stderr) == ([str(package / "__init__.pyc"), "False"], "")
 
 
 @pytest.mark.simulated_time

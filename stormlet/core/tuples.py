@@ -18,7 +18,7 @@ from stormlet.core.schema import Schema
 
 T_co = TypeVar("T_co", covariant=True)
 
-IS_COMPILED: Final = not __file__.endswith(".py")
+IS_COMPILED: Final = __file__.endswith((".so", ".pyd"))  # a frozen application may have .pyc alone
 if not TYPE_CHECKING and IS_COMPILED:
     import cython
 else:
