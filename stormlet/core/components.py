@@ -330,8 +330,8 @@ class Spout(Generic[U]):
         """Called after ``open`` and whenever the topology is activated."""
 
     def deactivate(self) -> Awaitable[None] | None:
-        """Called whenever the topology is deactivated; ``next_tuple`` is not called until it is activated
-        again."""
+        """Called whenever the topology is deactivated, in turn with :meth:`activate`; ``next_tuple`` is not called
+        until it is activated again."""
 
     def close(self) -> Awaitable[None] | None:
         """Called at the end, if ``open`` has returned. An exception is logged; where the spout :attr:`resumes`, it

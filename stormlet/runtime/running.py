@@ -185,7 +185,8 @@ class Running:
         self._lifecycle.switch(True)
 
     def deactivate(self) -> None:
-        """Ask the spouts for no more tuples; what is under way is processed (Storm's ``deactivate``)."""
+        """Ask the spouts for no more tuples; what is under way is processed, but bolts are not told to flush what
+        they hold (Storm's ``deactivate``)."""
         self._check_loop("deactivate")
         self._lifecycle.switch(False)
 
