@@ -12,8 +12,18 @@ from typing import TypeVar
 C = TypeVar("C", bound=type)
 
 
+def is_extension(file: str) -> bool:
+    """Whether a module with this ``__file__`` is compiled; a frozen application may have a .pyc instead of a .py."""
+    return file.endswith((".so", ".pyd"))
+
+
 def cclass(kind: C) -> C:
     """Its attributes are declared beside the module."""
+    return kind
+
+
+def no_gc(kind: C) -> C:
+    """The garbage collector does not look into its instances."""
     return kind
 
 

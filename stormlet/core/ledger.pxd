@@ -1,7 +1,8 @@
 cimport cython
+from stormlet.core.open_tree cimport OpenTree
 
 cdef class Orphan:
-    cdef public object checksum
+    cdef public unsigned long long checksum
     cdef public object failure
 
 cdef class Ledger:
@@ -13,12 +14,12 @@ cdef class Ledger:
     cdef public list failed
     cdef public Py_ssize_t settled
 
-    @cython.locals(newest=dict)
+    @cython.locals(newest=dict, orphan=Orphan, tree=OpenTree)
     cpdef init(self, object inits)
-    @cython.locals(newest=dict, orphan=Orphan)
+    @cython.locals(newest=dict, orphan=Orphan, tree=OpenTree)
     cpdef ack(self, object deltas)
-    cdef _ack(self, object tree)
-    cdef _fail(self, object tree, object failure)
+    cdef _ack(self, OpenTree tree)
+    cdef _fail(self, OpenTree tree, object failure)
     cdef _place(self, object root)
     cdef _leave(self, object root)
     cdef Orphan _orphan(self, object root)

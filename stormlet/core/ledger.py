@@ -38,8 +38,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Protocol
 
-import msgspec
-
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.rotating import RotatingMap
 
@@ -56,22 +55,6 @@ class Holders(Protocol):
     def pop(self, root: int, default: tuple[str, ...], /) -> tuple[str, ...]:
         """Take out the components that hold tuples of this root; ``default`` if none does."""
         ...
-
-
-class OpenTree(msgspec.Struct, kw_only=True, eq=False, gc=False):
-    """One tracked message: its checksum, who waits for the verdict, and the verdict in the end.
-
-    The garbage collector does not look into it: open trees were most of what it looked at. A cycle through one
-    is broken by its verdict, and every end of a run gives all of them (law C3); user code never gets hold of one.
-    """
-
-    checksum: int = 0
-    spout: int = 0
-    """The index of the spout task that gets the verdict."""
-    message_id: object = None
-    """How that task knows the message."""
-    failure: Failure | None = None
-    """Why it failed, once it has."""
 
 
 class Orphan:

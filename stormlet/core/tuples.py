@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from stormlet.core.directives import is_extension
 from stormlet.core.schema import Schema
 
 T_co = TypeVar("T_co", covariant=True)
 
-IS_COMPILED: Final = __file__.endswith((".so", ".pyd"))  # a frozen application may have .pyc alone
+IS_COMPILED: Final = is_extension(__file__)
 if not TYPE_CHECKING and IS_COMPILED:
     import cython
 else:

@@ -1,9 +1,11 @@
+from stormlet.core.open_tree cimport OpenTree
+
 cdef class CompleteLatency:
-    cdef public object tree
+    cdef public OpenTree tree
     cdef public double seconds
     cdef public Py_ssize_t samples
     cdef object _clock
     cdef double _began
 
-    cpdef begin(self, object tree)
+    cpdef begin(self, OpenTree tree)
     cpdef end(self)

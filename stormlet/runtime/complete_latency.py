@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 
 OLDEST = 60.0
 """Seconds after which another message is measured, while somebody asks for statistics."""

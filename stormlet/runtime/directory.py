@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 
 from stormlet.core.ids import shard_of
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.holder_scan import HolderScan
 

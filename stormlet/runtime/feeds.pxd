@@ -1,5 +1,6 @@
 cimport cython
 from stormlet.runtime.lineages cimport lineage_now
+from stormlet.runtime.messages cimport Message, kept_message
 from stormlet.runtime.outbox cimport Outbox
 from stormlet.runtime.tracker cimport Tracker
 
@@ -20,6 +21,7 @@ cdef class KeptFeed(HostFeed):
     cdef Py_ssize_t _broke_after
     cdef bint _is_spent
 
+    @cython.locals(message=Message)
     cpdef emit(self, object value)
 
 cdef class IteratorFeed(KeptFeed):

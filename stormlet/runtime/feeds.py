@@ -10,7 +10,7 @@ from typing import TypeAlias, cast
 from stormlet.core.components import DEFAULT_STREAM, TaskContext, To
 from stormlet.errors import TaskKilled
 from stormlet.runtime.lineages import lineage_now
-from stormlet.runtime.messages import Message
+from stormlet.runtime.messages import kept_message
 from stormlet.runtime.source_wait import Asking, Interrupted
 from stormlet.runtime.sources import Feed
 from stormlet.runtime.spouts import SpoutTask
@@ -139,8 +139,8 @@ class KeptFeed(HostFeed):
             to = cast("To[object]", sent)
             sent, stream, receiver = to.value, to.stream, to.task
         lineage = lineage_now(self._topology, None, 1)
-        message = Message(sent, stream, receiver, lineage, message_id=self._emitted)
         try:
+            message = kept_message(sent, stream, receiver, lineage, self._emitted)
             self._tracker.emit(sent, stream, receiver, lineage, message)
         except Exception:
             self._unsent.append(value)

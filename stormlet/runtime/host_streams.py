@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from itertools import cycle
+from typing import Any
 
 from stormlet.core.description import Stream
 from stormlet.errors import InvalidTopology
@@ -22,7 +23,7 @@ class HostStreams:
         self._collected = engine.collected
         self._tasks = tasks
         self._topology = topology
-        self._next = dict.fromkeys(tasks.spouts, 0)
+        self._turns = {component: cycle(each) for component, each in tasks.spouts.items()}
 
     def spout_for(self, stream: Stream[Any], attempts: int) -> SpoutTask:
         """The task that emits the next message on this stream: each in its turn.
@@ -31,8 +32,7 @@ class HostStreams:
         ``attempts`` below 1.
         """
         _check_stream("emit", stream)
-        tasks = self._tasks.spouts.get(stream.component)
-        if stream.topology is not self._topology or tasks is None:
+        if stream.topology is not self._topology or stream.component not in self._turns:
             spouts = ", ".join(map(repr, self._tasks.spouts))
             raise InvalidTopology(
                 f"{stream.id} is no spout's stream of topology {self._name!r}; emit on one of {spouts}"
@@ -41,11 +41,9 @@ class HostStreams:
             raise InvalidTopology(
                 f"{stream.id} is declared direct, and the host cannot name a receiver; emit on another"
             )
-        if not isinstance(cast("object", attempts), int) or attempts is True or attempts < 1:
+        if not _is_int(attempts) or attempts < 1:
             raise InvalidTopology(f"emit on {stream.id}: attempts must be an int from 1, not {attempts!r}")
-        number = self._next[stream.component]
-        self._next[stream.component] = (number + 1) % len(tasks)
-        return tasks[number]
+        return next(self._turns[stream.component])
 
     def tap(self, stream: Stream[Any]) -> dict[int, list[object]]:
         """Have the values of this stream collected; return where, by root.
@@ -66,6 +64,10 @@ class HostStreams:
             if not isinstance(outlet, TappedOutlet):
                 task.outlets[stream.name] = TappedOutlet(outlet, collected)
         return collected
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and value is not True
 
 
 def _check_stream(what: str, stream: object) -> None:

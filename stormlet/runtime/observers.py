@@ -9,7 +9,7 @@ from typing import Protocol
 
 from stormlet.core.explanation import Explanation
 from stormlet.core.health import Health
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.plan import TaskPlan
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.messages import MessageObserver

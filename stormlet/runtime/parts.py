@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from stormlet.core.components import BoltBase, Spout
 from stormlet.core.groupings import Grouping
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.plan import TaskPlan
 from stormlet.runtime.inbox import Inbox

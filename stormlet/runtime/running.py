@@ -141,7 +141,7 @@ class Running:
         tree: Tree[Any] = Tree(tracked=bool(self._tasks.ackers), spout=stream.component)
         lineage = task.lineage(origin)
         message = HostMessage(
-            value, stream.name, None, lineage, tree=tree, max_attempts=attempts, collected=collected
+            value, stream.name, lineage, tree=tree, max_attempts=attempts, collected=collected
         )
         task.host.emit(message)
         tree.explained_by(partial(self._explainer.of_message, message))

@@ -1,4 +1,5 @@
 cimport cython
+from stormlet.core.open_tree cimport OpenTree, open_tree
 from stormlet.runtime.lineages cimport lineage_now
 from stormlet.runtime.tracker cimport Tracker
 
@@ -7,7 +8,7 @@ cdef class SpoutOut:
     cdef object _topology
     cdef Tracker _tracker
 
-    cdef _tree(self, object value, object message_id, object stream, object task, object lineage)
+    cdef OpenTree _tree(self, object value, object message_id, object stream, object task, object lineage)
     cdef list _trees(self, object values, object message_ids, object lineages)
 
 cdef class ReliableSpoutOut(SpoutOut):

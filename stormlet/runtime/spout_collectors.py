@@ -9,7 +9,7 @@ from itertools import repeat
 from operator import is_
 
 from stormlet.core.components import DEFAULT_STREAM
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree, open_tree
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
@@ -110,12 +110,12 @@ class SpoutOut:
     def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
     ) -> OpenTree:
-        return OpenTree(message_id=message_id)
+        return open_tree(message_id)
 
     def _trees(
         self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
     ) -> Sequence[OpenTree]:
-        return [OpenTree(message_id=message_id) for message_id in message_ids]
+        return [open_tree(message_id) for message_id in message_ids]
 
     def emit_threadsafe(
         self,

@@ -15,7 +15,7 @@ import msgspec
 
 from stormlet.core.components import TaskContext
 from stormlet.core.ids import IdSource
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics

@@ -1,6 +1,7 @@
 cimport cython
 from stormlet.core.acker_load cimport AckerLoad
 from stormlet.core.ids cimport shard_of
+from stormlet.core.open_tree cimport OpenTree
 from stormlet.runtime.complete_latency cimport CompleteLatency
 from stormlet.runtime.outbox cimport Outbox
 from stormlet.runtime.outlets cimport Outlet
@@ -34,13 +35,13 @@ cdef class Tracker:
     cdef CompleteLatency _latency
     cdef object _quiet
 
-    cpdef tuple emit(self, object value, str stream, object task, object lineage, object tree)
+    cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
     @cython.locals(load=AckerLoad)
-    cdef _track(self, Outlet outlet, object value, object lineage, object tree)
-    cdef _overflow(self, Outlet outlet, object tree)
-    cdef Outlet _outlet(self, str stream, object task)
-    cdef _settle(self, object tree, object settle)
-    cdef _observe(self, object tree)
-    cdef _settle_failed(self, object tree, object failure, object settle)
+    cdef _track(self, Outlet outlet, object value, object lineage, OpenTree tree)
+    cdef _overflow(self, Outlet outlet, OpenTree tree)
+    cdef Outlet _outlet(self, object stream, object task)
+    cdef _settle(self, OpenTree tree, object settle)
+    cdef _observe(self, OpenTree tree)
+    cdef _settle_failed(self, OpenTree tree, object failure, object settle)
     cdef _tell(self, object message_id, object failure, object settle)
     cdef _released(self)

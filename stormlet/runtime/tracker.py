@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.ids import IdSource, shard_of
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
 from stormlet.core.statistics import TaskStatistics

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from stormlet.core.explanation import Explanation
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.shortened import shortened

@@ -19,7 +19,9 @@ from stormlet import (
     ReliableSpout,
     Spout,
     SpoutCollector,
+    To,
     Topology,
+    TopologyCrashed,
     Tuple,
 )
 from tests.helpers import run_to_end
@@ -199,3 +201,50 @@ async def test_groupings(kind: type[CustomGrouping]) -> None:
     topology.bolt("seen", seen.append, topology.spout("numbers", range(2)).custom(kind()), parallelism=2)
     await run_to_end(topology)
     assert sorted(seen) == [0, 0, 1, 1]
+
+
+class Name(str):
+    """A name of a stream."""
+
+    __slots__ = ()
+
+
+class Naming(Spout[str]):
+    """Emits one value on a stream that it names in its own way."""
+
+    def next_tuple(self, out: SpoutCollector[str]) -> None:
+        out.emit("spout", message_id=1, stream=Name("named"))
+        raise EndOfStream
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("source", [Naming, [To("spout", stream=Name("named"))]])
+async def test_stream_names_may_be_of_a_subclass_of_str(source: Any) -> None:
+    """In what sources and bolts emit, and in what functions return."""
+    got = list[str]()
+
+    def name(value: str) -> To[str]:
+        return To(value + ", function", stream=Name("named"))
+
+    class Naming(BasicBolt[str, str]):
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            out.emit(tup.value + ", bolt", stream=Name("named"))
+
+    topology = Topology("named")
+    stream = topology.spout("source", source, outputs={"named": str}).named("named")
+    for component, logic in {"function": name, "bolt": Naming}.items():
+        stream = topology.bolt(component, logic, stream.shuffle(), outputs={"named": str}).named("named")
+    topology.bolt("last", got.append, stream.shuffle())
+    await run_to_end(topology)
+    assert got == ["spout, function, bolt"]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("stream", ["unknown", 5, None, b"default"])
+async def test_a_value_for_no_stream_is_not_passed_over(stream: Any) -> None:
+    """The run crashes and says so; it does not end without it."""
+    topology = Topology("lost")
+    source = topology.spout("source", [To("lost", stream=stream), To("next")])
+    topology.bolt("last", print, source.shuffle())
+    with pytest.raises(TopologyCrashed, match="does not declare"):
+        await run_to_end(topology)

@@ -25,7 +25,8 @@ from stormlet import (
     Tuple,
     UnroutableKey,
 )
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.ledger import Ledger
+from stormlet.core.open_tree import OpenTree
 from tests.conformance.kit import (
     Ack,
     Agg,

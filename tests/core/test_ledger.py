@@ -10,7 +10,8 @@ from itertools import permutations
 
 import pytest
 
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.ledger import Ledger
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 
 A, B, C = 11, 12, 13
@@ -637,7 +638,7 @@ def test_an_acker_that_died_fails_what_it_knew_of() -> None:
 def test_trees_of_one_spout_can_be_failed() -> None:
     """Only its own, only those that the engine does not keep, wherever they are on their way to expiry."""
 
-    class Kept(OpenTree, eq=False):
+    class Kept(OpenTree):
         """A message that the engine keeps."""
 
     ledger = Ledger()

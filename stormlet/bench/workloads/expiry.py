@@ -13,7 +13,8 @@ from stormlet.bench.holds import HoldMeter
 from stormlet.bench.workload import Figures, Workload, expect
 from stormlet.bench.workloads.memory_use import Numbers
 from stormlet.core.components import Bolt, Collector
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.ledger import Ledger
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.tuples import Tuple
 from stormlet.topology import Topology

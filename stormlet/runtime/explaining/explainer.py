@@ -11,7 +11,7 @@ import msgspec
 
 from stormlet.core.explanation import Explanation, Occupation, TreeState
 from stormlet.core.ids import shard_of
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.outstanding import Place
 from stormlet.errors import NotTracked

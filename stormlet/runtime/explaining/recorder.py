@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.outstanding import Outstanding
 from stormlet.core.plan import TaskPlan

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from stormlet.core.explanation import Explanation
-from stormlet.core.ledger import OpenTree
 from stormlet.core.log_fields import log_fields
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outstanding import spelt
 from stormlet.runtime.explaining.explainer import UNRECORDED, Explainer
 from stormlet.runtime.messages import Message

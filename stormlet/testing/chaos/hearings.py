@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from stormlet.core.components import Spout
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.runtime.messages import HostMessage, Message

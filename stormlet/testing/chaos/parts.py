@@ -15,7 +15,7 @@ import msgspec
 from stormlet.core.components import BoltBase, Spout, TaskContext
 from stormlet.core.explanation import Explanation
 from stormlet.core.groupings import Fields, Grouping, PartialKey
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import DeadLetter
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
