@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
-from itertools import chain
 from typing import NamedTuple, Protocol
 
 from stormlet.core.acker_load import AckerLoad
-from stormlet.core.ledger import Holders, Ledger, OpenTree
+from stormlet.core.ledger import Holders, Ledger
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
+from stormlet.runtime.bookkeeper import Bookkeeper, Spout
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.outbox import Control
 from stormlet.runtime.slices import Pace
@@ -22,7 +23,7 @@ SCANNED_PER_CHUNK = 512
 """Looking at a tuple takes about half of what failing a tree does."""
 
 LITTLE = 4
-"""Things that a control message tells: fewer take less time than to ask for a slice."""
+"""Things that a control message tells: so few are done in less time than the acker takes to wake up."""
 
 
 class Scan(Protocol):
@@ -49,19 +50,6 @@ class DeadSpout(NamedTuple):
     failure: Failure
 
 
-class Spout(Protocol):
-    """The spout task that waits for verdicts, as an acker sees it."""
-
-    @property
-    def outcomes(self) -> deque[OpenTree]:
-        """Trees that are settled, in the order of their verdicts."""
-        ...
-
-    def take_verdicts(self) -> None:
-        """Have it look at the outcomes that were appended."""
-        ...
-
-
 class AckerTask(Task):
     """One acker (component ``__acker``)."""
 
@@ -75,10 +63,9 @@ class AckerTask(Task):
         scan_holders: ScanHolders,
     ) -> None:
         super().__init__(plan, engine, engine.plan.description.configuration)
-        self.spouts: Sequence[Spout] = ()
-        """Every spout task, by the index that open trees name."""
         self.ledger = ledger
         self.load = AckerLoad(high_water)
+        self._bookkeeper = Bookkeeper(ledger, self.load, self.activity)
         self.stirred: Callable[[], None] = _nobody
         """Called when a message arrives: from now on something may expire."""
         self._inbox: deque[Control | DeadSpout | None] = deque()
@@ -87,10 +74,11 @@ class AckerTask(Task):
         self._scan_holders = scan_holders
         self._expiring: dict[int, OpenTree] | None = None
         self._scan: Scan | None = None
-        self._executed = 0
-        self._acked = 0
-        self._failed = 0
         self._expired_late = 0
+
+    def serve(self, spouts: Sequence[Spout]) -> None:
+        """Give verdicts to these spout tasks, by the index that open trees name."""
+        self._bookkeeper.spouts = spouts
 
     @property
     def idle(self) -> bool:
@@ -106,9 +94,13 @@ class AckerTask(Task):
         return any(message is not None for message in self._inbox)
 
     def post(self, control: Control) -> None:
-        """Take a control message; never blocks (law F4)."""
-        self._inbox.append(control)
-        self.wake()
+        """Take a control message; never blocks (law F4). A little one is applied at once if the acker sleeps, and so
+        has read all that came before: most of the latency of a lone message would be wake-ups of ackers."""
+        if self._asleep and control.told <= LITTLE:
+            self._bookkeeper.apply_at_once(control)
+        else:
+            self._inbox.append(control)
+            self.wake()
         self.stirred()
 
     @property
@@ -130,38 +122,26 @@ class AckerTask(Task):
         while True:
             if self.idle:
                 await self.sleep()
-            if self._has_little():
-                self._work()
-                continue
             if not self.slices.begin():
                 await self.slices.turn()
             while not self.idle:
                 if self.slices.spent(self._pace, self._work()):
                     await self.slices.turn()
 
-    def _has_little(self) -> bool:
-        """Whether it is a single message that waits, of one tree or so: what keeps the latency low (law F2)."""
-        if len(self._inbox) != 1 or self.ledger.expiring:
-            return False
-        message = self._inbox[0]
-        if not isinstance(message, Control):
-            return False
-        inits, acks, fails, resets = message
-        return len(inits) + len(acks) + len(fails) + len(resets) <= LITTLE
-
     def fail_all(self, failure: Failure) -> None:
         """Fail every open tree, after the messages that have arrived (law C3)."""
         while self._inbox:
             self._apply()
         self.ledger.fail_all(failure)
-        self._give_verdicts()
+        self._bookkeeper.give_verdicts()
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
+        books = self._bookkeeper
         return TaskStatistics(
-            executed=self._executed,
-            acked=self._acked,
-            failed=self._failed,
+            executed=books.applied,
+            acked=books.acked,
+            failed=books.failed,
             pending=len(self.ledger),
             expired_late=self._expired_late,
             restarts=self.restarts.count,
@@ -170,17 +150,16 @@ class AckerTask(Task):
     async def lose(self, error: Exception) -> None:
         """What it knew is lost: fail every tree at once, so that none waits for its timeout."""
         self.ledger.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
-        self._give_verdicts()
+        self._bookkeeper.give_verdicts()
 
     def _work(self) -> int:
         """A chunk of a large expiry and a chunk of messages, so that neither makes the other wait."""
         late = self._expire()
         applied = self._apply()
         self._expired_late += late
-        self._executed += applied
         if not self.ledger.expiring:
             self._expiring = self._scan = None
-        self._give_verdicts()
+        self._bookkeeper.give_verdicts()
         return late + applied
 
     def _apply(self) -> int:
@@ -192,21 +171,8 @@ class AckerTask(Task):
             elif isinstance(message, DeadSpout):
                 self.ledger.fail_of(message.spout, message.failure)
             else:
-                done += self._apply_one(message)
+                done += self._bookkeeper.apply(message)
         return done
-
-    def _apply_one(self, control: Control) -> int:
-        ledger = self.ledger
-        inits, acks, fails, resets = control
-        if inits:
-            ledger.init(inits)
-        if acks:
-            ledger.ack(acks)
-        for root, failure in fails:
-            ledger.fail(root, failure)
-        for root in resets:
-            ledger.reset_timeout(root)
-        return len(inits) + len(acks) + len(fails) + len(resets)
 
     def _rotate(self) -> None:
         if not self._timeouts:
@@ -226,25 +192,6 @@ class AckerTask(Task):
         expired = min(EXPIRED_PER_CHUNK, len(cohort))
         self.ledger.expire(expired, self._scan.found)
         return expired
-
-    def _give_verdicts(self) -> None:
-        acked, failed = self.ledger.take_verdicts()
-        if not acked and not failed:
-            return
-        self._acked += len(acked)
-        self._failed += len(failed)
-        self.load.trees -= len(acked) + len(failed)
-        spouts = self.spouts
-        if len(spouts) == 1:
-            spouts[0].outcomes.extend(chain(acked, failed))
-            spouts[0].take_verdicts()
-            return
-        woken: dict[int, None] = {}
-        for tree in chain(acked, failed):
-            spouts[tree.spout].outcomes.append(tree)
-            woken[tree.spout] = None
-        for spout in woken:
-            spouts[spout].take_verdicts()
 
 
 def _nobody() -> None:

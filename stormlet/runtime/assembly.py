@@ -115,7 +115,7 @@ class Assembly:
                 task.worker = task.make_worker()
         tasks = Tasks(self._ackers, spouts, bolts, self._progress)
         for acker in self._ackers:
-            acker.spouts = tasks.all_spouts
+            acker.serve(tasks.all_spouts)
         return tasks
 
     def _acker(self, plan: TaskPlan, scan_holders: ScanHolders) -> AckerTask:

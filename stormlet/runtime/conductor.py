@@ -11,6 +11,7 @@ from stormlet.errors import StillHeld
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
+from stormlet.runtime.spouts import SpoutTask
 
 
 class Conductor:
@@ -21,12 +22,14 @@ class Conductor:
         self._bell = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._tasks: Tasks | None = None
+        self._spouts: Sequence[SpoutTask] = ()
         self._order: Sequence[Sequence[str]] = ()
         self.activity = Activity(self._calm)
 
     def conduct(self, tasks: Tasks, order: Sequence[Sequence[str]]) -> None:
         """Take over these tasks; ``order`` has the components upstream first."""
         self._tasks = tasks
+        self._spouts = tasks.all_spouts
         self._order = order
 
     async def run(self) -> None:
@@ -61,8 +64,10 @@ class Conductor:
 
     def _calm(self) -> None:
         # In the middle of a run it often becomes calm for a moment; only still spouts make it worth a look.
-        if self._tasks is not None and all(task.still for task in self._tasks.all_spouts):
-            self._bell.set()
+        for spout in self._spouts:
+            if not spout.still:
+                return
+        self._bell.set()
 
     def _step(self) -> None:
         tasks = self._tasks

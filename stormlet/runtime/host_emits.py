@@ -57,13 +57,18 @@ class HostEmits:
 
     def emit(self, message: HostMessage) -> None:
         """``running.emit``."""
-        tracker = self._tracker
+        tracker, outbox = self._tracker, self._outbox
+        # With nothing to send it with, it need not wait for the next iteration.
+        alone = not tracker.pending and not outbox.armed
+        if alone:
+            outbox.enter()
         try:
             tracker.emit_message(message)
         except BaseException:
             message.collect_no_more()
             raise
+        finally:
+            if alone:
+                outbox.leave()
         if tracker.outcomes:
             self._owner.attend_soon()
-        elif tracker.pending == 1:  # nothing to send it with: it need not wait for the next iteration
-            self._outbox.flush()

@@ -1,5 +1,11 @@
 cimport cython
 
+cdef class Control:
+    cdef public dict inits
+    cdef public dict acks
+    cdef public list fails
+    cdef public list resets
+
 cdef class Outbox:
     cdef object _clock
     cdef bint _in_slice

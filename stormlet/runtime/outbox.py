@@ -11,21 +11,35 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from stormlet.core.ids import shard_of
-from stormlet.core.ledger import OpenTree
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.runtime.inbox import Inbox
 
 
-class Control(NamedTuple):
+class Control:
     """One control message to one acker: what one task did to its trees in one slice."""
 
-    inits: dict[int, OpenTree]
-    acks: dict[int, int]
-    fails: list[tuple[int, Failure]]
-    resets: list[int]
+    __slots__ = ("acks", "fails", "inits", "resets")
+
+    def __init__(
+        self,
+        inits: dict[int, OpenTree],
+        acks: dict[int, int],
+        fails: list[tuple[int, Failure]],
+        resets: list[int],
+    ) -> None:
+        self.inits = inits
+        self.acks = acks
+        self.fails = fails
+        self.resets = resets
+
+    @property
+    def told(self) -> int:
+        """How many things it tells."""
+        return len(self.inits) + len(self.acks) + len(self.fails) + len(self.resets)
 
 
 class Shard(Protocol):
@@ -183,7 +197,7 @@ class Outbox:
             shards[0].post(Control(self.inits, self.acks, self.fails, self.resets))
         else:
             for shard, control in zip(shards, self._split(len(shards)), strict=True):
-                if any(control):
+                if control.told:
                     shard.post(control)
         self.inits, self.acks, self.fails, self.resets = {}, {}, [], []
 

@@ -84,6 +84,10 @@ class Task:
             self.activity.begin()
             bell.set_result(None)
 
+    @property
+    def _asleep(self) -> bool:
+        return self._bell is not None and not self._bell.done()
+
     async def sleep(self) -> None:
         """Wait for :meth:`wake`. The caller must have looked for work without awaiting since."""
         self.check_cancelled()

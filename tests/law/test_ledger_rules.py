@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from stormlet import FailureKind, Running, Topology, TupleFailed, TupleTimedOut
 from stormlet.core.ids import BLOCK, IdSource
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.ledger import Ledger
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.runtime.outbox import Control
 from tests.law.puppets import (
@@ -232,7 +233,7 @@ def delay_inits(running: Running, seconds: float) -> None:
     def handle(post: Post, control: Control) -> None:
         if control.inits:
             asyncio.get_running_loop().call_later(seconds, post, Control(control.inits, {}, [], []))
-        post(control._replace(inits={}))
+        post(Control({}, control.acks, control.fails, control.resets))
 
     intercept(running, handle)
 
@@ -416,7 +417,7 @@ def damage_acks(running: Running, times: int) -> None:
     def handle(post: Post, control: Control) -> None:
         for _ in range(times):
             post(Control({}, dict(control.acks), [], []))
-        post(control._replace(acks={}))
+        post(Control(control.inits, {}, control.fails, control.resets))
 
     intercept(running, handle)
 

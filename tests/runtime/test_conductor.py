@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from stormlet import Bolt, Collector, TaskContext, Topology, Tuple
@@ -85,3 +87,22 @@ async def test_finish_is_asked_for_again_only_where_a_replay_came() -> None:
     topology.bolt("last", Last, topology.spout("spout", range(8)).fields(), parallelism=4)
     await run_to_end(topology)
     assert finished == [0, 1, 2, 3, *failed]
+
+
+class AcksLater(Bolt[object, None]):
+    """Holds its input, and acks it after a second, when nothing else moves."""
+
+    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+        asyncio.get_running_loop().call_later(1.0, out.ack, tup)
+
+
+async def test_an_outcome_that_wakes_nobody_is_the_moment_of_calm() -> None:
+    """The last ack comes from a timer, and its verdict is told to the host at once: no task has run by that."""
+    topology = Topology("late")
+    source = topology.spout("source")
+    topology.bolt("late", AcksLater, source.shuffle())
+    async with topology.run() as running:
+        tree = await running.emit(source, "x")
+    assert tree.done
+    assert tree.failure is None
+    assert now() < 2.0

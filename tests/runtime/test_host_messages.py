@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from stormlet import Stream, Topology, Tree
+from stormlet.errors import UnroutableKey
 from stormlet.runtime.slices import Pace, Slices
 
 
@@ -30,11 +32,55 @@ def chain() -> tuple[Topology, Stream[str]]:
 
 
 @pytest.mark.simulated_time
-async def test_a_lone_message_takes_an_iteration_for_each_step() -> None:
-    """Two bolts and the acker: it leaves at once, and its outcome is told in the iteration of its verdict."""
+async def test_a_lone_message_takes_an_iteration_for_each_bolt() -> None:
+    """It leaves at once, and no iteration passes between the last ack, the verdict and its outcome."""
     topology, source = chain()
     async with topology.run() as running:
-        assert await iterations_until_done(await running.emit(source, "x")) <= 4
+        assert await iterations_until_done(await running.emit(source, "x")) == 2
+
+
+class CountingLoop(asyncio.SelectorEventLoop):
+    """Counts what it is asked to call."""
+
+    asked = 0
+
+    def call_soon(self, *arguments: Any, **options: Any) -> asyncio.Handle:
+        """As usual."""
+        self.asked += 1
+        return super().call_soon(*arguments, **options)
+
+
+def test_a_lone_message_costs_three_wake_ups() -> None:
+    """Of its two bolts and of the host; slices, flushes and ackers have the loop call something now and then only."""
+    messages = 200
+
+    async def test() -> int:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, CountingLoop)
+        topology, source = chain()
+        async with topology.run() as running:
+            await (await running.emit(source, "first"))
+            before = loop.asked
+            for number in range(messages):
+                await (await running.emit(source, str(number)))
+            return loop.asked - before
+
+    with asyncio.Runner(loop_factory=CountingLoop) as runner:
+        assert 3 * messages <= runner.run(test()) <= 4 * messages
+
+
+@pytest.mark.simulated_time
+async def test_an_emit_that_raises_leaves_nothing_behind() -> None:
+    """The next message is sent as if it had not been."""
+    topology = Topology("keyed")
+    source = topology.spout("source")
+    topology.bolt("bolt", same, source.fields())
+    async with topology.run() as running:
+        for _ in range(2):
+            with pytest.raises(UnroutableKey):
+                await running.emit(source, object())
+            assert await iterations_until_done(await running.emit(source, "x")) == 1
+            assert running.health().pending == 0
 
 
 @pytest.mark.simulated_time
@@ -58,12 +104,15 @@ class Asked:
         self._slices = slices
         self.times = 0
 
-    def begin(self) -> bool:
+    def begin(self, *, watched: bool = True) -> bool:
         self.times += 1
-        return self._slices.begin()
+        return self._slices.begin(watched=watched)
 
-    def spent(self, pace: Pace, executed: int) -> bool:
-        return self._slices.spent(pace, executed)
+    def watch(self) -> None:
+        self._slices.watch()
+
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+        return self._slices.spent(pace, executed, awaited=awaited)
 
     async def turn(self) -> None:
         await self._slices.turn()

@@ -1,0 +1,21 @@
+cimport cython
+from stormlet.core.acker_load cimport AckerLoad
+from stormlet.core.ledger cimport Ledger
+from stormlet.core.open_tree cimport OpenTree
+from stormlet.runtime.activity cimport Activity
+from stormlet.runtime.outbox cimport Control
+
+cdef class Bookkeeper:
+    cdef Activity _activity
+    cdef public Ledger ledger
+    cdef public AckerLoad load
+    cdef public object spouts
+    cdef public Py_ssize_t applied
+    cdef public Py_ssize_t acked
+    cdef public Py_ssize_t failed
+
+    @cython.locals(ledger=Ledger)
+    cpdef Py_ssize_t apply(self, Control control) except -1
+    cpdef apply_at_once(self, Control control)
+    @cython.locals(ledger=Ledger, tree=OpenTree, woken=dict)
+    cpdef give_verdicts(self)
