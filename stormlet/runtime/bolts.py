@@ -203,7 +203,8 @@ class BoltTask(Task):
                 await self.sleep()
 
     async def _work(self) -> None:
-        await self._run_errands()
+        if self._errands:
+            await self._run_errands()
         while self._batch or self.inbox.items:
             if not self._batch:  # else a task that died has left some
                 self._batch = self.inbox.take()
@@ -214,7 +215,7 @@ class BoltTask(Task):
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand, in as many slices as it takes (law F2)."""
-        if not self.slices.begin():
+        if not self.slices.begin(watched=False):
             await self._next_slice()
         self.outbox.enter()
         left = length_hint(self._left)
@@ -222,16 +223,21 @@ class BoltTask(Task):
             before = left
             self.doing = "execute"
             began, waited = self._time(), self.outbox.waited
-            pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
+            try:
+                pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
+            except BaseException:
+                self.slices.watch()  # the task dies of it, and nobody asks whether that was all of the slice
+                raise
             if pause is not None:
                 self._paused = True
+                self.slices.watch()
                 await pause
                 self._paused = False
             # A wait for room says something of its consumers, not of this bolt.
             self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
             self.out.default_anchors = ()
             left = length_hint(self._left)
-            if self.slices.spent(self._pace, before - left):
+            if self.slices.spent(self._pace, before - left, awaited=pause is not None):
                 await self._next_slice()
             if self._errands:
                 await self._run_errands()

@@ -40,13 +40,18 @@ class Pace:
 class Slices(Protocol):
     """The scheduler of one topology."""
 
-    def begin(self) -> bool:
-        """Whether the calling task may start a slice now; else it must await :meth:`turn`."""
+    def begin(self, *, watched: bool = True) -> bool:
+        """Whether the calling task may start a slice now; else it must await :meth:`turn`. One that is not
+        ``watched`` costs less; it must call :meth:`watch` before it awaits anything."""
         ...
 
-    def spent(self, pace: Pace, executed: int) -> bool:
-        """To be asked after every chunk of so many tuples: whether the budget of this iteration is used
-        up."""
+    def watch(self) -> None:
+        """Notice when the next iteration begins, as something is about to be awaited in a slice."""
+        ...
+
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+        """To be asked after every chunk of so many tuples: whether the budget of this iteration is used up.
+        ``awaited`` says whether anything may have been awaited in that chunk."""
         ...
 
     async def turn(self) -> None:
@@ -67,57 +72,73 @@ class _Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._returned: list[asyncio.Future[None]] = []
         self._entering = 0
-        self._armed = False
+        self._watched = False
+        self._opened = False
         self._exhausted = False
 
-    def begin(self) -> bool:
-        if self._exhausted or self._waiting or self._returned or self._entering:
+    def begin(self, *, watched: bool = True) -> bool:
+        if self._waiting or self._returned or self._entering:
             return False  # nobody overtakes those who waited: calls start in order (law B3)
-        if not self._armed:
-            self._arm()
+        if not self._has_budget():
+            return False
+        if watched:
+            self.watch()
         return True
+
+    def watch(self) -> None:
+        if not self._watched:
+            self._watched = True
+            self._loop.call_soon(self._next_iteration)
 
     async def turn(self) -> None:
         queue: deque[asyncio.Future[None]] | list[asyncio.Future[None]] = self._waiting
         while True:
-            if not self._armed:
-                self._arm()
+            self.watch()
             waiter = self._loop.create_future()
             queue.append(waiter)
             try:
                 await waiter
             finally:
                 self._entering -= waiter.done() and not waiter.cancelled()
-            if not self._exhausted:
-                return
+            if self._has_budget():
+                break
             queue = self._returned
-
-    def _arm(self) -> None:
-        self._armed = True
-        self._exhausted = False
-        self._open()
-        self._loop.call_soon(self._next_iteration)
+        self.watch()
 
     def _next_iteration(self) -> None:
-        self._armed = False
+        self._watched = False
+        self._opened = False
         self._exhausted = False
         if self._returned:
             self._waiting.extendleft(reversed(self._returned))
             self._returned.clear()
         if self._waiting:
-            self._arm()
+            self.watch()
             for _ in range(0 if self._entering else min(self.LET_IN, len(self._waiting))):
                 waiter = self._waiting.popleft()
                 if not waiter.done():
                     waiter.set_result(None)
                     self._entering += 1
 
+    def _has_budget(self) -> bool:
+        if not self._opened:
+            self._open()
+        return not self._exhausted
+
     def _open(self) -> None:
+        """The first slice of this iteration begins: so much for all of them."""
         raise NotImplementedError
 
 
 class TimedSlices(_Turns):
-    """Slices by the clock: at most ``budget`` seconds per iteration."""
+    """Slices by the clock: at most ``budget`` seconds per iteration, from its first slice on.
+
+    What slices use that nobody watches is counted together, as if they all ran in one iteration, until it is worth to
+    notice the next one: a lone message then costs no hook in each.
+    """
+
+    UNWATCHED = 1 / 16
+    """How much of a budget they may use."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, budget: float, clock: Callable[[], float]) -> None:
         super().__init__(loop)
@@ -125,28 +146,45 @@ class TimedSlices(_Turns):
         self._time = clock
         self._until = 0.0
         self._last = 0.0
+        self._used = 0.0
 
-    def spent(self, pace: Pace, executed: int) -> bool:
-        if (
-            not self._armed
-        ):  # user code was awaited meanwhile: this is another iteration, with a budget of its own
-            self._arm()
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+        if not self._opened or (awaited and not self._watched):  # in another iteration than it began
+            self._open()
+            self.watch()
             return False
-        now = self._time()
-        pace.measured(now - self._last, self._budget)
+        return self._spend(pace, self._time())
+
+    def _spend(self, pace: Pace, now: float) -> bool:
+        seconds = now - self._last
         self._last = now
+        pace.measured(seconds, self._budget)
+        if not self._watched:
+            self._used += seconds
+            if self._used >= self._budget * self.UNWATCHED:
+                self.watch()
         if now >= self._until:
             self._exhausted = True
+            self.watch()
         return self._exhausted
 
-    def begin(self) -> bool:
-        allowed = super().begin()
-        self._last = self._time()
-        return allowed
+    def _has_budget(self) -> bool:
+        if self._opened and self._watched:
+            self._last = self._time()
+            if self._last >= self._until:  # calls that are suspended have used it up, and did not ask
+                self._exhausted = True
+        else:
+            self._open()
+        return not self._exhausted
 
     def _open(self) -> None:
+        self._opened = True
         self._last = self._time()
-        self._until = self._last + self._budget
+        self._until = self._last + self._budget - self._used
+
+    def _next_iteration(self) -> None:
+        self._used = 0.0
+        super()._next_iteration()
 
 
 class CountedSlices(_Turns):
@@ -160,9 +198,9 @@ class CountedSlices(_Turns):
         self._random = random
         self._left = 0
 
-    def spent(self, pace: Pace, executed: int) -> bool:
-        if not self._armed:
-            self._arm()
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+        if not self._opened:
+            self._open()
         pace.chunk = self._random.randint(1, 8)
         self._left -= executed
         if self._left <= 0:
@@ -170,4 +208,6 @@ class CountedSlices(_Turns):
         return self._exhausted
 
     def _open(self) -> None:
+        self._opened = True
         self._left = self._random.randint(1, self.LONGEST)
+        self.watch()

@@ -10,7 +10,8 @@ import asyncio
 import statistics
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise
+from random import Random
 from typing import Any, ClassVar
 
 import pytest
@@ -27,6 +28,7 @@ from stormlet import (
     Topology,
     Tuple,
 )
+from stormlet.runtime.slices import Pace, Slices, TimedSlices
 from stormlet.testing import SimulatedLoop
 from tests.helpers import ignore
 from tests.law.puppets import Puppets, ackers, script, settle
@@ -102,6 +104,15 @@ async def coroutine(value: object) -> None:
     work()
 
 
+def same(value: object) -> object:
+    return value
+
+
+async def suspending(value: object) -> None:
+    work()
+    await asyncio.sleep(0)
+
+
 class Explicit(Bolt[Any, Any]):
     def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
         work()
@@ -131,13 +142,75 @@ async def bolts(logic: Callable[..., Any], tasks: int, concurrency: int) -> floa
 
 @pytest.mark.parametrize("tasks", [1, TASKS])
 @pytest.mark.parametrize("concurrency", [1, 50])
-@pytest.mark.parametrize("logic", [function, generator, coroutine, Explicit, Basic, Batch])
+@pytest.mark.parametrize("logic", [function, generator, coroutine, suspending, Explicit, Basic, Batch])
 def test_F2_a_host_waits_for_one_slice(logic: Callable[..., Any], concurrency: int, tasks: int) -> None:
     """However many tasks are busy, with however many calls, a host in the same loop has its turn after about
     one slice."""
 
     async def test() -> None:
         assert await bolts(logic, tasks, concurrency) <= LONGEST
+
+    on_work_time(test())
+
+
+@pytest.mark.parametrize("part", [1 / 100, 1 / 17, 1 / 5])
+def test_F2_lone_tuples_share_the_slice(part: float) -> None:
+    """Each of many tasks has a single tuple, so cheap that its slice would not be worth a look; all together are."""
+    cost, tasks = SLICE * part, 500
+
+    async def suspended(value: object) -> None:
+        work_loop().work(cost)
+        await asyncio.sleep(0)
+
+    def plain(value: object) -> None:
+        work_loop().work(cost)
+
+    async def test(logic: Callable[[object], object]) -> None:
+        topology = Topology("busy", slice=SLICE)
+        feed = topology.spout("feed")
+        topology.bolt("busy", logic, feed.all(), parallelism=tasks)
+        async with topology.run() as running:
+            await running.emit(feed, "x")
+            assert await longest_wait(tasks) <= SLICE + 2 * cost
+
+    for logic in (plain, suspended):
+        on_work_time(test(logic))
+
+
+def test_F2_calls_that_a_task_dies_of_share_the_slice() -> None:
+    """They have taken their time, too."""
+
+    def deadly(value: object) -> None:
+        work()
+        raise ValueError(value)
+
+    async def test() -> None:
+        topology = Topology("deadly", slice=SLICE)
+        feed = topology.spout("feed")
+        topology.bolt("busy", deadly, feed.all(), parallelism=TASKS, on_error="restart")
+        async with topology.run() as running:
+            await running.emit(feed, "x")
+            assert await longest_wait(TASKS) <= LONGEST
+
+    on_work_time(test())
+
+
+def test_F2_lone_tuples_of_many_iterations_have_a_slice_each() -> None:
+    """What their slices use is counted together only until the next iteration is noticed."""
+    cost, messages = SLICE / 8, 100
+
+    async def test() -> None:
+        topology = Topology("busy", slice=SLICE)
+        feed = topology.spout("feed")
+        topology.bolt("busy", lambda value: work_loop().work(cost), feed.shuffle())
+        async with topology.run() as running:
+            for number in range(messages):
+                iterations = 0
+                tree = await running.emit(feed, number)
+                while not tree.done:
+                    await asyncio.sleep(0)
+                    iterations += 1
+                assert iterations == 1
 
     on_work_time(test())
 
@@ -151,6 +224,84 @@ def test_F2_the_slice_is_what_the_configuration_says(budget: float) -> None:
         topology.bolt("busy", work, topology.spout("numbers", range(1000)).shuffle(), parallelism=8)
         async with topology.run():
             assert budget <= await longest_wait(1000) <= budget * 1.2 + 2 * COST
+
+    on_work_time(test())
+
+
+@pytest.mark.parametrize("logic", [function, suspending])
+def test_F2_a_busy_host_starves_nobody(logic: Callable[..., Any]) -> None:
+    """Where others hold the loop for longer than a slice in each iteration, at least one task has its turn in each."""
+    tasks = TASKS
+
+    async def test() -> None:
+        topology = Topology("busy", slice=SLICE)
+        feed = topology.spout("feed")
+        topology.bolt("busy", logic, feed.all(), parallelism=tasks)
+        async with topology.run() as running:
+            trees = [await running.emit(feed, number) for number in range(5)]
+            for _ in range(2 * tasks * len(trees)):
+                work_loop().work(3 * SLICE)
+                await asyncio.sleep(0)
+            assert all(tree.done for tree in trees)
+
+    on_work_time(test())
+
+
+def test_F2_no_slice_is_too_short() -> None:
+    """A task has its turn in every other iteration, even where a look at the clock takes longer than a slice."""
+    ticks = count(step=SLICE)
+
+    async def task(slices: Slices) -> None:
+        pace = Pace()
+        for _ in range(3):
+            if not slices.begin():
+                await slices.turn()
+            if slices.spent(pace, 1):
+                await slices.turn()
+
+    async def test() -> None:
+        slices = TimedSlices(asyncio.get_running_loop(), SLICE / 2, lambda: next(ticks))
+        tasks = [asyncio.ensure_future(task(slices)) for _ in range(TASKS)]
+        for _ in range(2 * (3 + 3) * TASKS):
+            await asyncio.sleep(0)
+        assert all(each.done() for each in tasks)
+
+    on_work_time(test())
+
+
+@pytest.mark.parametrize("budget", [1e-4, 2e-3])
+@pytest.mark.parametrize("seed", range(5))
+def test_F2_everybody_has_a_turn(seed: int, budget: float) -> None:
+    """Whatever works, waits, is cancelled or raises in its slice, and in whatever order."""
+    random = Random(seed)
+
+    async def task(slices: Slices) -> None:
+        pace = Pace()
+        for _ in range(random.randint(1, 20)):
+            watched = random.random() < 0.5
+            if not slices.begin(watched=watched):
+                await slices.turn()
+            awaited = random.random() < 0.3
+            work_loop().work(random.choice([0, budget / 100, budget / 3]))
+            if awaited:
+                slices.watch()
+                await asyncio.sleep(0)
+            if random.random() < 0.05:
+                raise ValueError(seed)
+            if slices.spent(pace, 1, awaited=awaited or watched):
+                await slices.turn()
+
+    async def test() -> None:
+        loop = work_loop()
+        slices = TimedSlices(loop, budget, loop.time)
+        tasks = [asyncio.ensure_future(task(slices)) for _ in range(50)]
+        for _ in range(20):
+            await asyncio.sleep(0)
+            random.choice(tasks).cancel()
+        for _ in range(20_000):
+            await asyncio.sleep(0)
+        assert all(each.done() for each in tasks)
+        assert slices.begin()
 
     on_work_time(test())
 
@@ -291,6 +442,22 @@ class AsyncSource(Source):
         self.do("fail")
 
 
+class SuspendedSource(Source):
+    """The same with coroutines that wait for the next iteration."""
+
+    async def next_tuple(self, out: SpoutCollector[int]) -> None:
+        super().next_tuple(out)
+        await asyncio.sleep(0)
+
+    async def ack(self, message_id: object) -> None:
+        self.do("ack")
+        await asyncio.sleep(0)
+
+    async def fail(self, message_id: object, failure: Failure) -> None:
+        self.do("fail")
+        await asyncio.sleep(0)
+
+
 def refuse(value: int) -> None:
     """Fail every message."""
     raise ValueError(value)
@@ -298,7 +465,7 @@ def refuse(value: int) -> None:
 
 @pytest.mark.parametrize("tasks", [1, TASKS])
 @pytest.mark.parametrize("busy", ["next_tuple", "ack", "fail"])
-@pytest.mark.parametrize("base", [Source, AsyncSource])
+@pytest.mark.parametrize("base", [Source, AsyncSource, SuspendedSource])
 def test_F2_spouts_share_the_slice(base: type[Source], busy: str, tasks: int) -> None:
     """``next_tuple`` and the callbacks count as everything else does."""
     burst, last = (20, 200 if tasks == 1 else 20) if busy != "next_tuple" else (1, 200 // tasks)

@@ -11,13 +11,15 @@ from msgspec.structs import replace
 
 from stormlet import Topology
 from stormlet.core import progress
-from stormlet.core.ledger import Ledger, OpenTree
+from stormlet.core.ledger import Ledger
+from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.progress import Step
 from stormlet.core.tuples import Lineage, Tuple
 from stormlet.runtime import conductor
 from stormlet.runtime.ackers import AckerTask
 from stormlet.runtime.bolts import BoltTask
+from stormlet.runtime.bookkeeper import Bookkeeper
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.function_worker import FunctionWorker
 from stormlet.runtime.outbox import Outbox
@@ -134,7 +136,7 @@ def finish_goes_downstream_first(patch: Patch) -> None:
 
 def outcomes_are_delivered_twice(patch: Patch) -> None:
     """Law L4, L15."""
-    give = AckerTask._give_verdicts
+    give = Bookkeeper.give_verdicts
 
     def patched(self: Any) -> None:
         again = list(self.ledger.acked)
@@ -142,7 +144,7 @@ def outcomes_are_delivered_twice(patch: Patch) -> None:
         for tree in again[:1]:
             self.spouts[tree.spout].outcomes.append(tree)
 
-    patch.setattr(AckerTask, "_give_verdicts", patched)
+    patch.setattr(Bookkeeper, "give_verdicts", patched)
 
 
 def fails_are_forgotten(patch: Patch) -> None:
@@ -167,7 +169,7 @@ def messages_of_a_dead_acker_wait(patch: Patch) -> None:
     """Its trees are forgotten instead of failed."""
 
     async def lose(self: Any, error: Exception) -> None:
-        self.ledger = Ledger()
+        self.ledger = self._bookkeeper.ledger = Ledger()
 
     patch.setattr(AckerTask, "lose", lose)
 

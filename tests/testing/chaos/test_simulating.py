@@ -32,7 +32,7 @@ NOTHING = Faults(0, 0, 0, 0, 0, 0, 0, 0)
 @pytest.mark.parametrize("make", [word_count, everything, cycle, resuming, reliable, keyed])
 def test_a_sound_topology_survives_everything(make: Callable[[], Topology]) -> None:
     """Whatever is killed, raises, comes late, twice or never: every message has its one outcome, and none is lost."""
-    report = simulate(make(), seeds=range(60), faults=Faults(kill=0.03, error=0.05))
+    report = simulate(make(), seeds=range(60), faults=Faults(kill=0.03, error=0.05, jump=0.02))
     assert report.seeds == 60
     assert set(report.faults) == set(FaultKind)
     assert report.counts["restarts"] >= 1

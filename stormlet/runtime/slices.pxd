@@ -1,0 +1,38 @@
+cimport cython
+
+cdef class Pace:
+    cdef public Py_ssize_t chunk
+
+    @cython.locals(wanted=cython.double)
+    cpdef measured(self, double seconds, double budget)
+
+cdef class _Turns:
+    cdef object _loop
+    cdef object _waiting
+    cdef list _returned
+    cdef Py_ssize_t _entering
+    cdef bint _watched
+    cdef bint _opened
+    cdef bint _exhausted
+
+    cdef bint _has_budget(self) except -1
+    cpdef watch(self)
+    cdef _open(self)
+
+cdef class TimedSlices(_Turns):
+    cdef double _budget
+    cdef object _time
+    cdef double _until
+    cdef double _last
+    cdef double _used
+
+    cdef bint _has_budget(self) except -1
+    @cython.locals(seconds=cython.double)
+    cdef bint _spend(self, Pace pace, double now) except -1
+    cdef _open(self)
+
+cdef class CountedSlices(_Turns):
+    cdef object _random
+    cdef Py_ssize_t _left
+
+    cdef _open(self)
