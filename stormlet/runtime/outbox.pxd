@@ -1,4 +1,5 @@
 cimport cython
+from stormlet.runtime.inbox cimport Inbox
 
 cdef class Control:
     cdef public dict inits
@@ -20,6 +21,7 @@ cdef class Outbox:
     cdef public dict inits
     cdef public list resets
     cdef public bint sliced
+    cdef public list stirred
     cdef public double waited
     cdef public unsigned long long run
     cdef public unsigned long long delta
@@ -28,3 +30,7 @@ cdef class Outbox:
     cpdef begin_run(self, unsigned long long root, unsigned long long edge)
     @cython.locals(root=object)
     cdef _end_run(self)
+    @cython.locals(inbox=Inbox)
+    cpdef full_consumer(self)
+    @cython.locals(inbox=Inbox)
+    cpdef flush(self)

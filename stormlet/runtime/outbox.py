@@ -69,6 +69,7 @@ class Outbox:
         "resets",
         "run",
         "sliced",
+        "stirred",
         "waited",
     )
 
@@ -94,6 +95,8 @@ class Outbox:
         self.resets: list[int] = []
         self.consumers: list[Inbox] = []
         """Every inbox this task can deliver to."""
+        self.stirred: list[Inbox] = []
+        """Inboxes that were empty until this task delivered to them: their consumers may be asleep."""
         self.crowded: list[Inbox] = []
         """Inboxes that this task has filled past their capacity (law B6)."""
         self.waited = 0.0
@@ -154,9 +157,10 @@ class Outbox:
         self._end_run()
         if self.acks or self.inits or self.fails or self.resets:
             self._post()
-        for inbox in self.consumers:
-            if inbox.items:
+        if self.stirred:
+            for inbox in self.stirred:
                 inbox.wake_consumer()
+            self.stirred.clear()
 
     @property
     def has_room(self) -> bool:
@@ -165,11 +169,10 @@ class Outbox:
             self.crowded[:] = [inbox for inbox in self.crowded if inbox.full]
         return not self.crowded
 
-    @property
     def full_consumer(self) -> Inbox | None:
         """A queue that this task can deliver to and that has no room, whoever has filled it (law S3)."""
         for inbox in self.consumers:
-            if inbox.full:
+            if len(inbox.items) >= inbox.capacity:  # its ``full``, at less than half of the price
                 return inbox
         return None
 

@@ -24,7 +24,7 @@ cdef class Delivery(Outlet):
     @cython.locals(edge=cython.ulonglong)
     cpdef unsigned long long deliver_one(self, Target target, object value, unsigned long long root, object lineage) except? 0
     cpdef join_one(self, Target target, object value, object anchors, object lineage)
-    @cython.locals(inbox=Inbox)
+    @cython.locals(queued=Py_ssize_t)
     cdef _append(self, Target target, Delivered tup)
     cdef _crowd(self, Inbox inbox)
 
@@ -32,7 +32,7 @@ cdef class SingleOutlet(Delivery):
     cdef One _chooser
     cdef list _targets
 
-    @cython.locals(target=Target, edge=cython.ulonglong)
+    @cython.locals(target=Target, edge=cython.ulonglong, queued=Py_ssize_t)
     cpdef unsigned long long deliver(self, object value, unsigned long long root, object lineage) except? 0
     @cython.locals(target=Target)
     cpdef deliver_joined(self, object value, object anchors, object lineage)

@@ -106,7 +106,10 @@ class Delivery(Outlet):
     def _append(self, target: Target, tup: Tuple[object]) -> None:
         items = target.inbox.items
         items.append(tup)
-        if len(items) >= target.capacity:
+        queued = len(items)
+        if queued == 1:
+            self._outbox.stirred.append(target.inbox)
+        if queued >= target.capacity:
             self._crowd(target.inbox)
 
     def _crowd(self, inbox: Inbox) -> None:
@@ -120,11 +123,11 @@ class SingleOutlet(Delivery):
     __slots__ = ("_chooser", "_targets")
 
     def __init__(
-        self, source: Source, ids: IdSource, outbox: Outbox, chooser: One, targets: Sequence[Target]
+        self, source: Source, ids: IdSource, outbox: Outbox, chooser: One, targets: list[Target]
     ) -> None:
         super().__init__(source, ids, outbox)
         self._chooser = chooser
-        self._targets = list(targets)
+        self._targets = targets
 
     @property
     def transferred(self) -> int:
@@ -137,7 +140,10 @@ class SingleOutlet(Delivery):
         edge = next(self._ids) if root else 0
         items = target.inbox.items
         items.append(plain_tuple(value, self.source, lineage, root, edge))
-        if len(items) >= target.capacity:
+        queued = len(items)
+        if queued == 1:
+            self._outbox.stirred.append(target.inbox)
+        if queued >= target.capacity:
             self._crowd(target.inbox)
         return edge
 

@@ -102,7 +102,7 @@ class SpoutTask(Task):
     def may_ask(self) -> bool:
         """Whether there is room for another message, here and in every queue that it may reach (law S3)."""
         outbox = self.outbox
-        return not self._paused and outbox.has_room and outbox.full_consumer is None
+        return not self._paused and outbox.has_room and outbox.full_consumer() is None
 
     def attend_soon(self) -> None:
         """Outcomes were appended, or something became due: see to it, even while the source is awaited."""
@@ -181,7 +181,7 @@ class SpoutTask(Task):
             await self._user(self.feed.end())
         elif self.feed.ended or self.feed.passive or not self.active or self._paused:
             await self._rest()
-        elif (full := self.outbox.full_consumer) is not None:
+        elif (full := self.outbox.full_consumer()) is not None:
             full.call_when_room(self.attend_soon)
             await self._rest()
         else:

@@ -1,0 +1,63 @@
+"""A queue that several tasks fill is woken by the one that found it empty (law F1)."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TypeAlias
+
+import pytest
+
+from stormlet.core.groupings import Global, One
+from stormlet.core.ids import IdSource
+from stormlet.core.schema import schema_of
+from stormlet.core.tuples import PLAIN, Source
+from stormlet.runtime.inbox import Inbox
+from stormlet.runtime.outbox import Outbox
+from stormlet.runtime.outlets import FixedOutlet, Outlet, SingleOutlet, Target
+
+pytestmark = pytest.mark.simulated_time
+
+Producer: TypeAlias = tuple[Outlet, Outbox]
+
+
+class Consumer:
+    """A queue, and how often somebody has told its owner to look."""
+
+    def __init__(self) -> None:
+        self.woken = 0
+        self.inbox = Inbox(10, self._wake)
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+
+def producer(consumer: Consumer, *, single: bool) -> Producer:
+    """The ends of a task that delivers to this consumer alone."""
+    loop = asyncio.get_running_loop()
+    outbox = Outbox(loop, (), loop.time)
+    source, ids = Source("producer", "default", 1, schema_of(None)), IdSource(Random(0))
+    target = Target(2, consumer.inbox, True)
+    if not single:
+        return FixedOutlet(source, ids, outbox, target), outbox
+    chooser = Global().chooser([2], Random(0))
+    assert isinstance(chooser, One)
+    return SingleOutlet(source, ids, outbox, chooser, [target]), outbox
+
+
+@pytest.mark.parametrize("single", [True, False])
+async def test_who_finds_it_empty_wakes_its_owner(single: bool) -> None:
+    """Once, however much it delivers, and none of the others does; after the owner has taken it all, it begins anew."""
+    consumer = Consumer()
+    (first, first_outbox), (second, second_outbox) = (producer(consumer, single=single) for _ in range(2))
+    for _ in range(2):
+        before = consumer.woken
+        first.deliver("a", 0, PLAIN)
+        second.deliver("b", 0, PLAIN)
+        first.deliver("c", 0, PLAIN)
+        second_outbox.flush()
+        assert consumer.woken == before
+        first_outbox.flush()
+        first_outbox.flush()
+        assert consumer.woken == before + 1
+        assert [tup.value for tup in consumer.inbox.take()] == ["a", "b", "c"]
