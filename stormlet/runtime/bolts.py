@@ -206,17 +206,18 @@ class BoltTask(Task):
         if self._errands:
             await self._run_errands()
         while self._batch or self.inbox.items:
+            sliced = self.concurrency == 1
+            if sliced and not self.slices.begin(watched=False):
+                await self._next_slice()
             if not self._batch:  # else a task that died has left some
-                self._batch = self.inbox.take()
+                self._batch = self.inbox.take()  # with what has come while it waited for the slice
                 self._left = iter(self._batch)
-            await (self._execute_batch() if self.concurrency == 1 else self._start_calls())
+            await (self._execute_batch() if sliced else self._start_calls())
             self._executed_before += len(self._batch)
             self._batch, self._left = [], iter(())
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand, in as many slices as it takes (law F2)."""
-        if not self.slices.begin(watched=False):
-            await self._next_slice()
         self.outbox.enter()
         left = length_hint(self._left)
         while left:

@@ -69,6 +69,8 @@ class SpoutTask(Task):
         """Done when ``open`` has returned."""
         self._pace = Pace()
         self._told_pace = Pace()
+        self._has_slice = False
+        """Whether its slice goes on: it ends when it is used up, or when there is nothing more to do."""
         self._source_wait = SourceWait(self, outbox)
         self.from_source = self._source_wait.from_source
         self._switched = False
@@ -227,9 +229,10 @@ class SpoutTask(Task):
             await self._end_chunk(self._pace, max(1, tracker.emitted - before))
 
     async def _begin_slice(self) -> None:
-        if not self.slices.begin():
+        if not self._has_slice and not self.slices.begin():
             self.outbox.leave()
             await self.slices.turn()
+        self._has_slice = True
         self.outbox.enter()
 
     async def _end_chunk(self, pace: Pace, done: int) -> None:
@@ -238,6 +241,7 @@ class SpoutTask(Task):
             await self.slices.turn()
 
     async def _rest(self) -> None:
+        self._has_slice = False
         self.outbox.leave()
         if not self.tracker.has_work:
             self._attend_when_room()
@@ -307,6 +311,7 @@ class SpoutTask(Task):
     async def lose(self, error: Exception) -> None:
         """Have what the instance knows by message id fail, and close it; what the engine keeps goes on."""
         self._stop_nap()
+        self._has_slice = False
         self.outbox.leave()
         if not self.feed.dies:
             return

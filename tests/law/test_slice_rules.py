@@ -536,6 +536,35 @@ async def test_F2_the_acker_shares_the_slice() -> None:
 # Fairness, and the real clock.
 
 
+def test_F2_a_spout_has_as_many_turns_as_a_bolt() -> None:
+    """One whose every call takes a slice has one of them for one of each bolt task, not one for two."""
+    calls, tasks, messages = list[str](), 4, 30
+
+    def busy(component: str) -> None:
+        calls.append(component)
+        work_loop().work(SLICE)
+
+    def source() -> Iterator[int]:
+        for number in count():
+            busy("spout")
+            yield number
+
+    async def test() -> None:
+        topology = Topology("busy", slice=SLICE)
+        feed = topology.spout("feed")
+        topology.bolt("busy", lambda value: busy("bolt"), feed.all(), parallelism=tasks)
+        topology.bolt("ignore", ignore, topology.spout("source", source).shuffle())
+        async with topology.run() as running:
+            trees = [await running.emit(feed, number) for number in range(messages)]
+            for tree in trees:
+                await tree
+
+    on_work_time(test())
+    last = len(calls) - calls[::-1].index("bolt")
+    assert calls[:last].count("bolt") == tasks * messages
+    assert abs(calls[:last].count("spout") - messages) <= 2
+
+
 def test_F2_no_task_starves() -> None:
     """Tasks that found no budget come first in the next iteration: none is a hundred calls behind."""
     calls: dict[int, int] = {}
