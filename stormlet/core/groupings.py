@@ -2,7 +2,8 @@
 
 Every grouping has two halves. The frozen *spec* says what the user declared; it is part of the description
 and is shared. Its ``chooser`` makes the state that one producer task keeps for one consumer: a :class:`One`
-where each value goes to exactly one task, a :class:`Many` otherwise. Choosers answer with indexes into the
+where each value goes to exactly one task, a :class:`Many` otherwise. Where a key goes is the same for all tasks of
+a producer, which share the ``routes`` that they have met. Choosers answer with indexes into the
 consumer's targets, so that nothing on the hot path looks up an id. The names are Storm's; so is what shuffle,
 partial_key, all and global do.
 """
@@ -26,7 +27,7 @@ FieldNames: TypeAlias = tuple[str | int, ...]
 _Route = TypeVar("_Route")
 
 CACHED_KEYS = 65_536
-"""How many keys a chooser remembers before it forgets them all."""
+"""How many keys are remembered, by all tasks of a producer together, before they are all forgotten."""
 
 
 class One:
@@ -72,13 +73,20 @@ class Grouping(msgspec.Struct, frozen=True):
 
     name: ClassVar[str]
 
-    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Chooser:
+    def chooser(
+        self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
+    ) -> Chooser:
         """Make the chooser of one producer task for the consumer tasks ``targets``: at least one, ascending.
 
         ``random`` is the producer task's own (law L16). ``label`` names the two ends in error messages, as in
-        ``"'split' -> 'count'"``.
+        ``"'split' -> 'count'"``. ``routes`` are what :meth:`routes` has made, if other tasks share them.
         """
         raise NotImplementedError
+
+    def routes(self, tasks: int, label: str = "") -> AnyRoutes | None:
+        """Make what the choosers of several producer tasks share for so many consumer tasks; None where each is on its
+        own."""
+        return None
 
     def title(self, label: str) -> str:
         """Return how error messages call this grouping."""
@@ -90,7 +98,9 @@ class Shuffle(Grouping, frozen=True):
 
     name: ClassVar[str] = "shuffle"
 
-    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
+    def chooser(
+        self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
+    ) -> One:
         """Draw the order of the tasks once; the chooser then goes round."""
         order = list(range(len(targets)))
         random.shuffle(order)
@@ -118,10 +128,17 @@ class Fields(Grouping, frozen=True):
     """What ``key`` reads; empty for a key function and for the whole value."""
     name: ClassVar[str] = "fields"
 
-    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
+    def chooser(
+        self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
+    ) -> One:
         """Make a chooser that raises :class:`UnroutableKey` for a key without a stable hash."""
-        routes = _TaskOfKey(len(targets), self.title(label))
+        if not isinstance(routes, _TaskOfKey):
+            routes = self.routes(len(targets), label)
         return _ByValue(routes) if self.key is None else _ByKey(routes, self.key)
+
+    def routes(self, tasks: int, label: str = "") -> _TaskOfKey:
+        """The task of each key."""
+        return _TaskOfKey(tasks, self.title(label))
 
 
 class PartialKey(Grouping, frozen=True):
@@ -133,9 +150,17 @@ class PartialKey(Grouping, frozen=True):
     """What ``key`` reads; empty for a key function and for the whole value."""
     name: ClassVar[str] = "partial_key"
 
-    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
+    def chooser(
+        self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
+    ) -> One:
         """Make a chooser that raises :class:`UnroutableKey` for a key without a stable hash."""
-        return _LessLoaded(_TasksOfKey(len(targets), self.title(label)), len(targets), self.key)
+        if not isinstance(routes, _TasksOfKey):
+            routes = self.routes(len(targets), label)
+        return _LessLoaded(routes, len(targets), self.key)
+
+    def routes(self, tasks: int, label: str = "") -> _TasksOfKey:
+        """The two tasks of each key."""
+        return _TasksOfKey(tasks, self.title(label))
 
 
 class All(Grouping, frozen=True):
@@ -143,7 +168,9 @@ class All(Grouping, frozen=True):
 
     name: ClassVar[str] = "all"
 
-    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Many:
+    def chooser(
+        self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
+    ) -> Many:
         """Build the answer once."""
         return _Everyone(len(targets))
 
@@ -153,7 +180,9 @@ class Global(Grouping, frozen=True):
 
     name: ClassVar[str] = "global"
 
-    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> One:
+    def chooser(
+        self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
+    ) -> One:
         """Rely on the targets being in ascending order."""
         return _First()
 
@@ -163,7 +192,9 @@ class Direct(Grouping, frozen=True):
 
     name: ClassVar[str] = "direct"
 
-    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Chooser:
+    def chooser(
+        self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
+    ) -> Chooser:
         """Raise :class:`InvalidEmit`: an emit to this consumer must name its task."""
         raise InvalidEmit(f"{self.title(label)}: the emit needs task=")
 
@@ -174,7 +205,9 @@ class Custom(Grouping, frozen=True):
     grouping: CustomGrouping
     name: ClassVar[str] = "custom"
 
-    def chooser(self, targets: Sequence[int], random: Random, label: str = "") -> Many:
+    def chooser(
+        self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
+    ) -> Many:
         """Prepare the user's object; the chooser raises :class:`InvalidEmit` if that names a task not its
         own."""
         self.grouping.prepare(tuple(targets))
@@ -278,6 +311,10 @@ class _TasksOfKey(_Routes[tuple[int, int]]):
         rest, first = divmod(hashed, self._tasks)
         step = 1 + rest % (self._tasks - 1) if self._tasks > 1 else 0
         return first, (first + step) % self._tasks
+
+
+AnyRoutes: TypeAlias = _TaskOfKey | _TasksOfKey
+"""Where the keys go that were met."""
 
 
 # What cannot be looked up, as a list, a dict or a mutable record, is a TypeError, and its route is computed. The

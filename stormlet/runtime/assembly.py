@@ -20,7 +20,7 @@ from stormlet.core.components import (
 )
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import BoltSpec, Description, Output, SpoutSpec, StreamId
-from stormlet.core.groupings import Chooser, One
+from stormlet.core.groupings import AnyRoutes, Chooser, One
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
@@ -78,6 +78,16 @@ class Tasks(msgspec.Struct, frozen=True):
         return [task for tasks in self.bolts.values() for task in tasks]
 
 
+class Junction(msgspec.Struct, frozen=True):
+    """A link, and what all tasks of its producer share of it."""
+
+    link: Link
+    label: str
+    """How error messages call the link."""
+    targets: list[Target]
+    routes: AnyRoutes | None
+
+
 class Assembly:
     """Builds the tasks of one run."""
 
@@ -107,8 +117,7 @@ class Assembly:
         self._inboxes = {task.plan.task: task for tasks in bolts.values() for task in tasks}
         spouts = self._spouts()
         for id, spec in self._description.components.items():
-            for task in (*bolts.get(id, ()), *spouts.get(id, ())):
-                self._wire(task, spec.outputs)
+            self._wire([*bolts.get(id, ()), *spouts.get(id, ())], id, spec.outputs)
         for id, spec in self._description.bolts.items():
             for task in bolts[id]:
                 task.make_worker = partial(self._worker, spec, task)
@@ -178,50 +187,54 @@ class Assembly:
 
     # Wiring.
 
-    def _wire(self, task: SpoutTask | BoltTask, outputs: Mapping[str, Output]) -> None:
-        ids = self._engine.ids(task.plan)
-        consumers: dict[int, None] = {}
-        for name, output in outputs.items():
-            source = Source(task.plan.component, name, task.plan.task, output.schema)
-            links = self._plan.links[StreamId(task.plan.component, name)]
-            outlet = self._outlet(task, source, ids, links, direct=output.direct)
-            task.outlets[name] = CheckedOutlet(outlet) if output.schema.enforced else outlet
-            consumers.update(dict.fromkeys(target for link in links for target in link.targets))
-        task.outbox.consumers = [self._inboxes[consumer].inbox for consumer in consumers]
+    def _wire(self, tasks: Sequence[SpoutTask | BoltTask], id: str, outputs: Mapping[str, Output]) -> None:
+        junctions = {
+            stream: [self._junction(id, link) for link in self._plan.links[StreamId(id, stream)]]
+            for stream in outputs
+        }
+        targets = (target for each in junctions.values() for junction in each for target in junction.targets)
+        consumers = list({target.ids[0]: target.inbox for target in targets}.values())
+        for task in tasks:
+            ids = self._engine.ids(task.plan)
+            for stream, output in outputs.items():
+                source = Source(id, stream, task.plan.task, output.schema)
+                outlet = self._outlet(task, source, ids, junctions[stream], direct=output.direct)
+                task.outlets[stream] = CheckedOutlet(outlet) if output.schema.enforced else outlet
+            task.outbox.consumers = consumers
+
+    def _junction(self, producer: str, link: Link) -> Junction:
+        label = f"{producer!r} -> {link.consumer!r}"
+        targets = [Target(task, self._inboxes[task].inbox, link.waits) for task in link.targets]
+        return Junction(link, label, targets, link.grouping.routes(len(targets), label))
 
     def _outlet(
         self,
         task: SpoutTask | BoltTask,
         source: Source,
         ids: IdSource,
-        links: Sequence[Link],
+        junctions: Sequence[Junction],
         *,
         direct: bool,
     ) -> Outlet:
         outbox = task.outbox
         if direct:
-            receivers = [target for link in links for target in self._targets(link)]
+            receivers = [target for junction in junctions for target in junction.targets]
             return DirectOutlet(
                 source, {each.ids[0]: FixedOutlet(source, ids, outbox, each) for each in receivers}
             )
-        if not links:
+        if not junctions:
             return Outlet(source)
-        choosers = [(self._chooser(task, link), self._targets(link)) for link in links]
+        choosers = [(self._chooser(task, junction), junction.targets) for junction in junctions]
         first, targets = choosers[0]
         if len(choosers) == 1 and isinstance(first, One):
             return SingleOutlet(source, ids, outbox, first, targets)
         return FanOutlet(source, ids, outbox, choosers)
 
-    def _chooser(self, task: SpoutTask | BoltTask, link: Link) -> Chooser:
+    def _chooser(self, task: SpoutTask | BoltTask, junction: Junction) -> Chooser:
+        link = junction.link
         grouping = self._engine.parts.grouping(task.plan, link.grouping)
-        return grouping.chooser(link.targets, *self._dealing(task, link))
-
-    def _dealing(self, task: SpoutTask | BoltTask, link: Link) -> tuple[Any, str]:
-        label = f"{task.plan.component!r} -> {link.consumer!r}"
-        return self._engine.random(task.plan, f"to {link.consumer}"), label
-
-    def _targets(self, link: Link) -> Sequence[Target]:
-        return [Target(task, self._inboxes[task].inbox, link.waits) for task in link.targets]
+        random = self._engine.random(task.plan, f"to {link.consumer}")
+        return grouping.chooser(link.targets, random, junction.label, junction.routes)
 
     # User code.
 

@@ -258,6 +258,29 @@ def test_an_unroutable_key_is_refused(spec: Grouping, key: object, tasks: int) -
 
 
 @pytest.mark.parametrize("spec", [Fields(), PartialKey()])
+def test_tasks_of_a_producer_share_the_routes_they_know(
+    spec: Grouping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What one task has hashed none of them hashes again, and it goes where it goes without sharing."""
+    hashed = list[object]()
+
+    def counting(key: object) -> int:
+        hashed.append(key)
+        return stable_hash(key)
+
+    monkeypatch.setattr(groupings, "stable_hash", counting)
+    routes = spec.routes(5)
+    sharing = [spec.chooser(range(5), Random(0), routes=routes) for _ in range(3)]
+    alone = one(spec, 5)
+    expected = picks(alone, "abcab")
+    hashed.clear()
+    for chooser in sharing:
+        assert isinstance(chooser, One)
+        assert picks(chooser, "abcab") == expected
+    assert hashed == list("abc")
+
+
+@pytest.mark.parametrize("spec", [Fields(), PartialKey()])
 def test_the_key_cache_is_bounded(spec: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
     """A known key is not hashed again, and after the bound the cache starts afresh; the routes stay the same."""
     hashed = list[object]()
