@@ -28,17 +28,17 @@ class Count(BasicBolt[str, Total]):
         out.emit(Total(tup.value, self.counts[tup.value]))
 
 
-def word_count(size: int, *, ackers: int) -> Figures:
-    """One task of each component."""
-    return run(_word_count(size, ackers))
+def word_count(size: int, *, ackers: int, tasks: int = 1) -> Figures:
+    """So many tasks of each bolt."""
+    return run(_word_count(size, ackers, tasks))
 
 
-async def _word_count(size: int, ackers: int) -> Figures:
+async def _word_count(size: int, ackers: int, tasks: int) -> Figures:
     topology = Topology("bench", ackers=ackers)
     counts: list[Counter[str]] = []
     lines = topology.spout("sentences", sentences(size))
-    words = topology.bolt("split", split, lines.shuffle())
-    topology.bolt("count", partial(Count, counts), words.fields())
+    words = topology.bolt("split", split, lines.shuffle(), parallelism=tasks)
+    topology.bolt("count", partial(Count, counts), words.fields(), parallelism=tasks)
     began = time.perf_counter()
     async with topology.run() as running:
         await running.finished()
@@ -64,4 +64,5 @@ WORKLOADS = (
     Workload("unacked", "word count, ackers=0", partial(word_count, ackers=0), 100_000),
     Workload("ackers-2", "word count, 2 ackers", partial(word_count, ackers=2), 100_000),
     Workload("ackers-4", "word count, 4 ackers", partial(word_count, ackers=4), 100_000),
+    Workload("tasks-64", "word count, 64 tasks of each bolt", partial(word_count, ackers=1, tasks=64), 50_000),
 )
