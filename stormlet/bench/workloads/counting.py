@@ -64,5 +64,7 @@ WORKLOADS = (
     Workload("unacked", "word count, ackers=0", partial(word_count, ackers=0), 100_000),
     Workload("ackers-2", "word count, 2 ackers", partial(word_count, ackers=2), 100_000),
     Workload("ackers-4", "word count, 4 ackers", partial(word_count, ackers=4), 100_000),
-    Workload("tasks-64", "word count, 64 tasks of each bolt", partial(word_count, ackers=1, tasks=64), 50_000),
+    Workload(
+        "tasks-64", "word count, 64 tasks of each bolt", partial(word_count, ackers=1, tasks=64), 50_000
+    ),
 )
