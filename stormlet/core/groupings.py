@@ -79,13 +79,13 @@ class Grouping(msgspec.Struct, frozen=True):
         """Make the chooser of one producer task for the consumer tasks ``targets``: at least one, ascending.
 
         ``random`` is the producer task's own (law L16). ``label`` names the two ends in error messages, as in
-        ``"'split' -> 'count'"``. ``routes`` are what :meth:`routes` has made, if other tasks share them.
+        ``"'split' -> 'count'"``. ``routes`` are what :meth:`routes` has made for as many tasks, if others share them.
         """
         raise NotImplementedError
 
     def routes(self, tasks: int, label: str = "") -> AnyRoutes | None:
-        """Make what the choosers of several producer tasks share for so many consumer tasks; None where each is on its
-        own."""
+        """Make what the choosers of several producer tasks may share for so many consumer tasks, whatever function
+        gives them their keys; None where each is on its own."""
         return None
 
     def title(self, label: str) -> str:
@@ -314,7 +314,7 @@ class _TasksOfKey(_Routes[tuple[int, int]]):
 
 
 AnyRoutes: TypeAlias = _TaskOfKey | _TasksOfKey
-"""Where the keys go that were met."""
+"""What is remembered of where keys go."""
 
 
 # What cannot be looked up, as a list, a dict or a mutable record, is a TypeError, and its route is computed. The

@@ -188,6 +188,9 @@ class BoltTask(Task):
             execute_seconds=self._execute_seconds,
         )
 
+    def flush_outbox(self) -> None:
+        self.outbox.leave()
+
     async def start(self) -> None:
         await self._call_user("prepare", partial(self.worker.prepare, self.context))
         self._prepared = True
@@ -217,7 +220,7 @@ class BoltTask(Task):
             self._batch, self._left = [], iter(())
 
     async def _execute_batch(self) -> None:
-        """Execute the batch in hand, in as many slices as it takes (law F2)."""
+        """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
         self.outbox.enter()
         left = length_hint(self._left)
         while left:

@@ -11,8 +11,8 @@ from stormlet.core.tuples import Tuple
 class Inbox:
     """What was delivered to one task and not yet taken.
 
-    Appending never blocks. A producer that has filled it past ``capacity`` waits for room before it goes on
-    (law B6).
+    Appending never blocks. Who finds it empty owes its consumer a wake-up. A producer that has filled it past
+    ``capacity`` waits for room before it goes on (law B6).
     """
 
     __slots__ = ("_waiting", "capacity", "items", "wake_consumer")

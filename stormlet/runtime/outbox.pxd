@@ -18,10 +18,10 @@ cdef class Outbox:
     cdef public object consumers
     cdef public list crowded
     cdef public list fails
+    cdef public list found_empty
     cdef public dict inits
     cdef public list resets
     cdef public bint sliced
-    cdef public list stirred
     cdef public double waited
     cdef public unsigned long long run
     cdef public unsigned long long delta

@@ -1,9 +1,10 @@
 """What one task has not yet sent, and the rule that sends it (law F1, F4).
 
 Ack values are XORed into one dict, root → value, and leave as one message per acker and slice, inits
-likewise; consumers are woken at the same moment. Tuples of one tree mostly come one after another: what such a
-*run* of acks says is XORed before it goes to the dict. *Armed* means that a flush is certain to come: at the end of
-the running slice, or by a ``call_soon`` that the first unsent item has asked for.
+likewise; consumers are woken at the same moment, each by the task that has found its inbox empty. Tuples of one
+tree mostly come one after another: what such a *run* of acks says is XORed before it goes to the dict. *Armed* means
+that a flush is certain to come: at the end of the running slice, or by a ``call_soon`` that the first unsent item
+has asked for. A task that is armed and never flushes would stop every other one that delivers to the same inbox.
 """
 
 from __future__ import annotations
@@ -65,11 +66,11 @@ class Outbox:
         "crowded",
         "delta",
         "fails",
+        "found_empty",
         "inits",
         "resets",
         "run",
         "sliced",
-        "stirred",
         "waited",
     )
 
@@ -94,9 +95,10 @@ class Outbox:
         self.fails: list[tuple[int, Failure]] = []
         self.resets: list[int] = []
         self.consumers: list[Inbox] = []
-        """Every inbox this task can deliver to."""
-        self.stirred: list[Inbox] = []
-        """Inboxes that were empty until this task delivered to them: their consumers may be asleep."""
+        """Every inbox this task can deliver to; the tasks of a component share the list."""
+        self.found_empty: list[Inbox] = []
+        """Inboxes that were empty when this task delivered to them. Their consumers may be asleep, and nobody else
+        will wake them: others may deliver what they like before this task flushes."""
         self.crowded: list[Inbox] = []
         """Inboxes that this task has filled past their capacity (law B6)."""
         self.waited = 0.0
@@ -157,10 +159,10 @@ class Outbox:
         self._end_run()
         if self.acks or self.inits or self.fails or self.resets:
             self._post()
-        if self.stirred:
-            for inbox in self.stirred:
+        if self.found_empty:
+            for inbox in self.found_empty:
                 inbox.wake_consumer()
-            self.stirred.clear()
+            self.found_empty.clear()
 
     @property
     def has_room(self) -> bool:

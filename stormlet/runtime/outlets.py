@@ -108,7 +108,7 @@ class Delivery(Outlet):
         items.append(tup)
         queued = len(items)
         if queued == 1:
-            self._outbox.stirred.append(target.inbox)
+            self._outbox.found_empty.append(target.inbox)
         if queued >= target.capacity:
             self._crowd(target.inbox)
 
@@ -142,7 +142,7 @@ class SingleOutlet(Delivery):
         items.append(plain_tuple(value, self.source, lineage, root, edge))
         queued = len(items)
         if queued == 1:
-            self._outbox.stirred.append(target.inbox)
+            self._outbox.found_empty.append(target.inbox)
         if queued >= target.capacity:
             self._crowd(target.inbox)
         return edge

@@ -70,7 +70,7 @@ class SpoutTask(Task):
         self._pace = Pace()
         self._told_pace = Pace()
         self._has_slice = False
-        """Whether its slice goes on: it ends when it is used up, or when there is nothing more to do."""
+        """Whether its slice goes on: it is not used up, and nothing was awaited in it."""
         self._source_wait = SourceWait(self, outbox)
         self.from_source = self._source_wait.from_source
         self._switched = False
@@ -160,6 +160,9 @@ class SpoutTask(Task):
 
     # The life of the task.
 
+    def flush_outbox(self) -> None:
+        self.outbox.leave()
+
     async def start(self) -> None:
         self.doing = "open"
         await self._user(self.feed.open(self.context))
@@ -222,6 +225,7 @@ class SpoutTask(Task):
         self.woken = False
         pause = self.feed.ask(min(self._pace.chunk, tracker.room))
         if pause is not None:
+            self._has_slice = False
             await pause
         if self._nap is not None:
             await self._rest()
@@ -229,16 +233,21 @@ class SpoutTask(Task):
             await self._end_chunk(self._pace, max(1, tracker.emitted - before))
 
     async def _begin_slice(self) -> None:
-        if not self._has_slice and not self.slices.begin():
-            self.outbox.leave()
-            await self.slices.turn()
-        self._has_slice = True
+        if not self._has_slice:
+            self._has_slice = self.slices.begin()
+        if not self._has_slice:
+            await self._next_slice()
         self.outbox.enter()
+
+    async def _next_slice(self) -> None:
+        self._has_slice = False
+        self.outbox.leave()
+        await self.slices.turn()
+        self._has_slice = True
 
     async def _end_chunk(self, pace: Pace, done: int) -> None:
         if self.slices.spent(pace, done):
-            self.outbox.leave()
-            await self.slices.turn()
+            await self._next_slice()
 
     async def _rest(self) -> None:
         self._has_slice = False
@@ -290,6 +299,7 @@ class SpoutTask(Task):
 
     async def _user(self, result: Awaitable[None] | None) -> None:
         if result is not None:
+            self._has_slice = False
             self.outbox.suspend()
             try:
                 await self.checked(result)

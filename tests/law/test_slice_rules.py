@@ -565,6 +565,82 @@ def test_F2_a_spout_has_as_many_turns_as_a_bolt() -> None:
     assert abs(calls[:last].count("spout") - messages) <= 2
 
 
+def test_F2_outcomes_after_a_switch_share_the_slice() -> None:
+    """Forty spouts that come back from their ``deactivate`` together are told in many slices what was acked."""
+    go, held, outcomes = asyncio.Event(), asyncio.Event(), 2
+
+    class Switched(Spout[int]):
+        def __init__(self) -> None:
+            self.left = outcomes
+
+        async def next_tuple(self, out: SpoutCollector[int]) -> None:
+            if not self.left:
+                await asyncio.Event().wait()
+            out.emit(self.left, message_id=self.left)
+            self.left -= 1
+
+        async def deactivate(self) -> None:
+            await go.wait()
+
+        def ack(self, message_id: object) -> None:
+            work()
+
+    async def hold(value: object) -> None:
+        await held.wait()
+
+    async def test() -> None:
+        topology = Topology("switched", slice=SLICE)
+        stream = topology.spout("source", Switched, parallelism=TASKS)
+        topology.bolt("hold", hold, stream.shuffle(), concurrency=TASKS * outcomes)
+        async with topology.run() as running:
+            await settle()
+            running.deactivate()
+            await settle()
+            held.set()
+            await settle()
+            go.set()
+            assert await longest_wait(TASKS * outcomes) <= LONGEST
+
+    on_work_time(test())
+
+
+def test_F2_spouts_that_wake_together_share_the_slice() -> None:
+    """Forty that wait for the same event do not take a slice before each iteration's beginning and one after it."""
+    random, cost = Random(0), SLICE / 40
+    gate = asyncio.Event()
+
+    class Subscriber(Spout[int]):
+        number = 0
+
+        async def next_tuple(self, out: SpoutCollector[int]) -> None:
+            work_loop().work(cost)
+            self.number += 1
+            out.emit(self.number, message_id=self.number)
+            await gate.wait()
+
+    async def news() -> None:
+        nonlocal gate
+        while True:
+            for _ in range(random.randint(1, 6)):
+                await asyncio.sleep(0)
+            gate.set()
+            gate = asyncio.Event()
+
+    async def test() -> None:
+        topology = Topology("subscribers", slice=SLICE)
+        stream = topology.spout("subscriber", Subscriber, parallelism=TASKS)
+        topology.bolt("bolt", lambda value: work_loop().work(2 * cost), stream.shuffle(), parallelism=8)
+        publisher = asyncio.create_task(news())
+        async with topology.run() as running:
+            waited = await waits(4000)
+            publisher.cancel()
+            running.stop()
+            gate.set()
+        assert max(waited) <= 1.5 * SLICE
+
+    on_work_time(test())
+
+
 def test_F2_no_task_starves() -> None:
     """Tasks that found no budget come first in the next iteration: none is a hundred calls behind."""
     calls: dict[int, int] = {}

@@ -989,3 +989,67 @@ async def test_a_task_that_has_itself_killed_and_raises() -> None:
         await running.finished()
         counts = running.statistics().components
     assert (counts["numbers"].acked, counts["bolt"].restarts) == (5, 1)
+
+
+class RefusingOnce:
+    """What the instances of a component do before their work: the second one, which waits for something, raises."""
+
+    def __init__(self) -> None:
+        self._instances = 0
+
+    async def begin(self) -> None:
+        self._instances += 1
+        refused = self._instances == 2
+        await asyncio.sleep(0)
+        if refused:
+            raise OSError("not yet")
+
+
+async def test_a_spout_that_cannot_be_opened_again_holds_nothing_back() -> None:
+    """What is emitted by the host while it is dead leaves at once, and wakes who also has inputs from others (F1)."""
+    refusing = RefusingOnce()
+
+    class Refusing(Spout[int]):
+        async def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+            await refusing.begin()
+
+        async def next_tuple(self, out: SpoutCollector[int]) -> None:
+            await asyncio.Event().wait()
+
+    topology = Topology("dead", restart_delay=10.0)
+    dead, other = topology.spout("dead", Refusing), topology.spout("other")
+    topology.bolt("last", ignore, dead.shuffle(), other.shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(1)
+        running.kill("dead")
+        await asyncio.sleep(15)
+        assert running.health().restarting
+        for stream in (dead, other):
+            await (await running.emit(stream, 1))
+        assert now() == 16
+
+
+async def test_a_bolt_that_cannot_be_prepared_again_holds_nothing_back() -> None:
+    """Nor does what a helper emits on the collector that it was given by the one that died (F3, F1)."""
+    refusing, collectors, got = RefusingOnce(), list[Collector[str]](), list[tuple[str, float]]()
+
+    class Refusing(Bolt[str, str]):
+        async def prepare(self, context: TaskContext) -> None:
+            await refusing.begin()
+
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            collectors.append(out)
+            out.ack(tup)
+
+    topology = Topology("dead", restart_delay=10.0)
+    feed, other = topology.spout("feed"), topology.spout("other")
+    dead = topology.bolt("dead", Refusing, feed.shuffle())
+    topology.bolt("last", lambda value: got.append((value, now())), dead.shuffle(), other.shuffle())
+    async with topology.run() as running:
+        await (await running.emit(feed, "first"))
+        running.kill("dead")
+        await asyncio.sleep(15)
+        assert running.health().restarting
+        collectors[0].emit("helper")
+        await (await running.emit(other, "host"))
+        assert got == [("helper", 15), ("host", 15)]
