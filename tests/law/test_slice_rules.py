@@ -636,7 +636,7 @@ def test_F2_spouts_that_wake_together_share_the_slice() -> None:
             publisher.cancel()
             running.stop()
             gate.set()
-        assert max(waited) <= 1.5 * SLICE
+        assert max(waited) <= 1.75 * SLICE  # two of them are what must not be
 
     on_work_time(test())
 
