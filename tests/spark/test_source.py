@@ -296,7 +296,7 @@ async def test_leaving_early_leaves_nothing(spark: SparkSession, how: str) -> No
             await leave(how)
     assert time.monotonic() - began < LONGEST_LEAVE
     await until(lambda: not jobs(spark))
-    assert set(threading.enumerate()) <= threads
+    await until(lambda: set(threading.enumerate()) <= threads)
     await until(
         lambda: gc.collect() >= 0 and sockets() <= before
     )  # Py4J closes those of objects that are gone
