@@ -6,8 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from stormlet.core.component_checks import check_id, check_one_of, check_sharing, declared_outputs
-from stormlet.core.logic import SourceKind
+from stormlet.core.component_checks import (
+    check_id,
+    check_one_of,
+    check_sharing,
+    check_tick,
+    declared_outputs,
+)
+from stormlet.core.logic import LogicKind, SourceKind
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 
 
@@ -38,6 +44,23 @@ def test_a_source_may_be_for_one_task() -> None:
         InvalidTopology, match=r"^spout 'rows': with parallelism=2 every task would emit the same"
     ):
         check_sharing("rows", Alone(), SourceKind.FACTORY, 2)
+
+
+def test_an_iterable_is_for_one_task() -> None:
+    """Every task would yield the same values, and the message says how they could share them (law S8)."""
+    check_sharing("rows", [1], SourceKind.ITERABLE, 1)
+    with pytest.raises(
+        InvalidTopology,
+        match=r"^spout 'rows': with parallelism=2 every .* same values; use .* def rows\(context\)",
+    ):
+        check_sharing("rows", [1], SourceKind.ITERABLE, 2)
+
+
+def test_ticks_are_heard() -> None:
+    """Where no method would hear them, they are refused (law B5)."""
+    check_tick("bolt 'b'", print, LogicKind.FUNCTION, None)
+    with pytest.raises(InvalidTopology, match=r"^bolt 'b' has tick=5, but no method tick\(self, out\)"):
+        check_tick("bolt 'b'", print, LogicKind.FUNCTION, 5)
 
 
 @pytest.mark.parametrize(
