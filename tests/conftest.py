@@ -6,16 +6,28 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 
 pytest_plugins = ["pytester"]
 
+HERE = Path(__file__).parent
+
 # In CI Hypothesis chooses a profile of its own: no deadline, and the same examples every time.
 if "CI" not in os.environ:
     settings.register_profile("stormlet", deadline=None)
     settings.load_profile("stormlet")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
+    """With ``-n``, a worker takes a file at a time."""
+    from tests.scheduling import FileByFile
+
+    return FileByFile(config, log)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -27,6 +39,34 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+UNTRACED = {"fuzz", "law", "model", "readme"}
+"""Directories of tests that take several times as long with coverage and run nothing that others do not."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _children_are_untraced() -> None:
+    """Coverage is of this process, not of those that it starts."""
+    os.environ.pop("COVERAGE_PROCESS_START", None)
+
+
+@pytest.fixture(autouse=True)
+def _untraced(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Coverage is off in some directories, and where a marker says so."""
+    marked = request.node.get_closest_marker("untraced") is not None
+    directory = request.path.relative_to(HERE).parts[0]
+    if "coverage" not in sys.modules or not (marked or directory in UNTRACED):
+        yield
+        return
+    from coverage import Coverage
+
+    tracing = Coverage.current()
+    if tracing is not None:
+        tracing.stop()
+    yield
+    if tracing is not None:
+        tracing.start()
 
 
 @pytest.fixture(autouse=True)

@@ -56,6 +56,7 @@ def test_a_word_in_place_of_another_is_noticed() -> None:
         check(counts, 600)
 
 
+@pytest.mark.untraced
 def test_memory_stays_flat_with_a_slow_last_bolt() -> None:
     """Ten times as many tuples need no more memory: the queues are bounded (law B6)."""
     figures = measure(["flat"], rounds=1, scale=0.4)["flat"].figures

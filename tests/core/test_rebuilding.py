@@ -167,6 +167,7 @@ def test_json_is_always_rebuilt(value: object) -> None:
     assert repr(rebuild(written.json, written.type)) == repr(value)
 
 
+@pytest.mark.untraced
 @given(ANYTHING)
 def test_what_is_rebuilt_is_the_same(value: object) -> None:
     """Whatever is nested in what: the value comes back as it was, or is only shown."""

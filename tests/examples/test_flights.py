@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from stormlet.errors import TopologyCrashed
 from stormlet.loading import load_topology
-from tests.examples.runs import Outcome, RunExample
+from tests.examples.runs import RunExample
 
 ALL = """\
 by carrier                    flights  arrived  mean delay  worst
@@ -41,12 +39,10 @@ EWR-DCA                         1,719    1,567        21.3    343
 336,776 flights; computed directly, the tables are the same"""
 
 
-def test_all_flights(examples: Path) -> None:
+@pytest.mark.untraced
+def test_all_flights(run_example: RunExample) -> None:
     """The tables are those that pandas finds in the same data, every flight is acked, and the exit code is 0."""
-    untraced = {name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"}
-    command = [sys.executable, "-m", "stormlet", "run", str(examples / "flights.py")]
-    process = subprocess.run(command, capture_output=True, text=True, env=untraced, timeout=50, check=False)
-    outcome = Outcome(process.returncode, process.stdout.splitlines(), process.stderr)
+    outcome = run_example("flights.py")
     assert outcome.lines == ALL.splitlines()
     assert outcome.acked("flights") == ("336,776", "336,776", "0")
     assert outcome.code == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,16 +20,16 @@ OPTIONS = {
     "spark.driver.maxResultSize": "2m",  # small, for the test of what happens above it
 }
 
+# For a JVM of a few seconds: it compiles once, and collects garbage without threads. Those of child processes, too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-HERE = Path(__file__).parent
 LONGEST = 240
 """Seconds for a test: the first one starts the session, and a write takes long on a cold JVM."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.timeout(LONGEST))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Called for what is in this directory."""
+    item.add_marker(pytest.mark.timeout(LONGEST))
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from stormlet.bench.workloads import bridge
 pytestmark = pytest.mark.usefixtures("spark")
 
 
+@pytest.mark.untraced
 def test_every_way_of_a_row_is_measured() -> None:
     """Each gives a rate that can be shown."""
     figures = bridge.spark(1000)

@@ -48,7 +48,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
     monkeypatch.delitem(sys.modules, "flights_spark", raising=False)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.untraced
 def test_january(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The table is what a loop over the CSV file gives, every flight is acked, and the exit code is 0."""
     code = main(["run", str(EXAMPLE), "--arg", f"directory={directory}", "--arg", "months=1"])
@@ -58,7 +58,7 @@ def test_january(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.untraced
 @pytest.mark.simulated_time
 async def test_a_wrong_result_is_not_printed(
     directory: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

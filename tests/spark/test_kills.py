@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.untraced
 @pytest.mark.timeout(900)  # three JVMs start, one after the other
 def test_kills_leave_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
     """Killed twice at random moments and started again, the sinks are as Spark SQL says, row for row, and every

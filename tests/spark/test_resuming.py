@@ -140,6 +140,7 @@ async def test_a_checkpoint_of_any_moment_loses_nothing(
         assert again | done_then[moment] >= lucky()
 
 
+@pytest.mark.untraced
 def test_sigkill_loses_nothing(spark: SparkSession, files: Path, tmp_path: Path) -> None:
     """Killed at some moment and started again, the run does every row at least once, or has its dead letter, and does
     none again that was done long before. ``python -m tests.spark.kill_rows`` does it often, and by key, too."""

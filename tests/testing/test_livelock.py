@@ -129,6 +129,7 @@ def test_complete_names_the_spout(source: object) -> None:
     assert "\n  spout 'numbers' has not ended; give it values with sources={'numbers': [...]}\n" in text
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_simulation_names_the_spout(source: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source that never ends is no violation of the law, but wrong use, also where the run is to be stopped."""

@@ -313,6 +313,7 @@ BREAKS = {
 }
 
 
+@pytest.mark.untraced
 @interpreted_only
 @pytest.mark.parametrize(
     ("break_it", "violation"), BREAKS.items(), ids=lambda each: getattr(each, "__name__", "")
@@ -332,6 +333,7 @@ def test_a_broken_engine_is_seen(
     assert violation in "".join(seen[:1])
 
 
+@pytest.mark.untraced
 @interpreted_only
 @pytest.mark.parametrize(
     ("break_it", "make", "faults", "violation"),

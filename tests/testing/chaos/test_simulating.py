@@ -29,6 +29,7 @@ from tests.testing.chaos.topologies import (
 NOTHING = Faults(0, 0, 0, 0, 0, 0, 0, 0)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("make", [word_count, everything, cycle, resuming, reliable, keyed])
 def test_a_sound_topology_survives_everything(make: Callable[[], Topology]) -> None:
     """Whatever is killed, raises, comes late, twice or never: every message has its one outcome, and none is lost."""
@@ -186,6 +187,7 @@ STRUCK_IN = {
 }
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(
     ("what", "make"), STRUCK_IN.items(), ids=lambda each: each if isinstance(each, str) else each.__name__
 )
@@ -270,6 +272,7 @@ def test_sources_stand_in() -> None:
     assert simulate(topology, seeds=range(3), sources={fed: ["a b"]}).counts["acked"] == 3
 
 
+@pytest.mark.untraced
 def test_what_a_jump_makes_late() -> None:
     """A tree may time out although its last input is acked, if the clock has jumped over both moments; with which seeds
     it does hangs on every step of the engine."""

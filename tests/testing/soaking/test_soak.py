@@ -67,6 +67,7 @@ def test_a_topology_that_ends_is_run_again() -> None:
     assert 3 * (report.runs - 1) <= report.counts["acked"] <= 3 * report.runs
 
 
+@pytest.mark.untraced
 def test_every_kind_of_component() -> None:
     """Threads, batches, joins, a cycle, ticks, generators that resume, a spout that replays by itself."""
     report = soak(soaked.build(), minutes=2 * SECOND, burst=1.0, every=0.05, seed=1)
