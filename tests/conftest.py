@@ -42,7 +42,7 @@ def _interruptible() -> Iterator[None]:
 
 
 UNTRACED = {"fuzz", "law", "model", "readme"}
-"""Directories of tests that take several times as long with coverage and run nothing that others do not."""
+"""Directories of tests that take several times as long with coverage, and run little that others do not."""
 
 
 @pytest.fixture(autouse=True, scope="session")
