@@ -1,10 +1,19 @@
-"""Exceptions that are kept for long, without their frames: these keep alive every local variable of user code."""
+"""Exceptions that are kept for long, without their frames: these keep alive every local variable of user code.
+
+Exceptions are objects of users, and may refuse anything: a frozen dataclass lets no attribute be set, others raise in
+``__repr__`` or ``__reduce__``, or cannot be made again. So what must not fail goes by no method of theirs: it is read
+and set by the descriptors of ``BaseException``.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Final, cast
 
 from stormlet.core.shortened import shown
+
+_CAUSE, _CONTEXT, _SUPPRESS = (
+    BaseException.__dict__[name] for name in ("__cause__", "__context__", "__suppress_context__")
+)
 
 MOST: Final = 50
 """How many exceptions of one chain are kept."""
@@ -50,8 +59,7 @@ class _Twins:
                 return twin
         except Exception:
             pass
-        error.__traceback__ = None
-        return error
+        return BaseException.with_traceback(error, None)
 
     def _new(self, error: BaseException) -> BaseException:
         kind, base = type(error), _builtin(type(error))
@@ -60,7 +68,7 @@ class _Twins:
         twin = kind.__new__(kind, *arguments)
         base.__init__(twin, *arguments)
         for name, value in state[0].items() if state and state[0] else ():
-            setattr(twin, name, self._plain(value))
+            object.__setattr__(twin, name, self._plain(value))
         return twin
 
     def _plain(self, value: object) -> object:
@@ -73,9 +81,10 @@ class _Twins:
         return value
 
     def _chain(self, twin: BaseException, error: BaseException) -> None:
-        suppressed = error.__suppress_context__
-        twin.__cause__, twin.__context__ = self.of(error.__cause__), self.of(error.__context__)
-        twin.__suppress_context__ = suppressed
+        suppressed = _SUPPRESS.__get__(error)
+        _CAUSE.__set__(twin, self.of(_CAUSE.__get__(error)))
+        _CONTEXT.__set__(twin, self.of(_CONTEXT.__get__(error)))
+        _SUPPRESS.__set__(twin, suppressed)
 
 
 def _builtin(kind: type[BaseException]) -> type[BaseException]:

@@ -23,7 +23,7 @@ _LIMITS: Final = _limits()
 def shown(value: object) -> str:
     """``repr``, in characters that every file can hold, also where ``repr`` itself fails."""
     try:
-        text = repr(value)
+        text = str.__str__(repr(value))  # it may be of a class of its own
     except Exception as error:
         text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -30,12 +30,17 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     """Calls of emit, or values yielded or returned."""
     transferred: int = 0
     """Tuples delivered: one emit may reach several tasks, or none."""
+    messages: int = 0
+    """Spout: messages emitted that the ackers follow, each once whatever its attempts. Each is acked, given back, a
+    dead letter, left over, or pending (law N1)."""
     executed: int = 0
     """Inputs that a bolt has executed; control messages that an acker has applied."""
     acked: int = 0
     """Spout: messages acked. Bolt: inputs acked. Acker: trees acked."""
     failed: int = 0
     """Spout: attempts failed. Bolt: inputs failed. Acker: trees failed."""
+    given_back: int = 0
+    """Spout: messages whose failure was told to whoever emitted them: a ``Spout`` class, or the host's ``Tree``."""
     pending: int = 0
     """Now. Spout: messages without an outcome, those waiting for a replay included. Bolt: inputs queued, in
     hand or held. Acker: open trees."""

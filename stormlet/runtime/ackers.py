@@ -97,7 +97,7 @@ class AckerTask(Task):
         """Take a control message; never blocks (law F4). A little one is applied at once if the acker sleeps, and so
         has read all that came before: most of the latency of a lone message would be wake-ups of ackers."""
         if self._asleep and control.told <= LITTLE:
-            self._bookkeeper.apply_at_once(control)
+            self.guarded(self._bookkeeper.apply_at_once, control)
         else:
             self._inbox.append(control)
             self.wake()
@@ -147,7 +147,7 @@ class AckerTask(Task):
             restarts=self.restarts.count,
         )
 
-    async def lose(self, error: Exception) -> None:
+    def lose(self, error: Exception) -> None:
         """What it knew is lost: fail every tree at once, so that none waits for its timeout."""
         self.ledger.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
         self._bookkeeper.give_verdicts()

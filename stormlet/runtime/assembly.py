@@ -165,7 +165,8 @@ class Assembly:
 
     def _outbox(self, plan: TaskPlan) -> Outbox:
         engine = self._engine
-        return Outbox(engine.loop, engine.parts.shards(plan, self._ackers), engine.clock)
+        shards = engine.parts.shards(plan, self._ackers)
+        return Outbox(engine.loop, shards, engine.clock, partial(engine.failed, plan))
 
     def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext, overrides
 from stormlet.core.outstanding import spelt
 from stormlet.core.tuples import HELD, Tuple
+from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 from stormlet.runtime.threads import ThreadedBatchBolt
 from stormlet.runtime.timeout_resets import TimeoutResets
@@ -134,8 +135,9 @@ class BatchRunner(Bolt[Any, Any]):
         collector.default_anchors = members
         try:
             result = self._bolt.execute_batch(members, out)
-        except Exception as error:
-            self._desk.user_failed(members, error, collector)
+        except (Exception, asyncio.CancelledError) as error:  # nothing was awaited
+            raised = error if isinstance(error, Exception) else stray(error)
+            self._desk.user_failed(members, raised, collector)
             collector.default_anchors = ()
             return None
         if isawaitable(result):

@@ -17,7 +17,8 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import HELD, LOST, OPEN
-from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject
+from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject, StrayCancellation
+from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.outbox import Outbox
@@ -157,6 +158,7 @@ class BoltTask(Task):
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
         self.doing = "execute"
+        self.blame(error)
         if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self.on_error == "stop":
             raise error
         unsettled = [tup for tup in tups if tup.state <= HELD]
@@ -228,7 +230,7 @@ class BoltTask(Task):
             self.doing = "execute"
             began, waited = self._time(), self.outbox.waited
             try:
-                pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
+                pause = self._start_work()
             except BaseException:
                 self.slices.watch()  # the task dies of it, and nobody asks whether that was all of the slice
                 raise
@@ -246,6 +248,14 @@ class BoltTask(Task):
             if self._errands:
                 await self._run_errands()
 
+    def _start_work(self) -> Awaitable[None] | None:
+        try:
+            return self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
+        except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
+            taken = () if self.current is None else (self.current,)
+            self.user_failed(taken, stray(error), self.out)
+            return None
+
     async def _next_slice(self) -> None:
         self.outbox.leave()
         await self.slices.turn()
@@ -260,7 +270,7 @@ class BoltTask(Task):
             call = self.spawn(self._call(tup), f"{self.name} execute")
             self.activity.begin()
             self._calls[call] = tup
-            call.add_done_callback(self._called)
+            call.add_done_callback(partial(self.guarded, self._called))
             await self._run_errands()
 
     async def _call(self, tup: AnyTuple) -> None:
@@ -278,11 +288,22 @@ class BoltTask(Task):
     def _called(self, call: asyncio.Task[None]) -> None:
         tup = self._calls.pop(call)
         self._executed_before -= call.cancelled()
-        self.activity.end()
-        if not call.cancelled() and (error := call.exception()) is not None:
+        if call.cancelled():
+            self._call_cancelled(tup)
+        elif (error := call.exception()) is not None:
             self._call_raised(tup, error)
         if self._slot is not None and not self._slot.done():
             self._slot.set_result(None)
+        self.activity.end()
+
+    def _call_cancelled(self, tup: AnyTuple) -> None:
+        """Unless the engine did that, the call has died of it (law N3)."""
+        if self._calls_cancelled or self.engine.host_leaves():
+            return
+        try:
+            self.user_failed((tup,), StrayCancellation("somebody else has cancelled the call"), self.out)
+        except Exception as error:
+            self._call_raised(tup, error)
 
     def _call_raised(self, tup: AnyTuple, error: BaseException) -> None:
         self._fatal_calls.append(tup)
@@ -318,19 +339,21 @@ class BoltTask(Task):
 
     async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
         self.doing = name
-        result = method()
-        if isawaitable(result):
-            await self.worker.awaited(result, None)
+        try:
+            result = method()
+            if isawaitable(result):
+                await self.worker.awaited(result, None)
+        except Exception as error:
+            self.blame(error)
+            raise
 
     @property
     def may_restart(self) -> bool:
         return self.on_error != "stop" and self.worker.restartable
 
-    async def lose(self, error: Exception) -> None:
+    def lose(self, error: Exception) -> None:
         """Fail exactly what was handed to the instance that died: what is queued waits for the next one."""
-        handed, calls = self._handed(), list(self._calls)
-        await self._end_calls()
-        self._executed_before += sum(call.cancelled() for call in calls)
+        handed = self._handed()
         failure = Failure(FailureKind.TASK_LOST, self.plan.component, self.plan.task, exception=error)
         for tup in handed:
             if tup.state > HELD:
@@ -344,6 +367,11 @@ class BoltTask(Task):
         self.flushed_after = self.finished_after = -1
         self._paused = False
         self.out.default_anchors = ()
+
+    async def let_go(self) -> None:
+        calls = list(self._calls)
+        await self._end_calls()
+        self._executed_before += sum(call.cancelled() for call in calls)
         await self._clean_up()
 
     def _handed(self) -> Sequence[AnyTuple]:
@@ -366,8 +394,11 @@ class BoltTask(Task):
         self._calls_cancelled = True
         for call in calls:
             call.cancel()
-        if calls:
-            await asyncio.wait(calls)
+        while running := [call for call in calls if not call.done()]:
+            try:
+                await asyncio.wait(running)
+            except asyncio.CancelledError as error:
+                self.survived(error)  # another life may begin only when they are over
         self._calls_cancelled = False
 
     def _is_cancelled(self) -> bool:
@@ -382,6 +413,8 @@ class BoltTask(Task):
         self._prepared = False
         try:
             await self._call_user("cleanup", self.worker.cleanup)
+        except asyncio.CancelledError as error:
+            self.engine.failures.raised(self.plan, "cleanup", self.survived(error))
         except Exception as error:
             self.engine.failures.raised(self.plan, "cleanup", error)
         finally:

@@ -63,9 +63,11 @@ class Bookkeeper:
     def apply_at_once(self, control: Control) -> None:
         """Do all that comes of a control message, while the acker task sleeps."""
         self._activity.begin()  # the end of what it does may be the moment of calm (law S5)
-        self.apply(control)
-        self.give_verdicts()
-        self._activity.end()
+        try:
+            self.apply(control)
+            self.give_verdicts()
+        finally:
+            self._activity.end()
 
     def give_verdicts(self) -> None:
         """Hand the trees that were settled to their spout tasks."""

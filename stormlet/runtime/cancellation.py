@@ -11,7 +11,14 @@ def check_stray(error: asyncio.CancelledError) -> None:
     """Raise :class:`~stormlet.errors.StrayCancellation` if nobody has cancelled the running task: the error
     came out of something that user code awaited, and is an exception of that code like any other."""
     if is_stray():
-        raise StrayCancellation("user code awaited something that was cancelled") from error
+        raise stray(error)
+
+
+def stray(error: asyncio.CancelledError) -> StrayCancellation:
+    """The exception that a stray cancellation counts as."""
+    counted = StrayCancellation("user code awaited something that was cancelled")
+    counted.__cause__ = error
+    return counted
 
 
 def is_stray() -> bool:

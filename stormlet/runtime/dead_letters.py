@@ -34,22 +34,18 @@ class DeadLetters:
     def __init__(self, target: DeadLetterTarget | None, failures: FailureLog, parts: Parts) -> None:
         self.last: deque[DeadLetter] = deque(maxlen=KEPT)
         """The last ones."""
-        self.count = 0
         self.sync: Callable[[], None] | None = None
         """Has the device hold what the sink was given; None without a sink."""
         self._sink = parts.dead_letters(self._sink_of(target))
         self._failures = failures
 
-    def bury(self, plan: TaskPlan, letter: DeadLetter) -> Awaitable[None] | None:
-        """Keep, count and log it, and hand it to the sink; an awaitable must be awaited before the message is
-        released."""
-        self.count += 1
+    def note(self, plan: TaskPlan, letter: DeadLetter) -> None:
+        """The sink has it: keep it with the last ones, and log it."""
         self._keep(letter)
         if self.sync is None:
             self._failures.lost(plan, letter)
         else:
             self._failures.buried(plan, letter)
-        return self.hand_over(letter)
 
     def _keep(self, letter: DeadLetter) -> None:
         self.last.append(letter)
@@ -58,8 +54,7 @@ class DeadLetters:
             self.last[oldest_whole] = self.last[oldest_whole].without_frames()
 
     def hand_over(self, letter: DeadLetter) -> Awaitable[None] | None:
-        """Give it to the sink alone: a message that was left over at a shutdown is no dead letter, but must
-        not be lost silently."""
+        """Give it to the sink; an awaitable must be awaited before the message is released."""
         result = None if self._sink is None else self._sink(letter)
         return result if isawaitable(result) else None
 

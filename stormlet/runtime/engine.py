@@ -13,7 +13,7 @@ import msgspec
 from stormlet.core.description import StreamId
 from stormlet.core.ids import IdSource
 from stormlet.core.plan import Plan, TaskPlan
-from stormlet.core.restarts import Restarts
+from stormlet.core.restarts import RestartPolicy, Restarts
 from stormlet.runtime.activity import Activity
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.messages import MessageObserver
@@ -34,6 +34,15 @@ class Culprit(Protocol):
         ...
 
 
+class EnginePart(msgspec.Struct):
+    """The engine itself, at work for a task: what it raises is no fault of user code (law N2)."""
+
+    plan: TaskPlan
+    doing: str = "the engine's part"
+    restarts: Restarts = msgspec.field(default_factory=lambda: Restarts(RestartPolicy()))
+    way_out: str = "this is a fault of stormlet's, or of an object that lets nobody look at it"
+
+
 class Engine(msgspec.Struct):
     """The surroundings of a task."""
 
@@ -46,6 +55,8 @@ class Engine(msgspec.Struct):
     """The context variables of the topology; a message that brings others carries them along (law B10)."""
     crashed: Callable[[Culprit, BaseException], None]
     """To be called with what user code raised where no tuple answers for it (law C5)."""
+    host_leaves: Callable[[], bool]
+    """Says if the host that has entered the block is being cancelled."""
     failures: FailureLog
     clock: Callable[[], float]
     """Seconds, to measure how long something takes: the loop's own clock may count whole milliseconds only."""
@@ -58,6 +69,10 @@ class Engine(msgspec.Struct):
         default_factory=dict[StreamId, dict[int, list[object]]]
     )
     """By stream and root, the values that an awaited tree collects (law C4)."""
+
+    def failed(self, task: TaskPlan, error: BaseException) -> None:
+        """The engine itself has raised while it worked for this task: crash, with every message counted (law N2)."""
+        self.crashed(EnginePart(task), error)
 
     def random(self, task: TaskPlan, purpose: str) -> Random:
         """A generator of its own for each purpose of each task, so that runs with one seed are the same (law

@@ -32,3 +32,4 @@ cdef class IteratorFeed(KeptFeed):
 
 cdef class AsyncIteratorFeed(KeptFeed):
     cdef object _values
+    cdef object _in_hand

@@ -49,6 +49,11 @@ class HostFeed:
         return ""
 
     @property
+    def unsent(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+    @property
     def resumes(self) -> bool:
         """Nothing is noted for another run."""
         return False
@@ -105,6 +110,11 @@ class KeptFeed(HostFeed):
         """What a generator needs to be restartable."""
         return "" if self.restartable else OVER
 
+    @property
+    def unsent(self) -> int:
+        """Values that raised when they were to be emitted, as by a key function."""
+        return len(self._unsent)
+
     def renewed(self) -> Feed:
         """Itself; or, of a generator that is over, one that goes on after the last message."""
         if self._resume is None or not self._is_over():
@@ -126,6 +136,7 @@ class KeptFeed(HostFeed):
             return
         self._is_spent = True
         if isinstance(self._broke, Exception):
+            self.task.blame(self._broke)
             raise self._broke
         raise TaskKilled("the source was being awaited, and has ended by that")
 
@@ -133,17 +144,17 @@ class KeptFeed(HostFeed):
         raise NotImplementedError
 
     def emit(self, value: object) -> None:
-        """Emit a value under the next message id: its number."""
+        """Emit a value under the next message id: its number. The caller keeps it if that raises."""
         sent, stream, receiver = value, DEFAULT_STREAM, None
         if type(sent) is To:
             to = cast("To[object]", sent)
             sent, stream, receiver = to.value, to.stream, to.task
         lineage = lineage_now(self._topology, None, 1)
+        message = kept_message(sent, stream, receiver, lineage, self._emitted)
         try:
-            message = kept_message(sent, stream, receiver, lineage, self._emitted)
             self._tracker.emit(sent, stream, receiver, lineage, message)
-        except Exception:
-            self._unsent.append(value)
+        except BaseException as error:  # of a grouping, which belongs to the user
+            self.task.blame(error)
             raise
         self._emitted += 1
 
@@ -151,7 +162,8 @@ class KeptFeed(HostFeed):
         """Emit what could not be emitted before the task was restarted; return how many (law S3)."""
         before = self._emitted
         while self._unsent:
-            self.emit(self._unsent.pop())
+            self.emit(self._unsent[-1])
+            del self._unsent[-1]
         return self._emitted - before
 
 
@@ -177,8 +189,13 @@ class IteratorFeed(KeptFeed):
                 return None
             except Exception as error:
                 self._note(error)
+                self.task.blame(error)
                 raise
-            self.emit(value)
+            try:
+                self.emit(value)
+            except BaseException:
+                self._unsent.append(value)
+                raise
             if outbox.crowded or not task.active:  # law C1
                 break
         return None
@@ -204,6 +221,8 @@ class AsyncIteratorFeed(KeptFeed):
     ) -> None:
         super().__init__(task, values, resume, emitted)
         self._values = values
+        self._in_hand: object = END
+        """What the source has given last and was not emitted yet; held here before anything else can raise (law N1)."""
         self.survives_kills = resume is not None or not isasyncgen(values)
 
     def _resumed(self, values: object, resume: Resume) -> Feed:
@@ -214,20 +233,35 @@ class AsyncIteratorFeed(KeptFeed):
     def ask(self, most: int) -> Awaitable[None] | None:
         return self._pull(most)
 
+    @property
+    def unsent(self) -> int:
+        """The value in hand."""
+        return int(self._in_hand is not END)
+
+    def emit_unsent(self) -> int:
+        """Emit the value in hand; return how many there were."""
+        if self._in_hand is END:
+            return 0
+        self.emit(self._in_hand)
+        self._in_hand = END
+        return 1
+
+    async def _take(self) -> None:
+        self._in_hand = await anext(self._values, END)
+
     async def _pull(self, most: int) -> None:
         task = self.task
         for _ in range(most - self.emit_unsent()):
             try:
-                value = await task.from_source(Asking.GENERATOR, anext(self._values, END))
+                await task.from_source(Asking.GENERATOR, self._take())
             except Interrupted:
                 return
             except BaseException as error:
                 self._note(error)
                 raise
-            if value is END:
+            if not self.emit_unsent():
                 self._note_end()
                 return
-            self.emit(value)
             task.check_cancelled()
             if task.stopping or not task.active or task.tracker.has_work or not task.may_ask:
                 return

@@ -63,7 +63,7 @@ class HostEmits:
         if alone:
             outbox.enter()
         try:
-            tracker.emit_message(message)
+            tracker.emit_for_host(message)
         except BaseException:
             message.collect_no_more()
             raise

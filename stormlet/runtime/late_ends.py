@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain
 from typing import Final, Protocol
 
@@ -46,12 +46,15 @@ class Late(Protocol):
 
 async def wait_for_end(topology: str, running: Mapping[asyncio.Task[None], Late]) -> None:
     """Wait until all of them have ended, however long that takes; the log has who takes long."""
-    if not running:
-        return
-    _, late = await asyncio.wait(running, timeout=PATIENCE)
-    if late:
-        _tell(topology, [task for each, task in running.items() if each in late])
-        await asyncio.wait(late)
+    notice = asyncio.get_running_loop().call_later(PATIENCE, _tell_late, topology, running)
+    while left := [each for each in running if not each.done()]:
+        with suppress(asyncio.CancelledError):  # of somebody else; the end must not be cut short
+            await asyncio.wait(left)
+    notice.cancel()
+
+
+def _tell_late(topology: str, running: Mapping[asyncio.Task[None], Late]) -> None:
+    _tell(topology, [task for each, task in running.items() if not each.done()])
 
 
 @contextmanager

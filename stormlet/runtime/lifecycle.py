@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from stormlet.core.configuration import Configuration
@@ -22,7 +23,7 @@ from stormlet.core.health import RunState
 from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import ACKER
-from stormlet.errors import StartFailed, TopologyCrashed
+from stormlet.errors import StartFailed, StrayCancellation, TopologyCrashed
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.engine import Culprit
@@ -137,11 +138,28 @@ class Lifecycle:
             await self._end()
             raise
         for name, coroutine in self._helping():
-            self._helpers.append(self._loop.create_task(coroutine, name=f"{self._name} {name}"))
+            helper = self._loop.create_task(coroutine, name=f"{self._name} {name}")
+            self._helpers.append(helper)
+            helper.add_done_callback(partial(self._helper_ended, name))
         if self._active:
             self.switch(True)
         self._started = True
         self._in_body = True
+
+    def _helper_ended(self, name: str, helper: asyncio.Task[None]) -> None:
+        """A helper works until the end; without it the topology would stand still (law N3)."""
+        if self.ended:
+            return
+        if not helper.cancelled():
+            self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), helper.exception())
+        elif not self.host_leaves():
+            cancelled = StrayCancellation("somebody else has cancelled it")
+            self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), cancelled)
+
+    def host_leaves(self) -> bool:
+        """Says if the host that has entered the block is being cancelled: whoever does that may cancel all else too."""
+        body = self._body
+        return body is not None and not body.done() and body.cancelling() > 0 and not self._body_cancelled
 
     def _spawn(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
@@ -198,8 +216,6 @@ class Lifecycle:
             self.stop()
         assert self._draining is not None
         await asyncio.wait([self._draining, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
-        if self._draining.done() and not self._draining.cancelled():
-            self._draining.result()
 
     async def _drain(self) -> None:
         """Steps 1 to 3 of the end."""
@@ -210,6 +226,10 @@ class Lifecycle:
                 await self._conductor.quiescent()
         except TimeoutError:
             await self._give_up()
+        except TopologyCrashed:
+            raise
+        except Exception as error:
+            self._crash(TopologyCrashed(self._name, "the engine", "the drain"), error)
         finally:
             self._conductor.give_up(None)
 
@@ -234,7 +254,8 @@ class Lifecycle:
             await asyncio.shield(ending)
         except asyncio.CancelledError:
             await asyncio.wait([ending])
-            raise
+            if not self._body_cancelled or self._body is None or self._body.cancelling():
+                raise  # else a crash has cancelled the body in the midst of a call of its own
 
     def _begin_to_end(self) -> asyncio.Task[None]:
         if self._ending is None:
@@ -242,21 +263,35 @@ class Lifecycle:
         return self._ending
 
     async def _end_tasks(self) -> None:
+        """Step 4. Where it raises it is gone through once more, as each part of it goes on where it was: without the
+        rest of it messages would be in no count, and trees without an outcome (law N1)."""
         self.ended = True
+        try:
+            await self._end_all()
+        except Exception as error:
+            self._crash(TopologyCrashed(self._name, "the engine", "the end"), error)
+            await self._end_all()
+
+    async def _end_all(self) -> None:
         for task in self._tasks.all_spouts:
             task.stop_source()
-        draining = [] if self._draining is None else [self._draining]
-        await _cancel([*draining, *self._helpers])
+        await self._end_helpers()
         for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
             await self._end_these(tasks)
         self._abandon()
         for task in self._tasks.all_spouts:
-            task.tracker.settle_left_over()
+            task.settle_left_over()
         self._conductor.give_up(self.crash)
         if not self._crash_known.done():
             self._crash_known.cancel()
         self._report_left_over()
         self._failures.close()
+
+    async def _end_helpers(self) -> None:
+        helpers = [*self._helpers, *([] if self._draining is None else [self._draining])]
+        for each in helpers:
+            each.cancel()
+        await _all_ended(helpers)
 
     async def _end_these(self, tasks: Sequence[Task]) -> None:
         running = [each for each, task in self._running.items() if task in tasks]
@@ -271,13 +306,19 @@ class Lifecycle:
 
     def crashed(self, culprit: Culprit, error: BaseException) -> None:
         """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
+        if self.crash is None:
+            restarts, way_out = self._restarts(culprit), culprit.way_out
+            self._crash(
+                TopologyCrashed(self._name, culprit.plan.name, culprit.doing, restarts, way_out), error
+            )
+
+    def _crash(self, crash: TopologyCrashed, error: BaseException | None) -> None:
         if self.crash is not None:
             return
-        self.crash = TopologyCrashed(
-            self._name, culprit.plan.name, culprit.doing, self._restarts(culprit), culprit.way_out
-        )
+        self.crash = crash
         self.crash.__cause__ = error
-        self._crash_known.set_result(None)
+        if not self._crash_known.done():
+            self._crash_known.set_result(None)
         self._conductor.give_up(self.crash)
         if not self._in_body or self._body is None:
             return
@@ -311,9 +352,8 @@ class Lifecycle:
             )
 
 
-async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel every task and wait for its end."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks)
+async def _all_ended(running: Iterable[asyncio.Task[None]]) -> None:
+    """Wait for the end of every task, whoever cancels the one that waits."""
+    while left := [each for each in running if not each.done()]:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(left)

@@ -9,6 +9,7 @@ cdef class Control:
 
 cdef class Outbox:
     cdef object _clock
+    cdef object _failed
     cdef bint _in_slice
     cdef object _loop
     cdef bint _scheduled

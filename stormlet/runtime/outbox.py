@@ -56,6 +56,7 @@ class Outbox:
 
     __slots__ = (
         "_clock",
+        "_failed",
         "_in_slice",
         "_loop",
         "_scheduled",
@@ -75,9 +76,15 @@ class Outbox:
     )
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, shards: Sequence[Shard], clock: Callable[[], float]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        shards: Sequence[Shard],
+        clock: Callable[[], float],
+        failed: Callable[[Exception], None],
     ) -> None:
         self._loop = loop
+        self._failed = failed
+        """Takes what a flush raises that no task has asked for (law N2)."""
         self._clock = clock
         self._shards = shards
         self._in_slice = False
@@ -125,9 +132,9 @@ class Outbox:
 
     def arm(self) -> None:
         """The first unsent item outside a slice asks for a flush."""
+        self._loop.call_soon(self._flush_scheduled)
         self.armed = True
         self._scheduled = True
-        self._loop.call_soon(self._flush_scheduled)
 
     def ack(self, root: int, edge: int) -> None:
         """Tell the acker of this root the value of an ack. Hot loops have this inline."""
@@ -194,29 +201,35 @@ class Outbox:
     def _flush_scheduled(self) -> None:
         self._scheduled = False
         self.armed = self._in_slice
-        self.flush()
+        try:
+            self.flush()
+        except Exception as error:  # which would be nobody's
+            self._failed(error)
 
     def _post(self) -> None:
+        """Send each item once, whatever raises meanwhile: an init that is told twice may have two verdicts."""
         shards = self._shards
-        if len(shards) == 1:
-            shards[0].post(Control(self.inits, self.acks, self.fails, self.resets))
-        else:
-            for shard, control in zip(shards, self._split(len(shards)), strict=True):
-                if control.told:
-                    shard.post(control)
+        whole = Control(self.inits, self.acks, self.fails, self.resets)
         self.inits, self.acks, self.fails, self.resets = {}, {}, [], []
+        if len(shards) == 1:
+            shards[0].post(whole)
+            return
+        for shard, control in zip(shards, _split(whole, len(shards)), strict=True):
+            if control.told:
+                shard.post(control)
 
-    def _split(self, ackers: int) -> Sequence[Control]:
-        controls = [Control({}, {}, [], []) for _ in range(ackers)]
-        for root, tree in self.inits.items():
-            controls[shard_of(root, ackers)].inits[root] = tree
-        for root, delta in self.acks.items():
-            controls[shard_of(root, ackers)].acks[root] = delta
-        for root, failure in self.fails:
-            controls[shard_of(root, ackers)].fails.append((root, failure))
-        for root in self.resets:
-            controls[shard_of(root, ackers)].resets.append(root)
-        return controls
+
+def _split(whole: Control, ackers: int) -> Sequence[Control]:
+    controls = [Control({}, {}, [], []) for _ in range(ackers)]
+    for root, tree in whole.inits.items():
+        controls[shard_of(root, ackers)].inits[root] = tree
+    for root, delta in whole.acks.items():
+        controls[shard_of(root, ackers)].acks[root] = delta
+    for root, failure in whole.fails:
+        controls[shard_of(root, ackers)].fails.append((root, failure))
+    for root in whole.resets:
+        controls[shard_of(root, ackers)].resets.append(root)
+    return controls
 
 
 def _release(waiter: asyncio.Future[None]) -> None:

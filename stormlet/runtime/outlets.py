@@ -105,11 +105,11 @@ class Delivery(Outlet):
 
     def _append(self, target: Target, tup: Tuple[object]) -> None:
         items = target.inbox.items
-        items.append(tup)
         queued = len(items)
-        if queued == 1:
+        if not queued:  # first, as a tuple that nobody wakes its consumer for would stop the others too
             self._outbox.found_empty.append(target.inbox)
-        if queued >= target.capacity:
+        items.append(tup)
+        if queued + 1 >= target.capacity:
             self._crowd(target.inbox)
 
     def _crowd(self, inbox: Inbox) -> None:
@@ -139,11 +139,11 @@ class SingleOutlet(Delivery):
         self.reached = target.ids
         edge = next(self._ids) if root else 0
         items = target.inbox.items
-        items.append(plain_tuple(value, self.source, lineage, root, edge))
         queued = len(items)
-        if queued == 1:
+        if not queued:
             self._outbox.found_empty.append(target.inbox)
-        if queued >= target.capacity:
+        items.append(plain_tuple(value, self.source, lineage, root, edge))
+        if queued + 1 >= target.capacity:
             self._crowd(target.inbox)
         return edge
 

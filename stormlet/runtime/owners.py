@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from stormlet.runtime.engine import Culprit, Engine
@@ -16,6 +17,14 @@ class Owner(Culprit, Protocol):
     outbox: Outbox
     outlets: dict[str, Outlet]
     stopping: bool
+
+    def blame(self, error: BaseException) -> None:
+        """Note that user code raised this."""
+        ...
+
+    def guarded(self, step: Callable[..., object], *arguments: object) -> None:
+        """Take a step of the engine where nobody hears what it raises."""
+        ...
 
     def attend_soon(self) -> None:
         """Have its tracker's ``attend`` called soon."""

@@ -22,6 +22,7 @@ class Replays:
         policy: ReplayPolicy,
         random: Random,
         came_due: Callable[[], None],
+        guarded: Callable[[Callable[[], None]], None],
     ) -> None:
         self.due: deque[Message] = deque()
         """Those whose time has come."""
@@ -29,6 +30,7 @@ class Replays:
         self._policy = policy
         self._random = random
         self._came_due = came_due
+        self._guarded = guarded
         self._later: list[tuple[float, int, Message]] = []
         self._scheduled = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -67,12 +69,12 @@ class Replays:
             self._timer.cancel()
             self._timer = None
         if self._later:
-            self._timer = self._loop.call_at(self._later[0][0], self._come_due)
+            self._timer = self._loop.call_at(self._later[0][0], self._guarded, self._come_due)
 
     def _come_due(self) -> None:
         now = self._loop.time()
+        self._timer = None
         while self._later and self._later[0][0] <= now:
             self.due.append(heappop(self._later)[2])
-        self._timer = None
         self._wait()
         self._came_due()

@@ -74,6 +74,7 @@ class Running:
             options.seed,
             activity=self._conductor.activity,
             crashed=self._lifecycle.crashed,
+            host_leaves=self._lifecycle.host_leaves,
             failures=self._failures,
             observer=self._observer,
         )

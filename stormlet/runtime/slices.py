@@ -115,10 +115,11 @@ class _Turns:
         if self._waiting:
             self.watch()
             for _ in range(0 if self._entering else min(self.LET_IN, len(self._waiting))):
-                waiter = self._waiting.popleft()
+                waiter = self._waiting[0]
                 if not waiter.done():
                     waiter.set_result(None)
                     self._entering += 1
+                self._waiting.popleft()
 
     def _has_budget(self) -> bool:
         if not self._opened:

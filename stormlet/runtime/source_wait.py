@@ -58,6 +58,7 @@ class SourceWait:
             raise
         except Exception as error:
             self._task.check_cancelled(error)
+            self._task.blame(error)
             raise
         finally:
             self.asking = Asking.NOTHING

@@ -43,6 +43,11 @@ class Feed(Protocol):
         ...
 
     @property
+    def unsent(self) -> int:
+        """How many values the source has given that could not be emitted yet."""
+        ...
+
+    @property
     def resumes(self) -> bool:
         """Whether another run goes on from what :meth:`close` has noted."""
         ...

@@ -91,7 +91,14 @@ class SpoutFeed(HostFeed):
         # In a context of its own for each call: what it sets travels with what it emits, not to the next call
         # (law B10).
         context, topology = self._context, self._topology
-        result = context.run(method, *arguments)
+        try:
+            result = context.run(method, *arguments)
+        except EndOfStream:
+            raise
+        except BaseException as error:
+            if not (self.task.stopping and isinstance(error, TopologyStopping)):
+                self.task.blame(error)
+            raise
         if result is not None and isawaitable(result):
             self._context = topology.copy()
             return within(context, result)

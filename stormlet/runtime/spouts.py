@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -111,13 +112,16 @@ class SpoutTask(Task):
         if self._source_wait.asking is Asking.NOTHING:
             self.wake()
         else:
-            self.loop.call_soon(self._attend_beside)
+            self.loop.call_soon(self.guarded, self._attend_beside)
 
     def take_verdicts(self) -> None:
         """Verdicts were appended to the outcomes: what the host awaits hears them at once, as no user code runs by
         that; the rest is attended to soon."""
         tracker = self.tracker
-        tracker.settle_awaited()
+        try:
+            tracker.settle_awaited()
+        except Exception as error:  # in the name of an acker, which has no part in it
+            self.engine.failed(self.plan, error)
         if tracker.outcomes:
             self.attend_soon()
 
@@ -183,7 +187,7 @@ class SpoutTask(Task):
             await self._tell_switch()
         elif self.stopping and not self.feed.ended:
             self.doing = "close"
-            await self._user(self.feed.end())
+            await self._calling(self.feed.end)
         elif self.feed.ended or self.feed.passive or not self.active or self._paused:
             await self._rest()
         elif (full := self.outbox.full_consumer()) is not None:
@@ -196,7 +200,7 @@ class SpoutTask(Task):
         if self.active is not self._told_active:  # it may have been switched there and back
             self._told_active = self.active
             self.doing = "activate" if self.active else "deactivate"
-            await self._user(self.feed.switch(self.active))
+            await self._calling(partial(self.feed.switch, self.active))
 
     async def _attend(self) -> None:
         await self._begin_slice()
@@ -210,9 +214,13 @@ class SpoutTask(Task):
         """Await a user's ``ack`` or ``fail``."""
         try:
             await self._user(pause)
-        except TopologyStopping:
+        except TopologyStopping as error:
             if not self.stopping:
+                self.blame(error)
                 raise
+        except Exception as error:
+            self.blame(error)
+            raise
 
     async def _ask(self) -> None:
         """Ask the feed for a chunk of tuples."""
@@ -259,7 +267,7 @@ class SpoutTask(Task):
 
     def nap(self, seconds: float) -> None:
         """The source has nothing now: ask it again after so long, or when woken (law S4)."""
-        self._nap = self.loop.call_later(seconds, self.wake)
+        self._nap = self.loop.call_later(seconds, self.guarded, self.wake)
 
     # While the source is awaited.
 
@@ -289,13 +297,21 @@ class SpoutTask(Task):
         elif (
             asyncio.current_task(self.loop) is self.coroutine
         ):  # its own code asks for it, and is not at an await
-            self.loop.call_soon(self._interrupt_if_switched)
+            self.loop.call_soon(self.guarded, self._interrupt_if_switched)
         else:
             self._source_wait.interrupt()
 
     def _interrupt_if_switched(self) -> None:
         if self._switched or self.stopping:
             self._interrupt_or_wake()
+
+    async def _calling(self, method: Callable[[], Awaitable[None] | None]) -> None:
+        """Call user code, of which the task may die."""
+        try:
+            await self._user(method())
+        except Exception as error:
+            self.blame(error)
+            raise
 
     async def _user(self, result: Awaitable[None] | None) -> None:
         if result is not None:
@@ -318,15 +334,17 @@ class SpoutTask(Task):
     def survives_kills(self) -> bool:
         return self.may_restart and self.feed.survives_kills
 
-    async def lose(self, error: Exception) -> None:
-        """Have what the instance knows by message id fail, and close it; what the engine keeps goes on."""
+    def lose(self, error: Exception) -> None:
+        """Have what the instance knows by message id fail; what the engine keeps goes on."""
         self._stop_nap()
         self._has_slice = False
         self.outbox.leave()
-        if not self.feed.dies:
-            return
-        self.tracker.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
-        await self._close()
+        if self.feed.dies:
+            self.tracker.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+
+    async def let_go(self) -> None:
+        if self.feed.dies:
+            await self._close()
 
     async def renew(self) -> None:
         self.doing = "the constructor"
@@ -343,9 +361,15 @@ class SpoutTask(Task):
 
     async def stop(self) -> None:
         self._stop_nap()
-        self.tracker.close()
         self.outbox.leave()
-        await self._close()
+        try:
+            await self.tracker.close()
+        finally:
+            await self._close()
+
+    def settle_left_over(self) -> None:
+        """It has ended: count what has no outcome (law N1)."""
+        self.tracker.settle_left_over(self.feed.unsent)
 
     def _stop_nap(self) -> None:
         if self._nap is not None:
@@ -359,9 +383,14 @@ class SpoutTask(Task):
         self.doing = "close"
         try:
             await self._user(self.feed.close())
+        except asyncio.CancelledError as error:
+            self._close_failed(self.survived(error))
         except Exception as error:
-            self.engine.failures.raised(self.plan, "close", error)
-            if self.leaving and self.feed.resumes:  # the next run would not know how far this one has come
-                self.engine.crashed(self, error)
+            self._close_failed(error)
         finally:
             self.outbox.leave()
+
+    def _close_failed(self, error: Exception) -> None:
+        self.engine.failures.raised(self.plan, "close", error)
+        if self.leaving and self.feed.resumes:  # the next run would not know how far this one has come
+            self.engine.crashed(self, error)

@@ -24,6 +24,7 @@ def engine_on(
     *,
     activity: Activity,
     crashed: Callable[[Culprit, BaseException], None],
+    host_leaves: Callable[[], bool],
     failures: FailureLog,
     observer: MessageObserver | None,
 ) -> Engine:
@@ -39,6 +40,7 @@ def engine_on(
         seed=chosen,
         context=copy_context(),
         crashed=crashed,
+        host_leaves=host_leaves,
         failures=failures,
         clock=clock,
         parts=getattr(loop, "parts", None) or Parts(),

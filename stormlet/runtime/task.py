@@ -4,21 +4,30 @@ die they are restarted."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.restarts import RestartPolicy, Restarts
-from stormlet.errors import EndOfStream, NotExactlyOnce, StartFailed, TaskKilled, TopologyStopping
-from stormlet.runtime.cancellation import check_stray, is_stray
+from stormlet.errors import (
+    EndOfStream,
+    NotExactlyOnce,
+    StartFailed,
+    StrayCancellation,
+    TaskKilled,
+    TopologyStopping,
+)
+from stormlet.runtime.cancellation import check_stray
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.late_ends import restarting
 from stormlet.runtime.watched import Watched
 
 FINAL = (NotExactlyOnce,)
 """What another instance would die of, too."""
+OTHERS_DOING = (TaskKilled, StrayCancellation)
+"""What a task dies of that is no exception of any code of its own."""
 
 R = TypeVar("R")
 
@@ -47,6 +56,7 @@ class Task:
         self._fatal: Exception | None = None
         self._struck = False
         self._told: list[Exception] = []
+        self._blamed: list[BaseException] = []
 
     @property
     def working(self) -> bool:
@@ -81,8 +91,8 @@ class Task:
         """Have the task look for work; does nothing if it is not asleep."""
         bell = self._bell
         if bell is not None and not bell.done():
-            self.activity.begin()
             bell.set_result(None)
+            self.activity.begin()
 
     @property
     def _asleep(self) -> bool:
@@ -165,6 +175,29 @@ class Task:
         self.check_cancelled()
         return value
 
+    def survived(self, error: asyncio.CancelledError) -> StrayCancellation:
+        """The death by a cancellation that the engine did not ask for (law N3). Raises it again if the engine did, or
+        if the host itself is being cancelled, and all its tasks may be."""
+        if self.ending or self.leaving or self.engine.host_leaves():
+            raise error
+        while self._coroutine is not None and self._coroutine.uncancel():
+            pass
+        stray = StrayCancellation("somebody else has cancelled the task")
+        stray.__cause__ = error
+        return stray
+
+    def blame(self, error: BaseException) -> None:
+        """Note that user code raised this: then the task may be restarted. What the engine itself raises crashes the
+        topology (law N2)."""
+        self._blamed.append(error)
+
+    def guarded(self, step: Callable[..., object], *arguments: object) -> None:
+        """Take a step of the engine in a callback, where nobody would hear what it raises (law N2)."""
+        try:
+            step(*arguments)
+        except Exception as error:
+            self.engine.failed(self.plan, error)
+
     def check_cancelled(self, answer: Exception | None = None) -> None:
         """Raise :class:`asyncio.CancelledError` if the engine has cancelled the running coroutine and user code has
         swallowed that, or raised ``answer`` instead: it comes only once, and what goes on would never end."""
@@ -197,11 +230,9 @@ class Task:
         except Exception as error:
             self._take_fatal()
             return error
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             fatal = self._take_fatal()
-            if fatal is None:
-                raise
-            return fatal
+            return fatal or self.survived(error)
         finally:
             self._alive = False
         raise AssertionError("a task works until it is cancelled")
@@ -209,23 +240,29 @@ class Task:
     def _take_fatal(self) -> Exception | None:
         fatal, self._fatal = self._fatal, None
         struck, self._struck = self._struck, False
-        cancelled_again = struck and self._coroutine is not None and self._coroutine.uncancel()
-        if cancelled_again or self.ending:
+        if self.ending:
             raise asyncio.CancelledError
+        if struck and self._coroutine is not None:
+            self._coroutine.uncancel()
         return fatal
 
     async def _revive(self, error: Exception) -> None:
         """Let go of what has died, and begin anew after a pause; raises what it died of if that is too often."""
         pause = self._pause_after(error)
-        await self._timely(self.lose(error))
+        self.lose(error)
+        await self._timely(self.let_go())
         self._told.clear()
+        self._blamed.clear()
         while True:
             self.flush_outbox()
-            await asyncio.sleep(pause)
             try:
+                await asyncio.sleep(pause)
                 await self._timely(self.renew())
+            except asyncio.CancelledError as again:
+                pause = self._pause_after(self.survived(again))
             except Exception as again:
-                pause = self._pause_after(_cause(again))
+                self.blame(cause := _cause(again))
+                pause = self._pause_after(cause)
             else:
                 return
 
@@ -235,12 +272,19 @@ class Task:
             await step
 
     def _pause_after(self, error: Exception) -> float:
+        if not self._is_blamed(error):
+            self.engine.failed(self.plan, error)
+            raise error
         pause = self._allowed_pause(error)
         if pause is None:
             raise error
         self._log(error)
         self.engine.failures.restarts(self.plan, error, pause, self.restarts)
         return pause
+
+    def _is_blamed(self, error: Exception) -> bool:
+        """Something other than the engine itself is to blame."""
+        return isinstance(error, OTHERS_DOING) or any(each is error for each in self._blamed)
 
     def _allowed_pause(self, error: Exception) -> float | None:
         if not self.may_restart or isinstance(error, FINAL):
@@ -250,10 +294,10 @@ class Task:
         return self.restarts.pause(self.loop.time())
 
     def _report(self, error: BaseException) -> None:
-        """A task must never end unnoticed; what ends the process, or this task on purpose, goes on its
+        """A task must never end unnoticed (law N3); what ends the process, or this task on purpose, goes on its
         way."""
-        if isinstance(error, asyncio.CancelledError) and (self.ending or not is_stray()):
-            raise error
+        if isinstance(error, asyncio.CancelledError):
+            error = self.survived(error)
         self.engine.crashed(self, error)
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
@@ -283,8 +327,11 @@ class Task:
         """Whether it may be restarted after :meth:`die`, whatever it is waiting for then."""
         return self.may_restart
 
-    async def lose(self, error: Exception) -> None:
-        """It has died: send what is unsent, fail what was with the dead instance, and have that clean up."""
+    def lose(self, error: Exception) -> None:
+        """It has died: send what is unsent, and fail what was with the dead instance."""
+
+    async def let_go(self) -> None:
+        """Have the dead instance clean up."""
 
     async def renew(self) -> None:
         """Make another instance, and have it prepared."""

@@ -7,6 +7,7 @@ loop afterwards.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,7 @@ import msgspec
 from stormlet.core.components import DEFAULT_STREAM, BatchBolt, TaskContext, To
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidTopology
+from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import UNSAID, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.workers import Desk, Method, Worker
@@ -85,6 +87,8 @@ class Recorder:
         self._calls.operations = operations
         try:
             call()
+        except asyncio.CancelledError as error:
+            return Recording(operations, stray(error))
         except Exception as error:
             return Recording(operations, error)
         finally:

@@ -7,6 +7,8 @@ from stormlet.runtime.outbox cimport Outbox
 from stormlet.runtime.outlets cimport Outlet
 
 cdef class Counts:
+    cdef public Py_ssize_t messages
+    cdef public Py_ssize_t given_back
     cdef public Py_ssize_t acked
     cdef public Py_ssize_t failed
     cdef public Py_ssize_t dead_letters
@@ -32,6 +34,7 @@ cdef class Tracker:
     cdef list _loads
     cdef object _most_pending
     cdef object _policy
+    cdef dict _awaited
     cdef CompleteLatency _latency
     cdef object _quiet
 
@@ -40,8 +43,8 @@ cdef class Tracker:
     cdef _track(self, Outlet outlet, object value, object lineage, OpenTree tree)
     cdef _overflow(self, Outlet outlet, OpenTree tree)
     cdef Outlet _outlet(self, object stream, object task)
-    cdef _settle(self, OpenTree tree, object settle)
+    cdef bint _settle(self, OpenTree tree) except -1
     cdef _observe(self, OpenTree tree)
-    cdef _settle_failed(self, OpenTree tree, object failure, object settle)
-    cdef _tell(self, object message_id, object failure, object settle)
+    cdef bint _settle_failed(self, OpenTree tree, object failure) except -1
+    cdef _tell(self, OpenTree tree, object settle)
     cdef _released(self)

@@ -4,6 +4,11 @@ them.
 There are two kinds. Those of a ``Spout`` class are known by their message id alone and get the user's ``ack``
 or ``fail`` (law S1). Those of generators, iterables and the host are kept as a ``Message`` and replayed by
 the engine (law S6, C4).
+
+Conservation (law N1). ``pending`` is the account of the messages that have no final outcome. A message leaves it in
+the statement beside the one that counts its outcome, with no call between the two, and nowhere else. So whatever
+raises while an outcome is dealt with leaves the message pending, wherever it is by then; the topology crashes (law
+N2), and what is pending when the run ends is left over. No code has to put a message back for that.
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ from stormlet.runtime.owners import Owner
 from stormlet.runtime.replays import Replays
 
 OVERFLOW = Failure(FailureKind.OVERFLOW)
+SHUTDOWN = Failure(FailureKind.SHUTDOWN)
 UNLIMITED = 1 << 60
 OUTCOMES_PER_CHUNK = 256
 
@@ -41,13 +47,26 @@ Settle = Callable[[object, Failure | None], Awaitable[None] | None]
 class Counts:
     """What became of messages and attempts."""
 
-    __slots__ = ("acked", "dead_letters", "failed", "left_over", "overflowed", "replayed")
+    __slots__ = (
+        "acked",
+        "dead_letters",
+        "failed",
+        "given_back",
+        "left_over",
+        "messages",
+        "overflowed",
+        "replayed",
+    )
 
     def __init__(self) -> None:
+        self.messages = 0
+        """Tracked messages emitted, each once whatever its attempts; each is pending, or one of the next four."""
         self.acked = 0
-        self.failed = 0
+        self.given_back = 0
         self.dead_letters = 0
         self.left_over = 0
+        self.failed = 0
+        """Attempts."""
         self.replayed = 0
         self.overflowed = 0
 
@@ -91,10 +110,11 @@ class Tracker:
         self._most_pending = config.max_spout_pending
         self._policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
         random = engine.random(owner.plan, "replays")
-        self.replays = Replays(engine.loop, self._policy, random, owner.attend_soon)
+        self.replays = Replays(engine.loop, self._policy, random, owner.attend_soon, owner.guarded)
         """Messages that wait to be emitted again."""
         self.burials = Burials(owner, dead_letters, self._given_up)
         """Messages that are being handed to the dead letters."""
+        self._awaited: dict[HostMessage, None] = {}
         self._latency = CompleteLatency(engine.clock)
         self._quiet: asyncio.Future[None] | None = None
 
@@ -115,7 +135,9 @@ class Tracker:
         return TaskStatistics(
             emitted=sum(outlet.emitted for outlet in outlets),
             transferred=sum(outlet.transferred for outlet in outlets),
+            messages=counts.messages,
             acked=counts.acked,
+            given_back=counts.given_back,
             failed=counts.failed,
             pending=self.pending,
             replayed=counts.replayed,
@@ -134,35 +156,42 @@ class Tracker:
         """Deliver a value, as the root of this tree unless it is tracked by nobody (law L10)."""
         outlet = self._outlet(stream, task)
         self.emitted += 1
+        if not self._outbox.armed:
+            self._outbox.arm()
         if tree is None:
             outlet.deliver(value, 0, lineage)
         else:
             self._track(outlet, value, lineage, tree)
             self.pending += 1
-        if not self._outbox.armed:
-            self._outbox.arm()
+            self.counts.messages += 1
         return outlet.reached
 
     def emit_many(self, stream: str, messages: Iterable[tuple[object, Lineage, OpenTree]]) -> None:
         """Deliver values, each as the root of a tree."""
         outlet = self._outlet(stream, None)
         before = self.pending
+        if not self._outbox.armed:
+            self._outbox.arm()
         try:
             for value, lineage, tree in messages:
                 self._track(outlet, value, lineage, tree)
                 self.pending += 1
         finally:
             self.emitted += self.pending - before
-            if not self._outbox.armed:
-                self._outbox.arm()
+            self.counts.messages += self.pending - before
 
-    def emit_message(self, message: Message) -> None:
-        """The first emit of a message that the engine keeps."""
-        self.emit(message.value, message.stream, message.task, message.lineage, message)
+    def emit_for_host(self, message: HostMessage) -> None:
+        """The first emit of a message that the host awaits (law C4)."""
+        self._awaited[message] = None
+        try:
+            self.emit(message.value, message.stream, message.task, message.lineage, message)
+        except BaseException:
+            del self._awaited[message]
+            raise
 
     def _track(self, outlet: Outlet, value: object, lineage: Lineage, tree: OpenTree) -> None:
-        """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law
-        L17)."""
+        """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law L17). Nothing
+        is called once the tree is noted: it is either tracked, or this raises."""
         if self.observer is not None:
             self.observer.tracked(self._owner.plan, tree, value)
         if not self._loads:
@@ -181,19 +210,19 @@ class Tracker:
         tree.checksum = outlet.deliver(value, root, lineage)
         if outlet.reached:
             tree.spout = self._number
-            self._outbox.inits[root] = tree
-            load.trees += 1
             if self._latency.tree is None:
                 self._latency.begin(tree)
+            self._outbox.inits[root] = tree
+            load.trees += 1
         else:
             self.outcomes.append(tree)  # law L11
 
     def _overflow(self, outlet: Outlet, tree: OpenTree) -> None:
         """The acker has too many trees (law L13)."""
-        self.counts.overflowed += 1
         outlet.reached = ()
         tree.failure = OVERFLOW
         self.outcomes.append(tree)
+        self.counts.overflowed += 1
 
     def _outlet(self, stream: str, task: int | None) -> Outlet:
         outlet = self._owner.outlets.get(stream)
@@ -209,9 +238,11 @@ class Tracker:
         call, so that it cannot go on for ever."""
         try:
             for _ in range(min(len(self.outcomes), most)):
-                pause = self._settle(self.outcomes.popleft(), settle)
-                if pause is not None:
-                    return pause
+                tree = self.outcomes.popleft()
+                if self._settle(tree) and settle is not None:
+                    pause = self._tell(tree, settle)
+                    if pause is not None:
+                        return pause
         finally:
             self._released()
         due = self.replays.due
@@ -226,58 +257,74 @@ class Tracker:
             tree = outcomes[0]
             if type(tree) is not HostMessage or tree.failure is not None:
                 break
-            self._settle(outcomes.popleft(), None)
+            self._settle(outcomes.popleft())
         self._released()
 
-    def _settle(self, tree: OpenTree, settle: Settle | None) -> Awaitable[None] | None:
+    def _settle(self, tree: OpenTree) -> bool:
+        """Deal with an outcome; says if a ``Spout`` class is to be told of it."""
         if tree is self._latency.tree:
             self._latency.end()
         if self.observer is not None:
             self._observe(tree)
         if tree.failure is not None:
-            return self._settle_failed(tree, tree.failure, settle)
-        self.counts.acked += 1
+            return self._settle_failed(tree, tree.failure)
         if type(tree) is HostMessage:
-            self._settle_for_host(tree, None)
-        elif type(tree) is Message or settle is None:
-            self.pending -= 1
-        else:
-            return self._tell(tree.message_id, None, settle)
-        return None
+            self._end_for_host(tree, None)
+        self.counts.acked += 1
+        self.pending -= 1
+        return not isinstance(tree, Message) or type(tree) is SpoutMessage
 
     def _observe(self, tree: OpenTree) -> None:
         if self.observer is not None and type(tree) is not Buried:  # whose outcome was seen before
             self.observer.settled(self._owner.plan, tree)
 
-    def _settle_failed(
-        self, tree: OpenTree, failure: Failure, settle: Settle | None
-    ) -> Awaitable[None] | None:
+    def _settle_failed(self, tree: OpenTree, failure: Failure) -> bool:
         if type(tree) is Buried:
-            return self._tell(tree.message_id, failure, settle)
-        self.counts.failed += 1
+            self._count_buried(failure)
+            return True
         if type(tree) is HostMessage:
             self._settle_for_host(tree, failure)
         elif isinstance(tree, Message):
             self._settle_kept(tree, failure)
         else:
-            self.counts.left_over += failure.kind is FailureKind.SHUTDOWN
             self._log(failure, tree.message_id)
-            return self._tell(tree.message_id, failure, settle)
-        return None
+            self._count_given_back(failure)
+            self.counts.failed += 1
+            return True
+        self.counts.failed += 1
+        return False
 
-    def _tell(
-        self, message_id: object, failure: Failure | None, settle: Settle | None
-    ) -> Awaitable[None] | None:
-        """Tell a ``Spout`` class an outcome, if it wants to know."""
+    def _count_buried(self, failure: Failure) -> None:
+        """A message that was given up has its final outcome."""
+        if failure.kind is FailureKind.SHUTDOWN:
+            self.counts.left_over += 1
+        elif self.buries:
+            self.counts.dead_letters += 1
+        else:
+            self.counts.given_back += 1
         self.pending -= 1
-        if settle is None:
-            return None
+
+    def _count_given_back(self, failure: Failure) -> None:
+        """A message has failed, and whoever emitted it hears of it and sees to it."""
+        if failure.kind is FailureKind.SHUTDOWN:
+            self.counts.left_over += 1
+        else:
+            self.counts.given_back += 1
+        self.pending -= 1
+
+    def _tell(self, tree: OpenTree, settle: Settle) -> Awaitable[None] | None:
+        """Tell a ``Spout`` class an outcome."""
+        failure = tree.failure
         self._owner.doing = "ack" if failure is None else "fail"
         try:
-            return settle(message_id, failure)
-        except TopologyStopping:
+            return settle(tree.message_id, failure)
+        except TopologyStopping as error:
             if not self._owner.stopping:
+                self._owner.blame(error)
                 raise
+        except BaseException as error:
+            self._owner.blame(error)
+            raise
         return None
 
     def _settle_kept(self, message: Message, failure: Failure) -> None:
@@ -294,18 +341,22 @@ class Tracker:
         if failure.exception is None and failure.kind is not FailureKind.SHUTDOWN:
             self._engine.failures.failed(self._owner.plan, failure, message_id, value)
 
-    def _settle_for_host(self, message: HostMessage, failure: Failure | None) -> None:
-        """The outcome of an attempt that the host waits for (law C4)."""
+    def _settle_for_host(self, message: HostMessage, failure: Failure) -> None:
+        """An attempt that the host waits for has failed (law C4)."""
+        message.failed(failure, counts=self._policy.counts_for_host(failure))
+        given_up = self._policy.gives_up(failure, message.attempts, message.max_attempts)
+        if not given_up and failure.kind is not FailureKind.SHUTDOWN:
+            message.collect_no_more()
+            self.replays.add(message)
+            return
+        self._end_for_host(message, failure)
+        self._count_given_back(failure)
+
+    def _end_for_host(self, message: HostMessage, failure: Failure | None) -> None:
+        """The host hears the final outcome."""
         message.collect_no_more()
-        if failure is not None:
-            message.failed(failure, counts=self._policy.counts_for_host(failure))
-            left_over = failure.kind is FailureKind.SHUTDOWN
-            self.counts.left_over += left_over
-            if not left_over and not self._policy.gives_up(failure, message.attempts, message.max_attempts):
-                self.replays.add(message)
-                return
-        self.pending -= 1
         message.tree.settle(failure, message.history)
+        self._awaited.pop(message, None)
 
     def _released(self) -> None:
         """Messages may have been settled for good: tell those who wait for that."""
@@ -314,26 +365,24 @@ class Tracker:
             self._quiet.set_result(None)
 
     def _give_up(self, message: Message, failure: Failure) -> None:
-        left_over = failure.kind is FailureKind.SHUTDOWN
-        self.counts.left_over += left_over
-        if not self.buries and not left_over:
+        if self.buries or failure.kind is FailureKind.SHUTDOWN:
+            self.burials.bury_message(message, failure)
+        else:
             self._given_up(message, failure)
-            return
-        self.counts.dead_letters += not left_over
-        self.burials.bury_message(message, failure)
 
     async def bury(self, letter: DeadLetter) -> None:
-        """Give a message of a ``Spout`` class to the dead letters."""
-        self.counts.dead_letters += 1
+        """Give what a ``Spout`` class gives up to the dead letters; it counts as a message of its own."""
         await self.burials.bury(letter)
+        self.counts.messages += 1
+        self.counts.dead_letters += 1
 
     def _given_up(self, message: Message, failure: Failure) -> None:
-        """The dead letters have it."""
+        """The dead letters have it; a ``ReliableSpout`` has yet to be told."""
         if type(message) is SpoutMessage:
             self.outcomes.append(Buried(message_id=message.message_id, failure=failure))
             self._owner.attend_soon()
         else:
-            self.pending -= 1
+            self._count_buried(failure)
             self._released()
 
     def _replay(self, message: Message) -> None:
@@ -341,16 +390,17 @@ class Tracker:
         task emits it, or the end fails it with what else is left (law S6, C3)."""
         owner = self._owner
         before, owner.doing = owner.doing, "replay"
-        message.failure = None
         try:
+            if not self._outbox.armed:
+                self._outbox.arm()
+            message.failure = None
             self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
-        except BaseException:
+        except BaseException as error:
             self.replays.due.appendleft(message)
+            owner.blame(error)
             raise
         owner.doing = before  # the source may be suspended in it
         self.counts.replayed += 1
-        if not self._outbox.armed:
-            self._outbox.arm()
 
     def lose(self, failure: Failure) -> None:
         """The instance of a ``Spout`` class has died: fail what it knows by message id (law L14)."""
@@ -371,25 +421,34 @@ class Tracker:
             self._quiet = self._engine.loop.create_future()
             await self._quiet
 
-    def settle_left_over(self) -> None:
-        """The task has ended: settle what can be settled without it, and count the rest."""
-        for tree in self.outcomes:
+    def settle_left_over(self, unsent: int) -> None:
+        """The task has ended: settle what can be settled without it, and count the rest, with so many messages that its
+        source gave and that were never emitted."""
+        while self.outcomes:
+            tree = self.outcomes.popleft()
             self._observe(tree)
-            self.pending -= 1
-            if type(tree) is Buried:  # its spout was not told any more
-                continue
-            failure = tree.failure
-            self.counts.acked += failure is None
-            self.counts.failed += failure is not None
-            self.counts.left_over += failure is not None
-            if type(tree) is HostMessage:
-                if failure is not None:
-                    tree.failed(failure, counts=True)
-                tree.tree.settle(failure, tree.history)
-        self.outcomes.clear()
+            if tree.failure is None:
+                self._settle_acked_at_end(tree)
+            elif type(tree) is Buried:  # its spout was not told any more
+                self._count_buried(tree.failure)
+            else:
+                self.counts.failed += 1
         self._latency.tree = None
+        for message in list(self._awaited):
+            failure = message.failure or SHUTDOWN
+            message.failed(failure, counts=True)
+            self._end_for_host(message, failure)
+        self.counts.messages += unsent
+        self.counts.left_over += self.pending + unsent
+        self.pending = 0
 
-    def close(self) -> None:
+    def _settle_acked_at_end(self, tree: OpenTree) -> None:
+        if type(tree) is HostMessage:
+            self._end_for_host(tree, None)
+        self.counts.acked += 1
+        self.pending -= 1
+
+    async def close(self) -> None:
         """The task ends: no more replays, no more burials."""
         self.replays.close()
-        self.burials.close()
+        await self.burials.close()

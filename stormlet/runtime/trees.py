@@ -68,11 +68,12 @@ class Tree(Generic[V]):
         self._explain = explain
 
     def settle(self, failure: Failure | None, history: tuple[Failure, ...]) -> None:
-        """The engine's: the outcome is known now."""
-        self._settled = True
-        self._failure = failure
-        self._history = history
-        self._explain = None
+        """The engine's: the outcome is known now. The first one stays."""
+        if not self._settled:
+            self._settled = True
+            self._failure = failure
+            self._history = history
+            self._explain = None
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)

@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from stormlet.core.components import TaskContext
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import OPEN, JoinedTuple, Lineage
+from stormlet.runtime.cancellation import is_stray, stray
 from stormlet.runtime.collectors import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.contexts import within
 from stormlet.runtime.engine import Engine
@@ -75,6 +76,10 @@ class Worker:
         """Execute one input in any circumstances and settle it as the kind of bolt does."""
         try:
             await self.process(tup, out)
+        except asyncio.CancelledError as error:
+            if not is_stray():
+                raise
+            self.desk.user_failed((tup,), stray(error), out)
         except Exception as error:
             self.desk.user_failed((tup,), error, out)
         else:

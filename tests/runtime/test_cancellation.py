@@ -77,14 +77,56 @@ async def test_a_bolt_fails_the_input_and_lives_on(concurrency: int) -> None:
     assert running.statistics().components["spout"].acked == 3
 
 
+class Raising(Bolt[int, None]):
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        raise_at_one(tup.value)
+        out.ack(tup)
+
+
+def yield_one(value: int) -> Iterator[int]:
+    raise_at_one(value)
+    yield value
+
+
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_a_bolt_that_raises_it_crashes(concurrency: int) -> None:
-    """Synchronous code that raises a CancelledError crashes the topology instead of vanishing with its task."""
-    topology = Topology("stray", message_timeout=None)
-    topology.bolt("bolt", raise_at_one, topology.spout("spout", range(4)).shuffle(), concurrency=concurrency)
-    error = await crash(topology)
-    assert (error.task, error.what) == ("bolt[0]", "execute")
-    assert isinstance(error.__cause__, asyncio.CancelledError | StrayCancellation)
+@pytest.mark.parametrize("executor", ["loop", "thread"])
+@pytest.mark.parametrize("bolt", [raise_at_one, yield_one, Raising])
+async def test_a_bolt_that_raises_it_fails_the_input(bolt: Any, executor: Any, concurrency: int) -> None:
+    """Synchronous code that lets the cancellation of something else out, such as a future's, has raised (B4)."""
+    topology = Topology("stray", max_attempts=1)
+    spout = topology.spout("spout", range(4))
+    topology.bolt("bolt", bolt, spout.shuffle(), concurrency=concurrency, executor=executor)
+    running = await run(topology)
+    letter = one_dead_letter(running)
+    assert (letter.value, type(letter.failure.exception)) == (1, StrayCancellation)
+    assert running.statistics().components["spout"].acked == 3
+
+
+class RaisingPairs(BatchBolt[int, None]):
+    size = 2
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        raise_at_one(tups[0].value)
+
+
+async def test_a_batch_that_raises_it_fails_whole() -> None:
+    """All its members fail, not the last one alone (B4)."""
+    topology = Topology("stray", max_attempts=1)
+    topology.bolt("bolt", RaisingPairs, topology.spout("spout", [1, 2, 3, 4]).shuffle())
+    running = await run(topology)
+    assert [letter.value for letter in running.dead_letters] == [1, 2]
+
+
+async def test_a_synchronous_sink_that_raises_it_crashes() -> None:
+    """The letter is in no place, and its message is left over (N1)."""
+
+    def sink(letter: DeadLetter) -> None:
+        raise asyncio.CancelledError
+
+    topology = Topology("stray", max_attempts=1)
+    topology.bolt("bolt", trip_over_one, topology.spout("spout", [1]).shuffle())
+    error = await crash(topology, dead_letters=sink)
+    assert isinstance(error.__cause__, asyncio.CancelledError)
 
 
 class Pairs(BatchBolt[int, None]):

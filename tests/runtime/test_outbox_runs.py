@@ -27,9 +27,13 @@ class Acker:
         self.acks.append(dict(control.acks))
 
 
+def fail(error: Exception) -> None:
+    raise error
+
+
 def outbox_to(ackers: Sequence[Acker]) -> Outbox:
     loop = asyncio.get_running_loop()
-    return Outbox(loop, ackers, loop.time)
+    return Outbox(loop, ackers, loop.time, fail)
 
 
 async def test_a_run_is_one_value() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -19,6 +20,10 @@ pytestmark = pytest.mark.simulated_time
 AGAIN = Failure(FailureKind.FAILED)
 
 
+def call(step: Callable[[], None]) -> None:
+    step()
+
+
 class NoJitter(Random):
     """Stretches no pause."""
 
@@ -32,7 +37,7 @@ class Waiting:
     def __init__(self) -> None:
         self.told: list[float] = []
         policy = ReplayPolicy(first_pause=1.0, longest_pause=8.0)
-        self.replays = Replays(asyncio.get_running_loop(), policy, NoJitter(), self._came_due)
+        self.replays = Replays(asyncio.get_running_loop(), policy, NoJitter(), self._came_due, call)
 
     def _came_due(self) -> None:
         self.told.append(now())

@@ -88,10 +88,10 @@ def unsent_acks_die_with_the_task(patch: Patch) -> None:
     """Law F1."""
     lose = BoltTask.lose
 
-    async def patched(self: Any, error: Exception) -> None:
+    def patched(self: Any, error: Exception) -> None:
         self.outbox.acks.clear()
         self.outbox.run = 0
-        await lose(self, error)
+        lose(self, error)
 
     patch.setattr(BoltTask, "lose", patched)
 
@@ -100,9 +100,9 @@ def what_a_dead_task_held_is_forgotten(patch: Patch) -> None:
     """Nothing fails with TASK_LOST, so that messages wait for their timeout (law L14)."""
     lose = BoltTask.lose
 
-    async def patched(self: Any, error: Exception) -> None:
+    def patched(self: Any, error: Exception) -> None:
         self._handed = list
-        await lose(self, error)
+        lose(self, error)
         del self._handed
 
     patch.setattr(BoltTask, "lose", patched)
@@ -168,7 +168,7 @@ def nobody_waits_for_room(patch: Patch) -> None:
 def messages_of_a_dead_acker_wait(patch: Patch) -> None:
     """Its trees are forgotten instead of failed."""
 
-    async def lose(self: Any, error: Exception) -> None:
+    def lose(self: Any, error: Exception) -> None:
         self.ledger = self._bookkeeper.ledger = Ledger()
 
     patch.setattr(AckerTask, "lose", lose)
@@ -218,29 +218,29 @@ def nothing_is_told(patch: Patch) -> None:
 
 def dead_letters_are_thrown_away(patch: Patch) -> None:
     """Law S6."""
-    patch.setattr(DeadLetters, "bury", lambda *_: None)
+    patch.setattr(DeadLetters, "hand_over", lambda *_: None)
 
 
 def dead_letters_come_twice(patch: Patch) -> None:
     """Law S6."""
-    bury = DeadLetters.bury
+    hand_over = DeadLetters.hand_over
 
-    def twice(self: Any, plan: Any, letter: Any) -> Any:
-        bury(self, plan, letter)
-        return bury(self, plan, letter)
+    def twice(self: Any, letter: Any) -> Any:
+        hand_over(self, letter)
+        return hand_over(self, letter)
 
-    patch.setattr(DeadLetters, "bury", twice)
+    patch.setattr(DeadLetters, "hand_over", twice)
 
 
 def dead_letters_are_made_up(patch: Patch) -> None:
     """Law S6."""
-    bury = DeadLetters.bury
+    hand_over = DeadLetters.hand_over
 
-    def and_another(self: Any, plan: Any, letter: Any) -> Any:
-        bury(self, plan, replace(letter, history=()))
-        return bury(self, plan, letter)
+    def and_another(self: Any, letter: Any) -> Any:
+        hand_over(self, replace(letter, history=()))
+        return hand_over(self, letter)
 
-    patch.setattr(DeadLetters, "bury", and_another)
+    patch.setattr(DeadLetters, "hand_over", and_another)
 
 
 def messages_are_replayed_after_their_letter(patch: Patch) -> None:
@@ -270,11 +270,10 @@ def rotations_are_rare(patch: Patch) -> None:
 def a_dead_spout_sends_nothing(patch: Patch) -> None:
     """What it has not sent waits for whatever it does next (law F1)."""
 
-    async def patched(self: Any, error: Exception) -> None:
+    def patched(self: Any, error: Exception) -> None:
         self._stop_nap()
         if self.feed.dies:
             self.tracker.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
-            await self._close()
 
     patch.setattr(SpoutTask, "lose", patched)
     patch.setattr(SpoutTask, "flush_outbox", lambda self: None)

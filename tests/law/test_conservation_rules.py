@@ -1,0 +1,435 @@
+"""The rules N1 to N3 of the law, on the running engine."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import gc
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from stormlet import (
+    Bolt,
+    Collector,
+    DeadLetter,
+    Reject,
+    Running,
+    SpoutCollector,
+    StrayCancellation,
+    Stream,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+    TupleFailed,
+)
+from tests.helpers import Counting, ignore, interpreted_only, run_to_end
+from tests.law.conserved import SCENARIOS
+from tests.law.forced_errors import Scenario, run, strikes_of
+
+simulated = pytest.mark.simulated_time
+
+
+# N1: every message is acked, given back, a dead letter that its sink has, or left over.
+
+
+def conserved(running: Running) -> bool:
+    """The account of each spout adds up, and nothing is pending."""
+    spouts = [each for each in running.statistics().components.values() if each.messages]
+    return bool(spouts) and all(
+        each.messages == each.acked + each.given_back + each.dead_letters + each.left_over
+        and not each.pending
+        for each in spouts
+    )
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_N1_the_account_of_every_run_adds_up(scenario: Scenario) -> None:
+    """Whatever is replayed, given up or cut off; without an error that is forced, nothing else is heard either."""
+    _, books = run(scenario)
+    assert (list(books.faults()), books.crash, books.unheard) == ([], None, [])
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    code: int
+
+
+class Sealed(Exception):
+    """Lets nothing be set, copied, pickled or printed."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise TypeError(name)
+
+    def __reduce__(self) -> Any:
+        raise TypeError("reduce")
+
+    def __repr__(self) -> str:
+        raise TypeError("repr")
+
+    __str__ = __repr__
+
+
+def raised_from(cause: BaseException) -> Exception:
+    try:
+        raise ValueError("outer") from cause
+    except ValueError as error:
+        return error
+
+
+ODD: list[Callable[[], Exception]] = [
+    lambda: Frozen(503),
+    Sealed,
+    lambda: raised_from(Frozen(503)),
+    lambda: raised_from(Sealed()),
+    lambda: ExceptionGroup("many", [Frozen(1), Sealed()]),
+]
+
+
+def raising(make: Callable[[], Exception]) -> Callable[[int], int]:
+    def bolt(value: int) -> int:
+        if value % 3 == 2:
+            raise make()
+        return value
+
+    return bolt
+
+
+@simulated
+@pytest.mark.parametrize("make", ODD)
+@pytest.mark.parametrize("attempts", [1, 3])
+async def test_N1_exceptions_that_let_nobody_look_at_them_are_failures(
+    make: Callable[[], Exception], attempts: int
+) -> None:
+    """Their messages are replayed and become dead letters; the others are acked."""
+    topology = Topology("odd", max_attempts=attempts)
+    topology.bolt("bolt", raising(make), topology.spout("spout", range(30)).shuffle())
+    running = await run_to_end(topology)
+    counts = running.statistics().components["spout"]
+    assert (counts.acked, counts.dead_letters, counts.failed) == (20, 10, 10 * attempts)
+    assert {len(letter.history) for letter in running.dead_letters} == {attempts}
+
+
+@simulated
+@pytest.mark.parametrize("make", ODD)
+async def test_N1_a_tree_that_fails_of_such_an_exception_has_an_outcome(
+    make: Callable[[], Exception],
+) -> None:
+    """After its last attempt."""
+    topology = Topology("odd")
+    spout = topology.spout("spout")
+    topology.bolt("bolt", raising(make), spout.shuffle())
+    async with topology.run() as running:
+        tree = await running.emit(spout, 2, attempts=2)
+        with pytest.raises(TupleFailed):
+            await tree
+    assert conserved(running)
+
+
+@simulated
+@pytest.mark.parametrize("make", ODD)
+async def test_N1_a_rejection_while_such_an_exception_is_handled_goes_to_the_dead_letters(
+    make: Callable[[], Exception],
+) -> None:
+    """However many there are."""
+
+    def reject(value: int) -> None:
+        try:
+            raise make()
+        except Exception:
+            raise Reject("no") from None if value % 2 else Reject("no")
+
+    topology = Topology("odd")
+    topology.bolt("bolt", reject, topology.spout("spout", range(30)).shuffle())
+    running = await run_to_end(topology)
+    assert running.statistics().dead_letters == 30
+
+
+def refusing(limit: int) -> tuple[list[DeadLetter], Callable[[DeadLetter], None]]:
+    letters: list[DeadLetter] = []
+
+    def sink(letter: DeadLetter) -> None:
+        if len(letters) == limit:
+            raise OSError("the disk is full")
+        letters.append(letter)
+
+    return letters, sink
+
+
+def fail(value: object) -> None:
+    raise ValueError(value)
+
+
+async def crash(
+    topology: Topology, cancelled: str | None = None, **options: Any
+) -> tuple[Running, TopologyCrashed]:
+    """Run it until it crashes; somebody cancels one of its tasks meanwhile."""
+    block = topology.run(**options)
+    running = await block.__aenter__()
+    if cancelled is not None:
+        asyncio.get_running_loop().call_later(0.5, cancel, cancelled)
+    with suppress(asyncio.CancelledError, TopologyCrashed):
+        await running.finished()
+    with pytest.raises(TopologyCrashed) as caught:
+        await block.__aexit__(None, None, None)
+    return running, caught.value
+
+
+@simulated
+async def test_N1_a_dead_letter_counts_when_its_sink_has_it() -> None:
+    """Else its message is left over."""
+    letters, sink = refusing(7)
+    topology = Topology("full disk", max_attempts=1)
+    topology.bolt("bolt", fail, topology.spout("spout", range(20)).shuffle())
+    running, _ = await crash(topology, dead_letters=sink)
+    assert len(letters) == running.statistics().dead_letters == 7
+    assert running.statistics().left_over == running.statistics().components["spout"].messages - 7 > 0
+    assert len(running.dead_letters) == 7
+    assert conserved(running)
+
+
+@simulated
+async def test_N1_a_letter_that_the_end_cuts_off_is_left_over() -> None:
+    """An asynchronous sink has it when it has returned."""
+
+    async def slow(letter: DeadLetter) -> None:
+        await asyncio.sleep(1000)
+
+    topology = Topology("slow sink", max_attempts=1, drain_timeout=1.0)
+    topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
+    async with topology.run(dead_letters=slow) as running:
+        await asyncio.sleep(1)
+    assert (running.statistics().dead_letters, running.statistics().left_over) == (0, 1)
+    assert conserved(running)
+
+
+@simulated
+async def test_N1_what_a_source_gave_and_nobody_could_emit_is_left_over() -> None:
+    """As where a key function raises: the restarts tried it again."""
+
+    def key(value: int) -> int:
+        return 1 // (3 - value)
+
+    topology = Topology("key", max_restarts=2)
+    topology.bolt("bolt", ignore, topology.spout("spout", [1, 2, 3, 4]).fields(key))
+    running, _ = await crash(topology)
+    counts = running.statistics().components["spout"]
+    assert (counts.messages, counts.acked + counts.left_over) == (3, 3)
+    assert conserved(running)
+
+
+@simulated
+async def test_N1_every_tree_has_an_outcome_once_its_block_is_left() -> None:
+    """However it is left, and also while the tree waits for a replay."""
+    topology = Topology("left", replay_delay=20.0)
+    spout = topology.spout("spout")
+    topology.bolt("bolt", fail, spout.shuffle())
+    with suppress(KeyError):
+        async with topology.run() as running:
+            trees = [await running.emit(spout, value, attempts=5) for value in range(3)]
+            await asyncio.sleep(1)
+            raise KeyError
+    assert [str(tree.failure).split()[0] for tree in trees] == ["shutdown"] * 3
+    assert conserved(running)
+
+
+# N2: what the engine itself raises puts the message back, or crashes the topology with the message counted.
+
+
+@interpreted_only
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_N2_no_message_slips_whatever_call_of_the_engine_raises(
+    scenario: Scenario, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each of them, one after the other, as a traced run has found them."""
+    caplog.set_level(logging.CRITICAL)
+    logging.disable(logging.ERROR)
+    try:
+        strikes = strikes_of(scenario, turn=SCENARIOS.index(scenario))
+        faults = {str(strike): list(run(scenario, strike)[1].faults()) for strike in strikes}
+    finally:
+        logging.disable(logging.NOTSET)
+        gc.collect()  # coroutines that were never awaited are told of here, and not in another test
+    assert len(strikes) > 200
+    assert {strike: found for strike, found in faults.items() if found} == {}
+
+
+@simulated
+@interpreted_only
+async def test_N2_an_error_of_the_engine_is_not_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would come again, and what it left half done would be trusted; the crash names the engine, not user code."""
+    monkeypatch.setattr("stormlet.runtime.tracker.Tracker._settle_failed", fail)
+    topology = Topology("broken")
+    topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
+    with pytest.raises(TopologyCrashed, match=r"the engine's part of spout\[0\] raised") as caught:
+        await run_to_end(topology)
+    assert isinstance(caught.value.__cause__, TypeError)
+
+
+# N3: a task never ends unnoticed.
+
+
+def cancel(name: str) -> None:
+    """As somebody else's code does."""
+    (task,) = (task for task in asyncio.all_tasks() if task.get_name() == name)
+    task.cancel()
+
+
+async def wait_a_second(value: int) -> None:
+    await asyncio.sleep(1)
+
+
+class Polled(Counting):
+    """Takes a second for each message."""
+
+    async def next_tuple(self, out: SpoutCollector[int]) -> None:  # type: ignore[override]
+        await asyncio.sleep(1)
+        super().next_tuple(out)
+
+
+def slow_topology(**options: Any) -> Topology:
+    topology = Topology("t", **options)
+    topology.bolt("bolt", wait_a_second, topology.spout("spout", range(4)).shuffle())
+    topology.bolt("polled", ignore, topology.spout("poll", Polled).shuffle())
+    return topology
+
+
+@simulated
+@pytest.mark.parametrize("moment", [0.0, 0.5, 1.5])
+@pytest.mark.parametrize("name", ["spout", "bolt", "poll", "polled", "__acker"])
+async def test_N3_a_task_that_somebody_cancels_is_restarted(
+    name: str, moment: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Wherever it waits; what it had in hand fails at once, and the log has it."""
+    async with slow_topology().run() as running:
+        await asyncio.sleep(moment)
+        cancel(f"t/{name}[0]")
+        await running.finished()
+        assert asyncio.get_running_loop().time() < 10
+    counts = running.statistics()
+    assert (counts.components[name].restarts, counts.dead_letters, counts.left_over) == (1, 0, 0)
+    assert "somebody else has cancelled" in caplog.text
+
+
+@simulated
+@pytest.mark.parametrize("name", ["spout", "bolt", "poll", "__acker"])
+async def test_N3_beyond_its_restarts_the_topology_crashes(name: str) -> None:
+    """With every message counted."""
+    running, error = await crash(slow_topology(max_restarts=0), f"t/{name}[0]")
+    assert isinstance(error.__cause__, StrayCancellation)
+    assert conserved(running)
+
+
+@simulated
+async def test_N3_a_concurrent_call_that_somebody_cancels_fails_its_input_at_once() -> None:
+    """The others go on."""
+    topology = Topology("t", max_attempts=1)
+    topology.bolt("bolt", wait_a_second, topology.spout("spout", range(4)).shuffle(), concurrency=4)
+    async with topology.run() as running:
+        await asyncio.sleep(0.5)
+        next(task for task in asyncio.all_tasks() if task.get_name() == "bolt[0] execute").cancel()
+        await running.finished()
+        assert asyncio.get_running_loop().time() == 1
+    (letter,) = running.dead_letters
+    assert isinstance(letter.failure.exception, StrayCancellation)
+    assert running.statistics().components["spout"].acked == 3
+
+
+@simulated
+@pytest.mark.parametrize("name", ["conductor", "ticker", "ticks of ticked"])
+async def test_N3_a_helper_that_somebody_cancels_crashes_the_topology(name: str) -> None:
+    """Without it the topology would stand still."""
+
+    class Ticked(Bolt[int, None]):
+        def tick(self, out: Collector[None]) -> None:
+            pass
+
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            out.ack(tup)
+
+    topology = slow_topology()
+    topology.bolt("ticked", Ticked, topology.spout("other").shuffle(), tick=1.0)
+    running, error = await crash(topology, f"t {name}")
+    assert (error.task, error.what, type(error.__cause__)) == ("the engine", f"the {name}", StrayCancellation)
+    assert conserved(running)
+
+
+class Slow(Bolt[int, None]):
+    """Takes a second to be prepared, and to clean up; dies of its first input."""
+
+    async def prepare(self, context: object) -> None:
+        await asyncio.sleep(1)
+
+    async def cleanup(self) -> None:
+        await asyncio.sleep(1)
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        out.ack(tup)
+
+
+@simulated
+@pytest.mark.parametrize("moment", [0.5, 1.05, 1.5])
+async def test_N3_a_task_that_is_cancelled_between_two_lives_lives_on(moment: float) -> None:
+    """While it cleans up, pauses, or prepares its next instance."""
+    topology = Topology("t")
+    spout: Stream[int] = topology.spout("spout")
+    topology.bolt("slow", Slow, spout.shuffle())
+    async with topology.run() as running:
+        running.kill("slow")
+        await asyncio.sleep(moment)
+        cancel("t/slow[0]")
+        await (await running.emit(spout, 1))
+    assert running.statistics().components["slow"].acked == 1
+
+
+@simulated
+async def test_N3_a_task_that_is_cancelled_while_it_starts_fails_the_start() -> None:
+    """As an exception of its prepare does."""
+    topology = Topology("t")
+    topology.bolt("slow", Slow, topology.spout("spout").shuffle())
+    asyncio.get_running_loop().call_later(0.5, cancel, "t/slow[0]")
+    with pytest.raises(TopologyCrashed, match="did not start: prepare of slow"):
+        async with topology.run():
+            pass
+
+
+def test_N3_the_end_of_the_loop_ends_a_run_that_nobody_leaves() -> None:
+    """All tasks are cancelled then, as asyncio.run does, and none of them begins another life."""
+
+    async def main() -> None:
+        topology = Topology("t")
+        topology.bolt("bolt", wait_a_second, topology.spout("spout", range(4)).shuffle())
+        await topology.run().__aenter__()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+
+
+async def yielding() -> AsyncIterator[int]:
+    for value in range(3):
+        yield value
+        await asyncio.sleep(1)
+
+
+@simulated
+@pytest.mark.parametrize("source", [yielding, Polled])
+async def test_N3_a_host_that_is_cancelled_with_all_its_tasks_hears_of_that_alone(source: Any) -> None:
+    """No task that is cancelled with it takes that for its death."""
+
+    async def host() -> None:
+        topology = Topology("t", max_restarts=0)
+        topology.bolt("bolt", wait_a_second, topology.spout("spout", source).shuffle())
+        async with topology.run():
+            await asyncio.sleep(100)
+
+    running = asyncio.create_task(host())
+    await asyncio.sleep(0.5)
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
