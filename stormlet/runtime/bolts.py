@@ -10,6 +10,7 @@ from functools import partial
 from inspect import isawaitable
 from itertools import chain, islice
 from operator import length_hint
+from typing import NoReturn
 
 from stormlet.core.components import TaskContext
 from stormlet.core.description import OnError
@@ -158,12 +159,11 @@ class BoltTask(Task):
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
         self.doing = "execute"
-        self.blame(error)
         if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self.on_error == "stop":
-            raise error
+            self._die_of(error)
         unsettled = [tup for tup in tups if tup.state <= HELD]
         if not unsettled and self.was_told(error):  # of a batch; now it ends the call that has completed it
-            raise error
+            self._die_of(error)
         for tup in unsettled:
             reason = str(error) if isinstance(error, Reject) else ""
             out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))
@@ -172,7 +172,11 @@ class BoltTask(Task):
         self.engine.failures.raised(self.plan, "execute", error, [tup.value for tup in tups], roots)
         if self.on_error == "restart" and not isinstance(error, Reject):
             self.told(error)
-            raise error
+            self._die_of(error)
+
+    def _die_of(self, error: Exception) -> NoReturn:
+        self.blame(error)
+        raise error
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""

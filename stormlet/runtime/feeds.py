@@ -144,27 +144,31 @@ class KeptFeed(HostFeed):
         raise NotImplementedError
 
     def emit(self, value: object) -> None:
-        """Emit a value under the next message id: its number. The caller keeps it if that raises."""
+        """Emit a value under the next message id: its number. The caller keeps it if that raises, as the groupings of
+        the user's may."""
         sent, stream, receiver = value, DEFAULT_STREAM, None
         if type(sent) is To:
             to = cast("To[object]", sent)
             sent, stream, receiver = to.value, to.stream, to.task
         lineage = lineage_now(self._topology, None, 1)
         message = kept_message(sent, stream, receiver, lineage, self._emitted)
-        try:
-            self._tracker.emit(sent, stream, receiver, lineage, message)
-        except BaseException as error:  # of a grouping, which belongs to the user
-            self.task.blame(error)
-            raise
+        self._tracker.emit(sent, stream, receiver, lineage, message)
         self._emitted += 1
 
     def emit_unsent(self) -> int:
         """Emit what could not be emitted before the task was restarted; return how many (law S3)."""
         before = self._emitted
         while self._unsent:
-            self.emit(self._unsent[-1])
+            self._emit_again(self._unsent[-1])
             del self._unsent[-1]
         return self._emitted - before
+
+    def _emit_again(self, value: object) -> None:
+        try:
+            self.emit(value)
+        except BaseException as error:
+            self.task.blame(error)
+            raise
 
 
 class IteratorFeed(KeptFeed):
@@ -193,8 +197,9 @@ class IteratorFeed(KeptFeed):
                 raise
             try:
                 self.emit(value)
-            except BaseException:
+            except BaseException as error:
                 self._unsent.append(value)
+                self.task.blame(error)
                 raise
             if outbox.crowded or not task.active:  # law C1
                 break
@@ -242,7 +247,7 @@ class AsyncIteratorFeed(KeptFeed):
         """Emit the value in hand; return how many there were."""
         if self._in_hand is END:
             return 0
-        self.emit(self._in_hand)
+        self._emit_again(self._in_hand)
         self._in_hand = END
         return 1
 

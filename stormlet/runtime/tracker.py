@@ -272,7 +272,7 @@ class Tracker:
             self._end_for_host(tree, None)
         self.counts.acked += 1
         self.pending -= 1
-        return not isinstance(tree, Message) or type(tree) is SpoutMessage
+        return type(tree) is not Message and type(tree) is not HostMessage
 
     def _observe(self, tree: OpenTree) -> None:
         if self.observer is not None and type(tree) is not Buried:  # whose outcome was seen before

@@ -71,7 +71,7 @@ def a_fail_that_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def a_dead_letter_that_is_thrown_away(patch: pytest.MonkeyPatch) -> None:
     """What is given up comes to nobody."""
-    patch.setattr(DeadLetters, "bury", lambda *_: None)
+    patch.setattr(DeadLetters, "hand_over", lambda *_: None)
 
 
 @pytest.mark.parametrize(
