@@ -106,8 +106,8 @@ async def test_when_a_traceback_is_kept() -> None:
 @pytest.mark.simulated_time
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 async def test_when_a_dead_letter_cannot_be_kept(tmp_path: Path) -> None:
-    """The dead letter sink raises, or its file cannot be written. The topology crashes, rather than lose the message
-    silently; a file that cannot be opened is refused at the start.
+    """The dead letter sink raises, or its file cannot be written. The topology crashes, and the message is left over: a
+    dead letter counts when its sink has it. A file that cannot be opened is refused at the start.
     """
 
     def full(letter: DeadLetter) -> None:
@@ -119,7 +119,9 @@ async def test_when_a_dead_letter_cannot_be_kept(tmp_path: Path) -> None:
     topology = Topology("sink")
     topology.bolt("reject", reject, topology.spout("values", [1]).shuffle())
     with pytest.raises(TopologyCrashed, match="no space left"):
-        await run_to_end(topology, dead_letters=full)
+        async with topology.run(dead_letters=full) as running:
+            await running.finished()
+    assert (running.statistics().dead_letters, running.statistics().left_over) == (0, 1)
     with pytest.raises(TopologyCrashed, match="cannot be written: No space left"):
         await run_to_end(topology, dead_letters="/dev/full")
     with pytest.raises(InvalidConfiguration, match="cannot be written"):

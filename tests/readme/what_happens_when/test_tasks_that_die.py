@@ -21,7 +21,7 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
-from tests.helpers import block, now, run_to_end
+from tests.helpers import block, interpreted_only, now, run_to_end
 from tests.readme.what_happens_when.kit import EmitsOnce, Hold
 
 
@@ -316,6 +316,61 @@ async def killed_and_left(topology: Topology, numbers: Stream[int]) -> None:
         await running.emit(numbers, 2)
         await asyncio.sleep(1)
         raise KeyError("mine")
+
+
+def cancel(name: str) -> None:
+    """As somebody else's code does."""
+    next(task for task in asyncio.all_tasks() if task.get_name() == name).cancel()
+
+
+async def wait(value: int) -> None:
+    await asyncio.sleep(1)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("concurrency", "name"), [(1, "t/wait[0]"), (3, "wait[0] execute")])
+async def test_when_a_task_is_cancelled(
+    concurrency: int, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Somebody else cancels a task of the topology. It dies as of an exception: its input fails at once, the log has
+    it, and it is restarted or the topology crashes. A call that runs beside others fails its input alone;
+    """
+    topology = Topology("t", max_attempts=2)
+    topology.bolt("wait", wait, topology.spout("numbers", [1, 2, 3]).shuffle(), concurrency=concurrency)
+    async with topology.run() as running:
+        await asyncio.sleep(0.5)
+        cancel(name)
+        await running.finished()
+        assert now() < 5
+    counts = running.statistics().components
+    assert (counts["numbers"].acked, counts["numbers"].replayed) == (3, 1)
+    assert counts["wait"].restarts == (concurrency == 1)
+    assert "somebody else has cancelled" in caplog.text
+
+
+@pytest.mark.simulated_time
+async def test_when_a_helper_is_cancelled() -> None:
+    """without one of the engine's helpers, such as the ticker, the topology crashes."""
+    topology = Topology("t")
+    topology.bolt("wait", wait, topology.spout("numbers", [1, 2, 3]).shuffle())
+    asyncio.get_running_loop().call_later(0.5, cancel, "t ticker")
+    with pytest.raises(TopologyCrashed, match="the ticker of the engine"):
+        await run_to_end(topology)
+
+
+@pytest.mark.simulated_time
+@interpreted_only
+async def test_when_stormlet_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    """stormlet itself raises, which is a fault of it. The topology crashes, and every message without an outcome is
+    left over.
+    """
+    monkeypatch.setattr("stormlet.runtime.tracker.Tracker._settle", None)
+    topology = Topology("t")
+    topology.bolt("wait", wait, topology.spout("numbers", [1, 2, 3]).shuffle())
+    with pytest.raises(TopologyCrashed, match="the engine's part"):
+        async with topology.run() as running:
+            await running.finished()
+    assert running.statistics().left_over == 3
 
 
 @pytest.mark.simulated_time
