@@ -97,7 +97,10 @@ class AckerTask(Task):
         """Take a control message; never blocks (law F4). A little one is applied at once if the acker sleeps, and so
         has read all that came before: most of the latency of a lone message would be wake-ups of ackers."""
         if self._asleep and control.told <= LITTLE:
-            self.guarded(self._bookkeeper.apply_at_once, control)
+            try:
+                self._bookkeeper.apply_at_once(control)
+            except Exception as error:  # in the name of another task, which has no part in it
+                self.engine.failed(self.plan, error)
         else:
             self._inbox.append(control)
             self.wake()

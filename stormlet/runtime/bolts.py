@@ -234,7 +234,11 @@ class BoltTask(Task):
             self.doing = "execute"
             began, waited = self._time(), self.outbox.waited
             try:
-                pause = self._start_work()
+                pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
+            except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
+                pause = None
+                self.slices.watch()
+                self._failed_by(error)
             except BaseException:
                 self.slices.watch()  # the task dies of it, and nobody asks whether that was all of the slice
                 raise
@@ -252,13 +256,9 @@ class BoltTask(Task):
             if self._errands:
                 await self._run_errands()
 
-    def _start_work(self) -> Awaitable[None] | None:
-        try:
-            return self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
-        except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
-            taken = () if self.current is None else (self.current,)
-            self.user_failed(taken, stray(error), self.out)
-            return None
+    def _failed_by(self, error: asyncio.CancelledError) -> None:
+        taken = () if self.current is None else (self.current,)
+        self.user_failed(taken, stray(error), self.out)
 
     async def _next_slice(self) -> None:
         self.outbox.leave()

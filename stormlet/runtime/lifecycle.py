@@ -35,6 +35,8 @@ from stormlet.runtime.task import Task
 logger = logging.getLogger(__name__)
 
 SHUTDOWN = Failure(FailureKind.SHUTDOWN)
+LEAVING = 1.0
+"""Seconds that a host gets to leave the block when it is cancelled together with tasks of the topology."""
 LAST_OUTCOMES = 1.0
 """Seconds that spouts get at most to take note of what failed at the deadline."""
 
@@ -156,6 +158,18 @@ class Lifecycle:
             cancelled = StrayCancellation("somebody else has cancelled it")
             self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), cancelled)
 
+    def _task_ended(self, running: asyncio.Task[None]) -> None:
+        """A task lives until the end; one that was cancelled together with the host has ended before, if the host then
+        leaves (law N3)."""
+        if self.host_leaves():
+            self._loop.call_later(LEAVING, self._miss, running)
+        else:
+            self._miss(running)
+
+    def _miss(self, running: asyncio.Task[None]) -> None:
+        if not self.ended:
+            self.crashed(self._running[running], StrayCancellation("somebody else has cancelled the task"))
+
     def host_leaves(self) -> bool:
         """Says if the host that has entered the block is being cancelled: whoever does that may cancel all else too."""
         body = self._body
@@ -165,6 +179,7 @@ class Lifecycle:
         for task in tasks:
             running = task.spawn(task.live(), f"{self._name}/{task.name}")
             self._running[running] = task
+            running.add_done_callback(self._task_ended)
 
     async def _ready(self, ready: Sequence[asyncio.Future[None]]) -> None:
         for each in ready:
@@ -227,7 +242,7 @@ class Lifecycle:
         except TimeoutError:
             await self._give_up()
         except TopologyCrashed:
-            raise
+            pass  # whoever leaves the block raises it
         except Exception as error:
             self._crash(TopologyCrashed(self._name, "the engine", "the drain"), error)
         finally:

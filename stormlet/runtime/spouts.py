@@ -362,6 +362,7 @@ class SpoutTask(Task):
     async def stop(self) -> None:
         self._stop_nap()
         self.outbox.leave()
+        self.doing = "dead_letters"
         try:
             await self.tracker.close()
         finally:

@@ -433,3 +433,24 @@ async def test_N3_a_host_that_is_cancelled_with_all_its_tasks_hears_of_that_alon
         task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+@simulated
+async def test_N3_a_host_that_is_cancelled_and_stays_hears_of_the_tasks_that_were_cancelled_with_it() -> None:
+    """It swallows its cancellation: then the topology crashes, rather than stand still."""
+
+    async def host() -> Any:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(0.6)
+        await asyncio.sleep(100)
+
+    async def run() -> None:
+        async with slow_topology().run():
+            await host()
+
+    running = asyncio.create_task(run())
+    await asyncio.sleep(0.5)
+    running.cancel()
+    cancel("t/bolt[0]")
+    with pytest.raises(TopologyCrashed, match=r"bolt\[0\]"):
+        await running

@@ -65,7 +65,10 @@ class StuckTrees:
             self._warn(self._timeout)
         while True:
             await asyncio.sleep(self._seconds / LOOKS)
-            self._look(loop.time())
+            try:
+                self._look(loop.time())
+            except Exception:  # the messages are none the worse for it
+                logger.exception("what keeps trees of topology %r open cannot be told", self._topology)
 
     def _warn(self, timeout: float) -> None:
         self._log(
