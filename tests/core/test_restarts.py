@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from stormlet.core.restarts import RestartPolicy, Restarts
+import sys
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stormlet.core.restarts import KEPT_EXACTLY, RestartPolicy, Restarts
 
 
 def test_pauses_double_up_to_the_longest() -> None:
@@ -50,3 +55,49 @@ def test_a_policy_reads_as_a_limit() -> None:
     """Messages say what the limit is."""
     assert str(RestartPolicy()) == "3 restarts within 60 s"
     assert str(RestartPolicy(most=1, within=0.5)) == "1 restart within 0.5 s"
+
+
+def test_a_thousand_restarts_and_more_are_as_far_apart_as_any() -> None:
+    """A float holds no power of two beyond the 1023rd, and a service may be restarted more often than that."""
+    restarts = Restarts(RestartPolicy(most=1_000_000, within=7 * 86400.0))
+    pauses = [restarts.pause(10.0 * count) for count in range(3000)]
+    assert set(pauses[7:]) == {10.0}
+
+
+SECONDS = st.floats(0.0, sys.float_info.max)
+
+
+@given(
+    within=st.floats(0.0, sys.float_info.max, exclude_min=True),
+    first=SECONDS,
+    longest=SECONDS,
+    deaths=st.lists(SECONDS, min_size=1).map(sorted),
+    before=st.integers(0, 3000),
+)
+def test_no_pause_is_longer_than_the_longest(
+    within: float, first: float, longest: float, deaths: list[float], before: int
+) -> None:
+    """Whatever the settings are, and however often it has died: a number of seconds from 0 to the longest."""
+    restarts = Restarts(RestartPolicy(1_000_000, within, first, longest))
+    pauses = [restarts.pause(0.0) for _ in range(before)]
+    pauses += [restarts.pause(now) for now in deaths]
+    pauses.append(restarts.pause_after_kill())
+    assert all(pause is not None and 0.0 <= pause <= longest for pause in pauses)
+
+
+def test_very_many_restarts_take_the_room_of_two_thousand() -> None:
+    """The limit holds at the last of them, and the window is exact to a thousandth of itself."""
+    restarts = Restarts(RestartPolicy(100_000, within=1000.0, first_pause=0.0))
+    assert all(restarts.pause(count / 100) == 0.0 for count in range(100_000))
+    assert restarts.pause(999.995) is None
+    assert len(restarts._recent) <= 2 * KEPT_EXACTLY + 1  # pyright: ignore[reportPrivateUsage] - its size is the subject
+    assert 50_000 <= restarts.within_window(1500.0) <= 50_100
+    assert restarts.within_window(2001.0) == 0
+
+
+def test_up_to_a_thousand_restarts_are_counted_to_the_moment() -> None:
+    """However close together they are."""
+    restarts = Restarts(RestartPolicy(KEPT_EXACTLY, within=60.0, first_pause=0.0))
+    for count in range(KEPT_EXACTLY):
+        restarts.pause(count / 1000)
+    assert [restarts.within_window(60.0 + count / 1000) for count in (0, 1, 500, 999)] == [999, 998, 499, 0]

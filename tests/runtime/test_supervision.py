@@ -414,6 +414,16 @@ async def test_the_window_slides() -> None:
     assert journal.instances == 11
 
 
+async def test_a_task_may_be_restarted_for_as_long_as_it_is_allowed_to() -> None:
+    """Beyond the 1024th restart, too, each comes after the longest pause."""
+    topology = Topology("patient", max_restarts=1_000_000, restart_window=7 * 86400.0)
+    fed = topology.spout("fed")
+    topology.bolt("bolt", lambda: Noted(Journal(), raise_at("tick")), fed.shuffle(), tick=1.0)
+    async with topology.run() as running:
+        await asyncio.sleep(4 * 3600.0)
+        assert running.statistics().components["bolt"].restarts > 1200
+
+
 async def test_a_crash_loop_does_not_spin() -> None:
     """However many restarts are allowed, the pauses bound how many there are in ten minutes."""
     journal, topology = Journal(), Topology("loop", max_restarts=10_000, restart_window=1e6)
