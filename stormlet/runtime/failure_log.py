@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Protocol
 
 from stormlet.core.calls import raised_in
-from stormlet.core.failures import FailureCounts, RepeatedFailure
+from stormlet.core.failures import MOST_KINDS, FailureCounts, RepeatedFailure
 from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.plan import TaskPlan
@@ -149,9 +149,18 @@ class FailureLog:
         line: str,
         error: BaseException | None = None,
     ) -> None:
+        failure = self._counts.told_apart(failure)
         first = self._counts.add(failure)
         fields = log_fields(self._topology, failure.component, task, failure.message_id)
         logger.log(level if first else logging.DEBUG, "%s", line, exc_info=error, extra=fields)
+        if first and failure.is_of_other_kinds:
+            logger.warning(
+                "%s of %s has failed in %d different ways; further ones are counted together",
+                failure.what,
+                failure.component,
+                MOST_KINDS,
+                extra=fields,
+            )
         if not first and self._timer is None:
             self._timer = self._loop.call_later(COUNTED_FOR, self._tell_counts)
 
@@ -159,10 +168,11 @@ class FailureLog:
         self._timer = None
         for failure, more in self._counts.take_untold():
             logger.warning(
-                "%s of %s again, %s more: %s%s",
+                "%s of %s again, %s more%s: %s%s",
                 failure.what,
                 failure.component,
                 f"{more:,}",
+                " of other kinds, the last" if failure.is_of_other_kinds else "",
                 failure.error,
                 _and_value(failure),
                 extra=log_fields(self._topology, failure.component, None, failure.message_id),

@@ -228,7 +228,8 @@ class Running:
         return tuple(self._dead_letters.last)
 
     def failures(self) -> Sequence[RepeatedFailure]:
-        """The distinct failures so far, with their counts; the one that happened last stands at the end."""
+        """The distinct failures so far, with their counts; the one that happened last stands at the end. Of each method
+        of a component the first 100 kinds are told apart; what comes beyond is counted as one of ``"other kinds"``."""
         return self._failures.all()
 
     def explain(self, root: int) -> Explanation:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from stormlet.core.failures import FailureCounts, RepeatedFailure
+from stormlet.core.failures import MOST_KINDS, OTHER_KINDS, FailureCounts, RepeatedFailure
 
 ONE = RepeatedFailure("split", "split[0]", "execute", "ValueError", "ValueError('a')", "flow.py:12", "'a'", 1)
 
@@ -48,3 +52,46 @@ def test_what_was_not_told_is_taken_once() -> None:
     assert counts.take_untold() == []
     counts.add(ONE)
     assert counts.take_untold() == [(replace(ONE, count=6), 1)]
+
+
+def test_the_kinds_beyond_a_hundred_are_counted_together() -> None:
+    """Two entries more are the most that any number of exception classes makes, and no failure is left out."""
+    counts = FailureCounts()
+    firsts = [counts.add(replace(ONE, kind=f"Error{number}")) for number in range(20_000)]
+    assert sum(firsts) == MOST_KINDS + 1
+    last = counts.all()[-1]
+    assert (len(counts.all()), last.kind, last.place, last.error) == (101, OTHER_KINDS, "", ONE.error)
+    assert last.count == 20_000 - MOST_KINDS
+
+
+def test_what_is_told_apart_stays_so() -> None:
+    """A kind that was among the first is counted for itself, however many others have come."""
+    counts = FailureCounts()
+    for number in range(MOST_KINDS * 2):
+        counts.add(replace(ONE, kind=f"Error{number}"))
+    assert not counts.add(replace(ONE, kind="Error0"))
+    assert [each.count for each in counts.all() if each.kind == "Error0"] == [2]
+
+
+def test_each_method_of_a_component_has_a_hundred_kinds() -> None:
+    """Those of one do not hide those of another."""
+    counts = FailureCounts()
+    for number in range(MOST_KINDS * 2):
+        counts.add(replace(ONE, kind=f"Error{number}"))
+    assert counts.add(replace(ONE, what="tick"))
+    assert counts.add(replace(ONE, component="other"))
+    assert {each.kind for each in counts.all()[-2:]} == {ONE.kind}
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["execute", "tick"]), st.integers(1, 250))))
+def test_the_counts_of_a_method_add_up(happened: list[tuple[str, str, int]]) -> None:
+    """Whatever happens, each failure is in one entry."""
+    counts, expected, counted = FailureCounts(), Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for component, what, kinds in happened:
+        for place in range(kinds):
+            counts.add(replace(ONE, component=component, what=what, place=str(place)))
+        expected[component, what] += kinds
+    for each in counts.all():
+        counted[each.component, each.what] += each.count
+    assert counted == expected
+    assert len(counts.all()) <= len(expected) * (MOST_KINDS + 1)

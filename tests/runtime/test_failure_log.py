@@ -38,6 +38,27 @@ async def test_a_flood_of_failures_is_two_lines(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.simulated_time
+async def test_classes_that_are_made_at_run_time_are_no_flood(caplog: pytest.LogCaptureFixture) -> None:
+    """The first hundred have a line each; the others are one line, a word on that, and a count."""
+
+    def fail_anew(value: int) -> None:
+        raise type(f"Error{value}", (Exception,), {})(value)
+
+    topology = Topology("classes", max_attempts=1)
+    topology.bolt("fail", fail_anew, topology.spout("numbers", range(300)).shuffle())
+    running = await run_to_end(topology, dead_letters=ignore)
+    told = [line for line in lines(caplog) if "dead letter" not in line]
+    assert told[99:] == [
+        "fail[0] raised Error99(99) on 99",
+        "fail[0] raised Error100(100) on 100",
+        "execute of fail has failed in 100 different ways; further ones are counted together",
+        "execute of fail again, 199 more of other kinds, the last: Error299(299); value 299",
+    ]
+    raised = [each for each in running.failures() if each.what == "execute"]
+    assert (len(raised), sum(each.count for each in raised)) == (101, 300)
+
+
+@pytest.mark.simulated_time
 async def test_every_failure_is_there_at_debug(caplog: pytest.LogCaptureFixture) -> None:
     """Whoever wants each of them sets the level (law B4)."""
     topology = Topology("debug", max_attempts=1)
