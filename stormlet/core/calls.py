@@ -57,3 +57,15 @@ def raised_in(error: BaseException) -> Call | None:
             place = call_of(code, traceback.tb_lineno)
         traceback = traceback.tb_next
     return place
+
+
+def forget_earlier_raises(error: BaseException) -> None:
+    """Leave an exception that was caught now the frames of this raise alone. Python adds those of each raise to the ones
+    before, so that an exception which user code keeps, or a future that many await, would have ever more of them."""
+    entry = caught = error.__traceback__
+    while entry is not None and caught is not None:
+        following = entry.tb_next
+        if following is not None and following.tb_frame.f_code is caught.tb_frame.f_code:
+            entry.tb_next = None
+            return
+        entry = following

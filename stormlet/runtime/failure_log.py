@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 from typing import Protocol
 
-from stormlet.core.calls import raised_in
+from stormlet.core.calls import forget_earlier_raises, raised_in
 from stormlet.core.failures import MOST_KINDS, FailureCounts, RepeatedFailure
 from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure
@@ -63,6 +63,7 @@ class FailureLog:
         roots: Iterable[int] = (),
     ) -> None:
         """User code raised on these values, which belong to these trees; on none, in a method that gets none."""
+        forget_earlier_raises(error)
         failure = RepeatedFailure(
             plan.component,
             plan.name,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -157,6 +159,71 @@ async def test_the_message_id_is_that_of_the_spout(ackers: int, caplog: pytest.L
     raised = [each for each in caplog.records if "raised" in each.getMessage()]
     expected = [0, 1, 2] if ackers else [None, None, None]
     assert [getattr(each, "message_id", "") for each in raised] == expected
+
+
+class Unreachable(BasicBolt[object, None]):
+    """Raises the same exception at every input, as what awaits one future does."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+        """Raise it."""
+        self._raise()
+
+    def tick(self, out: Collector[None]) -> None:
+        """Raise it."""
+        self._raise()
+
+    def _raise(self) -> None:
+        raise self.error
+
+
+def frames(error: BaseException) -> list[str]:
+    return [each.name for each in traceback.extract_tb(error.__traceback__)]
+
+
+@pytest.mark.simulated_time
+async def test_an_exception_that_is_raised_again_has_the_frames_of_one_raise() -> None:
+    """Python would add those of each raise, and keep all their local variables, for as long as anybody keeps it."""
+    error = OSError("unreachable")
+    topology = Topology("again", max_attempts=3)
+    numbers = topology.spout("numbers", range(50))
+    topology.bolt("bolt", partial(Unreachable, error), numbers.shuffle())
+    running = await run_to_end(topology, dead_letters=ignore)
+    assert running.statistics().components["bolt"].failed == 150
+    assert frames(error)[1:] == ["execute", "_raise"]
+
+
+@pytest.mark.simulated_time
+async def test_so_has_one_that_tasks_die_of() -> None:
+    """Also where several tasks die of one exception, each in its own way."""
+    error = OSError("unreachable")
+    topology = Topology("again", max_restarts=1000, restart_window=1e6)
+    topology.bolt("ticked", partial(Unreachable, error), topology.spout("fed").shuffle(), tick=1.0)
+    once = topology.spout("once", range(3))
+    topology.bolt("restarted", partial(Unreachable, error), once.shuffle(), on_error="restart")
+    async with topology.run() as running:
+        await asyncio.sleep(1000)
+        assert running.statistics().components["ticked"].restarts > 50
+        assert frames(error).count("_raise") <= 2
+
+
+@pytest.mark.simulated_time
+async def test_user_code_that_calls_itself_keeps_its_frames(caplog: pytest.LogCaptureFixture) -> None:
+    """What is left out is earlier raises alone: a recursion stands in the log as it was."""
+
+    def recurse(value: int) -> None:
+        if not value:
+            raise ValueError
+        recurse(value - 1)
+
+    topology = Topology("recursion", max_attempts=1)
+    topology.bolt("recurse", recurse, topology.spout("numbers", [10]).shuffle())
+    await run_to_end(topology, dead_letters=ignore)
+    (error,) = [each.exc_info[1] for each in caplog.records if each.exc_info]
+    assert error is not None
+    assert frames(error).count("recurse") == 11
 
 
 class Keep(Bolt[object, None]):
