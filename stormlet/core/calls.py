@@ -60,8 +60,8 @@ def raised_in(error: BaseException) -> Call | None:
 
 
 def forget_earlier_raises(error: BaseException) -> None:
-    """Leave an exception that was caught now the frames of this raise alone. Python adds those of each raise to the ones
-    before, so that an exception which user code keeps, or a future that many await, would have ever more of them."""
+    """Leave an exception that was caught now with the frames of this raise alone. Python adds those of each raise to
+    the ones before, so that an exception which user code keeps, or a future that many await, would have ever more."""
     entry = caught = error.__traceback__
     while entry is not None and caught is not None:
         following = entry.tb_next

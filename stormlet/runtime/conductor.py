@@ -20,7 +20,7 @@ class Conductor:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._bell = asyncio.Event()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: dict[asyncio.Future[None], None] = {}
         self._tasks: Tasks | None = None
         self._spouts: Sequence[SpoutTask] = ()
         self._order: Sequence[Sequence[str]] = ()
@@ -47,9 +47,12 @@ class Conductor:
     async def quiescent(self) -> None:
         """Wait until the topology is quiescent (law S5)."""
         waiter = self._loop.create_future()
-        self._waiting.append(waiter)
+        self._waiting[waiter] = None
         self._bell.set()
-        await waiter
+        try:
+            await waiter
+        finally:
+            self._waiting.pop(waiter, None)
 
     def give_up(self, error: BaseException | None) -> None:
         """The topology has ended: nobody waits any longer."""

@@ -216,6 +216,17 @@ async def test_an_emit_that_is_refused_collects_nothing() -> None:
         assert await (await running.emit(spout, (1, 2), collect=bolt)) == []
 
 
+@pytest.mark.simulated_time
+async def test_a_wait_for_the_end_that_is_given_up_leaves_nothing() -> None:
+    """A host may ask every second for a year, with a timeout, whether the topology has finished."""
+    topology, _, _ = emit_topology()
+    async with topology.run() as running:
+        for _ in range(100):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(running.finished(), 1.0)
+        assert not running._conductor._waiting  # pyright: ignore[reportPrivateUsage] - memory has no public face
+
+
 # A start that fails.
 
 
