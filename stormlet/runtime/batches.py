@@ -80,7 +80,19 @@ class BatchRunner(Bolt[Any, Any]):
         if self._bolt.resets_timeouts and context.config.message_timeout is not None:
             self._resets = TimeoutResets(self._desk, context.config.message_timeout)
             self._resets.begin()
-        return self._bolt.prepare(context)
+        try:
+            preparing = self._bolt.prepare(context)
+        except BaseException:
+            self._cancel_timers()
+            raise
+        return self._prepared(preparing) if isawaitable(preparing) else None
+
+    async def _prepared(self, preparing: Awaitable[None]) -> None:
+        try:
+            await preparing
+        except BaseException:
+            self._cancel_timers()  # there is no cleanup of what was not prepared
+            raise
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
         key = self._bolt.key(tup.value)
@@ -116,11 +128,14 @@ class BatchRunner(Bolt[Any, Any]):
         self._wait()
 
     def cleanup(self) -> Awaitable[None] | None:
+        self._cancel_timers()
+        return self._bolt.cleanup()
+
+    def _cancel_timers(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if self._resets is not None:
             self._resets.cancel()
-        return self._bolt.cleanup()
 
     async def _run_all(self, out: Collector[Any]) -> None:
         for key in list(self._batches):

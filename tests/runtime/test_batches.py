@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import pytest
 
 from stormlet import BatchBolt, Collector, TaskContext, Topology, Tree, Tuple
+from stormlet.testing import SimulatedLoop
 from tests.helpers import now
 
 pytestmark = pytest.mark.simulated_time
@@ -127,6 +128,61 @@ async def test_without_resets_it_does() -> None:
     async with topology.run() as running:
         await running.finished()
     assert running.statistics().components["spout"].failed == 4
+
+
+class Unprepared(Patient):
+    """Cannot be prepared while what it writes to is away."""
+
+    away = False
+    prepared = 0
+
+    def __init__(self, *, asynchronous: bool) -> None:
+        super().__init__(seconds=0.0)
+        self.asynchronous = asynchronous
+
+    def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        """At once, or later."""
+        Unprepared.prepared += 1
+        if self.asynchronous:
+            return self.later()
+        return self.find()
+
+    async def later(self) -> None:
+        """It takes a moment."""
+        await asyncio.sleep(0.01)
+        self.find()
+
+    def find(self) -> None:
+        """Raise if it is away."""
+        if Unprepared.away:
+            raise OSError("away")
+
+
+def timers() -> int:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    return sum(not each.cancelled() for each in loop._scheduled)  # pyright: ignore[reportPrivateUsage] - nobody else tells
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_a_patient_bolt_that_cannot_be_prepared_leaves_no_timers(
+    asynchronous: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it writes to may be away for hours, and each attempt to find it again is another instance."""
+    monkeypatch.setattr(Unprepared, "prepared", 0)
+    topology = Topology("batches", max_restarts=1000, restart_window=1e6)
+    spout = topology.spout("spout")
+    topology.bolt("write", lambda: Unprepared(asynchronous=asynchronous), spout.shuffle())
+    async with topology.run() as running:
+        monkeypatch.setattr(Unprepared, "away", True)
+        running.kill("write")
+        await asyncio.sleep(1)
+        tree, before = await running.emit(spout, "waits"), timers()
+        await asyncio.sleep(3600)
+        assert Unprepared.prepared > 300
+        assert timers() <= before + 1
+        monkeypatch.setattr(Unprepared, "away", False)
+        assert await tree == []
 
 
 class Heavy(BatchBolt[int, None]):
