@@ -33,6 +33,11 @@ class Inbox:
         if wake_producer not in self._waiting:
             self._waiting.append(wake_producer)
 
+    def call_no_more(self, wake_producer: Callable[[], None]) -> None:
+        """The producer does not wait any longer."""
+        if wake_producer in self._waiting:
+            self._waiting.remove(wake_producer)
+
     def take(self) -> list[Tuple[Any]]:
         """What was delivered, in order; of more than ``capacity``, the first so many, for the bound on what
         is queued and in hand holds for both together (law B6)."""

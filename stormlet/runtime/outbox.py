@@ -192,11 +192,18 @@ class Outbox:
         self.leave()
         began = self._clock()
         while not self.has_room:
-            waiter = self._loop.create_future()
-            self.crowded[0].call_when_room(partial(_release, waiter))
-            await waiter
+            await self._room_in(self.crowded[0])
         self.waited += self._clock() - began
         self.enter()
+
+    async def _room_in(self, inbox: Inbox) -> None:
+        waiter = self._loop.create_future()
+        wake = partial(_release, waiter)
+        inbox.call_when_room(wake)
+        try:
+            await waiter
+        finally:
+            inbox.call_no_more(wake)  # the task may have been killed, again and again, while the consumer hangs
 
     def _flush_scheduled(self) -> None:
         self._scheduled = False

@@ -65,3 +65,17 @@ async def test_who_finds_it_empty_wakes_its_owner(single: bool) -> None:
         first_outbox.flush()
         assert consumer.woken == before + 1
         assert [tup.value for tup in consumer.inbox.take()] == ["a", "b", "c"]
+
+
+async def test_who_waits_for_room_no_longer_is_forgotten() -> None:
+    """A consumer may hang for days, while those who wait for it are killed and begin to wait again."""
+    consumer = Consumer()
+    outlet, outbox = producer(consumer, single=True)
+    for value in range(10):
+        outlet.deliver(value, 0, PLAIN)
+    for _ in range(5):
+        waiting = asyncio.create_task(outbox.room())
+        await asyncio.sleep(1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+    assert consumer.inbox._waiting == []  # pyright: ignore[reportPrivateUsage] - memory has no public face
