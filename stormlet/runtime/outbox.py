@@ -203,7 +203,9 @@ class Outbox:
         try:
             await waiter
         finally:
-            inbox.call_no_more(wake)  # the task may have been killed, again and again, while the consumer hangs
+            inbox.call_no_more(
+                wake
+            )  # the task may have been killed, again and again, while the consumer hangs
 
     def _flush_scheduled(self) -> None:
         self._scheduled = False

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from enum import Enum
+from typing import Final
+
+MOST_TYPES: Final = 1000
+"""How many types are remembered before they are all forgotten: user code may make one for each value."""
 
 
 class ResultKind(Enum):
@@ -32,5 +36,7 @@ class Kinds(dict[type, ResultKind]):
     """The kind of each type that was seen."""
 
     def __missing__(self, result: type) -> ResultKind:
+        if len(self) >= MOST_TYPES:
+            self.clear()
         kind = self[result] = kind_of(result)
         return kind
