@@ -45,6 +45,21 @@ def test_partitions_that_were_read_are_all_done_when_none_of_their_rows_is_open(
     assert done.prefixes(3) == {0: ALL, 1: ALL, 2: 8}
 
 
+def test_what_is_kept_is_what_is_open() -> None:
+    """One message that is held for hours keeps nothing of the many that were settled after it."""
+    done = DoneRows({})
+    for row in range(10_000):
+        done.emitted(0, row, 1)
+        if row:
+            done.settled(0, row)
+    assert done._open == {0: {0: None}}  # pyright: ignore[reportPrivateUsage] - memory has no public face
+    assert done.prefixes(0) == {}
+    done.settled(0, 0)
+    assert done.prefixes(0) == {0: 10_000}
+    assert done.prefixes(1) == {0: ALL}
+    assert done._open == {}  # pyright: ignore[reportPrivateUsage]
+
+
 @given(
     sizes=st.lists(st.lists(st.integers(1, 3), max_size=6), max_size=4),
     order=st.randoms(use_true_random=False),
