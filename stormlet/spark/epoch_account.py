@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.outcomes import Failure, FailureKind, History
 from stormlet.core.replay import ReplayPolicy
 from stormlet.spark.origins import Origin
 
@@ -20,7 +20,8 @@ class GivenUp:
     attempts: int
     """Those that count (law S6)."""
     history: tuple[Failure, ...]
-    """Why each attempt failed, in order; those that do not count are here too."""
+    """Why each attempt failed, in order; those that do not count are here too. Of more than 100 these are the first 10
+    and the last 90. Only the last one's exception has its traceback."""
 
 
 class EpochAccount:
@@ -44,7 +45,8 @@ class EpochAccount:
         self._rows: dict[Origin, object] = {}
         self._waiting: deque[Origin] = deque()
         self._open = 0
-        self._histories: dict[Origin, list[Failure]] = {}
+        self._histories: dict[Origin, History] = {}
+        self._attempts: dict[Origin, int] = {}
         self._given_up: dict[Origin, GivenUp] = {}
         self._given_up_before = 0
 
@@ -87,11 +89,13 @@ class EpochAccount:
             self._waiting.append(origin)
             return
         self.failed_rows += 1
-        history = self._histories.setdefault(origin, [])
-        history.append(failure)
-        attempts = sum(map(self._policy.counts, history))
-        if failure.kind is not FailureKind.SHUTDOWN and self._policy.gives_up(failure, attempts):
-            self._given_up[origin] = GivenUp(origin, self._rows[origin], attempts, tuple(history))
+        attempts = self._attempts[origin] = self._attempts.get(origin, 0) + self._policy.counts(failure)
+        gives_up = failure.kind is not FailureKind.SHUTDOWN and self._policy.gives_up(failure, attempts)
+        before = self._histories.get(origin, History())
+        history = before.and_also(failure if gives_up else failure.without_frames())
+        self._histories[origin] = history
+        if gives_up:
+            self._given_up[origin] = GivenUp(origin, self._rows[origin], attempts, history)
 
     @property
     def emitted(self) -> bool:

@@ -121,3 +121,22 @@ def test_attempts_in_vain_are_counted() -> None:
         epoch.begin(number)
         counts.append(epoch.fruitless)
     assert counts == [1, 2, 0, 1]
+
+
+def raised() -> Failure:
+    try:
+        raise OSError("away")
+    except OSError as error:
+        return Failure(FailureKind.FAILED, "bolt", 3, exception=error)
+
+
+def test_what_is_kept_of_failures_is_bounded() -> None:
+    """However often a row fails: of a hundred attempts why, and of the last one, if that gives it up, the traceback."""
+    epoch = account(max_attempts=150)
+    for number in range(150):
+        attempt(epoch, {0: raised()})
+        epoch.begin(number + 2)
+    (letter,) = epoch.given_up()
+    assert (letter.attempts, len(letter.history), letter.history.left_out) == (150, 100, 50)
+    kept = [each.exception.__traceback__ for each in letter.history if each.exception is not None]
+    assert [each is not None for each in kept] == [*[False] * 99, True]
