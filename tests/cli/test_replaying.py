@@ -172,6 +172,21 @@ async def test_without_a_file_the_log_says_what_failed_again(caplog: pytest.LogC
     assert said[2:] == ["dead.jsonl: 1,200 more failed again like line 2; --dead-letters FILE keeps them"]
 
 
+def test_kinds_beyond_a_hundred_are_counted_together(caplog: pytest.LogCaptureFixture) -> None:
+    """Exception classes that are made at run time are no flood of lines."""
+    log = failed_again.FailedAgain("flow", Path("dead.jsonl"))
+    for line in range(1, 1001):
+        error = type(f"Error{line}", (Exception,), {})()
+        log.add(line, "work", Failure(FailureKind.FAILED, "work", 3, exception=error))
+    log.close()
+    said = [each.getMessage() for each in caplog.records]
+    assert said[100].startswith("dead.jsonl:101 failed again: ")
+    assert said[101:] == [
+        "dead.jsonl: 899 more failed again in other ways, after line 101; --dead-letters FILE keeps them"
+    ]
+
+
+
 @pytest.mark.simulated_time
 async def test_a_spout_class_hears_nothing_of_them() -> None:
     """They are messages of the host (law C4)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import Failure
@@ -14,6 +14,11 @@ from stormlet.core.shortened import cut
 logger = logging.getLogger(__name__)
 
 Kind: TypeAlias = tuple[object, ...]
+
+MOST_KINDS: Final = 100
+"""How many kinds of failures are told apart."""
+OTHERS: Final[Kind] = ()
+"""All that are not."""
 
 
 @dataclass(slots=True)
@@ -34,22 +39,26 @@ class FailedAgain:
 
     def add(self, line: int, component: str, failure: Failure) -> None:
         """The letter in this line, of this spout, has failed again."""
-        known = self._kinds.get(_kind(component, failure))
+        kind = _kind(component, failure)
+        if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
+            kind = OTHERS
+        known = self._kinds.get(kind)
         if known is not None:
             known.more += 1
             return
         fields = log_fields(self._topology, component)
-        self._kinds[_kind(component, failure)] = _Repeated(line, fields)
+        self._kinds[kind] = _Repeated(line, fields)
         logger.error("%s:%d failed again: %s", self._letters, line, cut(str(failure)), extra=fields)
 
     def close(self) -> None:
         """The replay is over."""
-        for each in self._kinds.values():
+        for kind, each in self._kinds.items():
             if each.more:
                 logger.error(
-                    "%s: %s more failed again like line %d; --dead-letters FILE keeps them",
+                    "%s: %s more failed again %s line %d; --dead-letters FILE keeps them",
                     self._letters,
                     f"{each.more:,}",
+                    "in other ways, after" if kind == OTHERS else "like",
                     each.line,
                     extra=each.fields,
                 )
