@@ -12,7 +12,7 @@ cdef class Ledger:
     cdef list _expiring
     cdef public list acked
     cdef public list failed
-    cdef public Py_ssize_t settled
+    cdef public long long settled
 
     @cython.locals(newest=dict, orphan=Orphan, tree=OpenTree)
     cpdef init(self, object inits)

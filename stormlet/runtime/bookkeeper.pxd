@@ -10,9 +10,9 @@ cdef class Bookkeeper:
     cdef public Ledger ledger
     cdef public AckerLoad load
     cdef public object spouts
-    cdef public Py_ssize_t applied
-    cdef public Py_ssize_t acked
-    cdef public Py_ssize_t failed
+    cdef public long long applied
+    cdef public long long acked
+    cdef public long long failed
 
     @cython.locals(ledger=Ledger)
     cpdef Py_ssize_t apply(self, Control control) except -1

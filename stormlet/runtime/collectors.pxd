@@ -4,8 +4,8 @@ from stormlet.runtime.outlets cimport Outlet
 
 cdef class Account:
     cdef public dict held
-    cdef public Py_ssize_t acked
-    cdef public Py_ssize_t failed
+    cdef public long long acked
+    cdef public long long failed
 
 cdef class BoltCollector:
     cdef Account _account

@@ -3,7 +3,7 @@ from stormlet.core.open_tree cimport OpenTree
 cdef class CompleteLatency:
     cdef public OpenTree tree
     cdef public double seconds
-    cdef public Py_ssize_t samples
+    cdef public long long samples
     cdef object _clock
     cdef double _began
 

@@ -13,12 +13,12 @@ cdef class KeptFeed(HostFeed):
     cdef Tracker _tracker
     cdef object _topology
     cdef object _resume
-    cdef Py_ssize_t _emitted
+    cdef long long _emitted
     cdef bint _closed
     cdef object _source
     cdef list _unsent
     cdef object _broke
-    cdef Py_ssize_t _broke_after
+    cdef long long _broke_after
     cdef bint _is_spent
 
     @cython.locals(message=Message)

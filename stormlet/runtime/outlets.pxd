@@ -12,7 +12,7 @@ cdef class Target:
 cdef class Outlet:
     cdef public object source
     cdef public tuple reached
-    cdef public Py_ssize_t _emitted
+    cdef public long long _emitted
 
     cpdef unsigned long long deliver(self, object value, unsigned long long root, object lineage) except? 0
     cpdef deliver_joined(self, object value, object anchors, object lineage)
@@ -39,7 +39,7 @@ cdef class SingleOutlet(Delivery):
 
 cdef class FanOutlet(Delivery):
     cdef object _links
-    cdef Py_ssize_t _transferred
+    cdef long long _transferred
     cdef _choose(self, object value)
 
 cdef class FixedOutlet(Delivery):

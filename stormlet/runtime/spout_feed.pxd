@@ -15,6 +15,6 @@ cdef class SpoutFeed(HostFeed):
     cdef object _context
     cdef object _told
 
-    @cython.locals(tracker=Tracker, outbox=Outbox, enough=Py_ssize_t, before=Py_ssize_t)
+    @cython.locals(tracker=Tracker, outbox=Outbox, enough=cython.longlong, before=cython.longlong)
     cpdef ask(self, Py_ssize_t most)
-    cdef bint _nothing_came(self, Py_ssize_t before) except *
+    cdef bint _nothing_came(self, long long before) except *

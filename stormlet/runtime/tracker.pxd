@@ -7,19 +7,19 @@ from stormlet.runtime.outbox cimport Outbox
 from stormlet.runtime.outlets cimport Outlet
 
 cdef class Counts:
-    cdef public Py_ssize_t messages
-    cdef public Py_ssize_t given_back
-    cdef public Py_ssize_t acked
-    cdef public Py_ssize_t failed
-    cdef public Py_ssize_t dead_letters
-    cdef public Py_ssize_t left_over
-    cdef public Py_ssize_t replayed
-    cdef public Py_ssize_t overflowed
+    cdef public long long messages
+    cdef public long long given_back
+    cdef public long long acked
+    cdef public long long failed
+    cdef public long long dead_letters
+    cdef public long long left_over
+    cdef public long long replayed
+    cdef public long long overflowed
 
 cdef class Tracker:
     cdef public object outcomes
     cdef public Py_ssize_t pending
-    cdef public Py_ssize_t emitted
+    cdef public long long emitted
     cdef public Counts counts
     cdef public bint buries
     cdef public object observer

@@ -186,7 +186,6 @@ def test_kinds_beyond_a_hundred_are_counted_together(caplog: pytest.LogCaptureFi
     ]
 
 
-
 @pytest.mark.simulated_time
 async def test_a_spout_class_hears_nothing_of_them() -> None:
     """They are messages of the host (law C4)."""
