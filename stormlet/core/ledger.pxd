@@ -10,6 +10,7 @@ cdef class Ledger:
     cdef object _orphans
     cdef bint _activity
     cdef list _expiring
+    cdef list _chosen
     cdef public list acked
     cdef public list failed
     cdef public long long settled

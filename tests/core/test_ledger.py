@@ -541,7 +541,7 @@ def test_a_reset_while_a_timeout_waits() -> None:
 
 
 def test_an_expiry_is_spread() -> None:
-    """At most so many trees at a time, until none is left (law L12)."""
+    """At most so many trees at a time, the oldest first, until none is left (law L12)."""
     ledger = Ledger(2)
     for root in range(1, 8):
         track(ledger, root, 100)
@@ -552,7 +552,26 @@ def test_an_expiry_is_spread() -> None:
         ledger.expire(3, {})
         told += verdicts(ledger)
         assert (ledger.expiring, len(ledger)) == (left, left)
-    assert told == [(f"m{root}", TIMEOUT) for root in range(7, 0, -1)]
+    assert told == [(f"m{root}", TIMEOUT) for root in range(1, 8)]
+
+
+def test_an_expiry_goes_on_past_what_is_settled_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees that are acked, or reset, after they were chosen are left out, and no other one is (law L12)."""
+    monkeypatch.setattr("stormlet.core.ledger.CHOSEN", 4)
+    ledger = Ledger(2)
+    for root in range(1, 10):
+        track(ledger, root, 100)
+    ledger.rotate()
+    ledger.rotate()
+    ledger.expire(1, {})
+    ledger.ack({3: 100})
+    ledger.reset_timeout(4)
+    ledger.ack(dict.fromkeys((5, 6, 7, 8), 100))
+    assert [name for name, failure in verdicts(ledger) if failure] == ["m1"]
+    ledger.expire(2, {})
+    assert verdicts(ledger) == [("m2", TIMEOUT), ("m9", TIMEOUT)]
+    assert (ledger.expiring, ledger.next_to_expire) == (0, None)
+    assert [expire(ledger), expire(ledger)] == [[], [("m4", TIMEOUT)]]
 
 
 def test_a_rotation_while_an_expiry_is_spread() -> None:
@@ -565,9 +584,9 @@ def test_a_rotation_while_an_expiry_is_spread() -> None:
     ledger.rotate()
     ledger.expire(1, {})
     ledger.rotate()
-    assert list(ledger.expired_roots()) == [A, C]
+    assert list(ledger.expired_roots()) == [B, C]
     ledger.expire(1000, {})
-    assert verdicts(ledger) == [("m12", TIMEOUT), ("m11", TIMEOUT), ("m13", TIMEOUT)]
+    assert verdicts(ledger) == [("m11", TIMEOUT), ("m12", TIMEOUT), ("m13", TIMEOUT)]
     assert ledger.expiring == 0
 
 
@@ -581,8 +600,8 @@ def test_a_timeout_names_the_holders() -> None:
     assert list(ledger.expired_roots()) == [A, B]
     ledger.expire(1000, {A: ("split", "count")})
     assert verdicts(ledger) == [
-        ("m12", TIMEOUT),
         ("m11", Failure(FailureKind.TIMEOUT, holders=("split", "count"))),
+        ("m12", TIMEOUT),
     ]
 
 

@@ -220,6 +220,17 @@ async def test_L12_a_small_expiry_is_not_late() -> None:
     assert (statistics.failed, statistics.expired_late) == (100, 0)
 
 
+@pytest.mark.simulated_time
+async def test_L12_trees_that_expire_together_fail_oldest_first() -> None:
+    """Their dead letters are in the order of the emits, however many they are."""
+    letters: list[int] = []
+    topology = Topology("order", message_timeout=10, max_spout_pending=3000, max_attempts=1)
+    topology.bolt("puppets", Puppets(), topology.spout("numbers", range(3000)).shuffle())
+    async with topology.run(drain_timeout=0, dead_letters=lambda letter: letters.append(letter.value)):
+        await until(16)
+        assert letters == list(range(3000))
+
+
 # reset_timeout and activity.
 
 
