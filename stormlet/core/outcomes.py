@@ -59,14 +59,25 @@ class Failure:
     """Where the exception was raised, if it was parted from its frames."""
 
     @property
+    def is_common(self) -> bool:
+        """Whether it is likely to be one object for many attempts: those that have timed out, and of which nothing more
+        is known."""
+        return self.kind is FailureKind.TIMEOUT and self.seconds is None
+
+    @property
     def place(self) -> Call | None:
         """Where user code raised the exception; None if there is none."""
         return self.kept_place or (None if self.exception is None else raised_in(self.exception))
 
+    @property
+    def has_frames(self) -> bool:
+        """Whether its exception may have a traceback."""
+        return self.exception is not None and self.kept_place is None
+
     def without_frames(self) -> Failure:
         """This failure, to be kept for long: with a twin of its exception that has no traceback, as the frames of one
         keep alive every local variable of user code."""
-        if self.exception is None or self.kept_place is not None:
+        if not self.has_frames:
             return self
         return replace(self, exception=frameless(self.exception), kept_place=self.place)
 
@@ -104,11 +115,13 @@ class History(tuple[Failure, ...]):
     def and_also(self, failure: Failure) -> History:
         """One more attempt has failed."""
         if len(self) < KEPT_FIRST + KEPT_LAST:
-            return History((*self, failure))
+            return _COMMON.of(self, failure) if failure.is_common else History((*self, failure))
         return self._leaving_out((*self[:KEPT_FIRST], *self[KEPT_FIRST + 1 :], failure), self.left_out + 1)
 
     def without_frames(self) -> History:
         """These failures, to be kept for long: see :meth:`Failure.without_frames`."""
+        if not any(each.has_frames for each in self):
+            return self
         return self._leaving_out((each.without_frames() for each in self), self.left_out)
 
     def numbered(self) -> Sequence[tuple[int, Failure]]:
@@ -123,6 +136,29 @@ class History(tuple[Failure, ...]):
         history = cls(failures)
         history.left_out = count
         return history
+
+
+class _CommonHistories:
+    """Those of messages that have timed out in the same way: one object for all of them, as the garbage collector looks
+    into each of many. They are told apart by identity, as equal failures may differ in what is known of them."""
+
+    MOST = 256
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[History, Failure, History]] = {}
+
+    def of(self, history: History, failure: Failure) -> History:
+        """The history and this failure."""
+        key = id(history), id(failure)
+        known = self._known.get(key)  # which keeps both alive, so that nothing else has their ids
+        if known is None:
+            if len(self._known) >= self.MOST:
+                self._known.clear()
+            known = self._known[key] = history, failure, History((*history, failure))
+        return known[2]
+
+
+_COMMON: Final = _CommonHistories()
 
 
 class DeadLetter(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import Context
+from functools import lru_cache
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 
@@ -62,7 +63,15 @@ class Lineage(msgspec.Struct, eq=False):
 
     def of_next_attempt(self) -> Lineage:
         """The same for a replay."""
+        if self.origin is None and self.context is None:
+            return _replayed(self.attempt + 1)
         return Lineage(self.attempt + 1, self.origin, self.context)
+
+
+@lru_cache(maxsize=128)
+def _replayed(attempt: int) -> Lineage:
+    """Of replays that say nothing of themselves: shared, as the plain one is, for many may be replayed at once."""
+    return Lineage(attempt)
 
 
 PLAIN: Final = Lineage()

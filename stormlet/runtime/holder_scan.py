@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 
 from stormlet.core.tuples import HELD
@@ -27,7 +28,13 @@ class FoundHolders:
         shard = self._shards[root % SHARDS]
         known = shard.get(root, ())
         if component not in known:
-            shard[root] = (*known, component)
+            shard[root] = _and_also(known, component)
+
+
+@lru_cache(maxsize=256)
+def _and_also(known: tuple[str, ...], component: str) -> tuple[str, ...]:
+    """These components: one tuple for all roots, as the garbage collector looks into each of many."""
+    return (*known, component)
 
 
 class HolderScan:

@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
+from stormlet.core import outcomes
 from stormlet.core.outcomes import KEPT_FIRST, KEPT_LAST, DeadLetter, Failure, FailureKind, History
 
 
@@ -75,6 +76,33 @@ def test_a_history_keeps_the_first_and_the_last() -> None:
         "911",
         "1000",
     ]
+
+
+def test_messages_that_time_out_in_the_same_way_share_their_history() -> None:
+    """A failure that is one object for many of them makes one history, and one of each attempt."""
+    first, second = Failure(FailureKind.TIMEOUT, holders=("a",)), Failure(FailureKind.TIMEOUT, holders=("b",))
+    nothing = History()
+    shared = [nothing.and_also(first).and_also(second) for _ in range(2)]
+    assert shared[0] == (first, second)
+    assert shared[0] is shared[1]
+    assert nothing.and_also(second) == (second,)
+
+
+def test_what_is_known_of_one_message_alone_is_not_shared() -> None:
+    """Failures that a recorder has described are equal to others, and are told each with its own seconds."""
+    nothing, timeout = History(), Failure(FailureKind.TIMEOUT)
+    histories = [nothing.and_also(timeout.recorded(seconds, ())) for seconds in (1.0, 2.0)]
+    assert [history[0].seconds for history in histories] == [1.0, 2.0]
+    assert nothing.and_also(timeout)[0].seconds is None
+
+
+def test_shared_histories_are_forgotten_again() -> None:
+    """However many ways there are to time out, a few hundred are remembered, and all are right."""
+    nothing = History()
+    for number in range(1000):
+        timeout = Failure(FailureKind.TIMEOUT, holders=(f"bolt {number}",))
+        assert nothing.and_also(timeout)[0] is timeout
+        assert len(outcomes._COMMON._known) <= outcomes._CommonHistories.MOST  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_history_without_frames_keeps_its_numbers() -> None:
