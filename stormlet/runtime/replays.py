@@ -6,11 +6,22 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from operator import itemgetter
 from random import Random
+
+import msgspec
 
 from stormlet.core.replay import ReplayPolicy
 from stormlet.runtime.messages import Message
+
+
+class Waiting(msgspec.Struct, order=True, gc=False):
+    """A message that waits for its time; the collector need not look into each of many (see
+    :class:`~stormlet.core.open_tree.OpenTree`)."""
+
+    when: float
+    number: int
+    """No two are equal, so that messages are never compared."""
+    message: Message
 
 
 class Replays:
@@ -31,9 +42,10 @@ class Replays:
         self._random = random
         self._came_due = came_due
         self._guarded = guarded
-        self._later: list[tuple[float, int, Message]] = []
+        self._later: list[Waiting] = []
         self._scheduled = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
 
     def __len__(self) -> int:
         return len(self._later) + len(self.due)
@@ -41,7 +53,7 @@ class Replays:
     def __iter__(self) -> Iterator[tuple[float, Message]]:
         """Each, in their order, and when it is due by the loop's clock."""
         yield from ((0.0, message) for message in self.due)
-        yield from ((when, message) for when, _, message in sorted(self._later, key=itemgetter(0, 1)))
+        yield from ((each.when, each.message) for each in sorted(self._later))
 
     def add(self, message: Message) -> None:
         """Have it wait for as long as the policy says after so many failures; in an outage, all that are pending
@@ -49,7 +61,7 @@ class Replays:
         message.forget_frames()
         pause = self._policy.pause(message.failures, self._random)
         self._scheduled += 1
-        heappush(self._later, (self._loop.time() + pause, self._scheduled, message))
+        heappush(self._later, Waiting(self._loop.time() + pause, self._scheduled, message))
         self._wait()
 
     def take_all(self) -> list[Message]:
@@ -65,16 +77,18 @@ class Replays:
             self._timer.cancel()
 
     def _wait(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._later:
-            self._timer = self._loop.call_at(self._later[0][0], self._guarded, self._come_due)
+        """Have a timer for the first of them. One that comes no later stays, as many are added at a time."""
+        if not self._later:
+            return
+        first = self._later[0].when
+        if self._timer is None or first < self._timer_at:
+            self.close()
+            self._timer, self._timer_at = self._loop.call_at(first, self._guarded, self._come_due), first
 
     def _come_due(self) -> None:
         now = self._loop.time()
         self._timer = None
-        while self._later and self._later[0][0] <= now:
-            self.due.append(heappop(self._later)[2])
+        while self._later and self._later[0].when <= now:
+            self.due.append(heappop(self._later).message)
         self._wait()
         self._came_due()

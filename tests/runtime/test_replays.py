@@ -13,6 +13,7 @@ from stormlet.core.replay import ReplayPolicy
 from stormlet.core.tuples import PLAIN
 from stormlet.runtime.messages import Message
 from stormlet.runtime.replays import Replays
+from stormlet.testing import SimulatedLoop
 from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
@@ -74,6 +75,17 @@ async def test_it_is_told_once_for_all_that_come_due_at_a_moment() -> None:
         waiting.add(value)
     await asyncio.sleep(1.5)
     assert (waiting.due, waiting.told) == (["a", "b", "c"], [1])
+
+
+async def test_many_that_are_added_at_a_time_need_few_timers() -> None:
+    """In an outage all that are pending wait, and the timer of the first one is enough for those that come later."""
+    waiting, loop = Waiting(), asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    for number in range(1000):
+        waiting.add(str(number), failures=1 + number % 4)
+    assert len(loop._scheduled) == 1  # pyright: ignore[reportPrivateUsage] - nobody else tells
+    await asyncio.sleep(9)
+    assert (len(waiting.due), waiting.told) == (1000, [1, 2, 4, 8])
 
 
 async def test_what_begins_to_wait_later_may_come_first() -> None:
