@@ -219,6 +219,14 @@ def plain_tuple(value: object, source: Source, lineage: Lineage, root: int, edge
     return tup
 
 
+def unseen(tuples: list[Any]) -> list[Any]:
+    """The list, into which the garbage collector does not look where the modules are compiled: a copy of all that a
+    bolt holds, for a while. Whoever has it must let it go, as a cycle through it is not found."""
+    if IS_COMPILED:
+        untrack(tuples)  # noqa: F821
+    return tuples
+
+
 def joined_tuple(value: object, source: Source, lineage: Lineage, edges: Mapping[int, int]) -> AnyTuple:
     """A tuple that was delivered with these edges, by root; its lineage is never the plain one."""
     lineage = _JOINED if lineage is PLAIN else lineage

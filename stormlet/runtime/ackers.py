@@ -136,6 +136,7 @@ class AckerTask(Task):
         while self._inbox:
             self._apply()
         self.ledger.fail_all(failure)
+        self._expiring = self._scan = None
         self._bookkeeper.give_verdicts()
 
     def statistics(self) -> TaskStatistics:
@@ -153,6 +154,7 @@ class AckerTask(Task):
     def lose(self, error: Exception) -> None:
         """What it knew is lost: fail every tree at once, so that none waits for its timeout."""
         self.ledger.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+        self._expiring = self._scan = None
         self._bookkeeper.give_verdicts()
 
     def _work(self) -> int:

@@ -17,7 +17,7 @@ from stormlet.core.description import OnError
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
-from stormlet.core.tuples import HELD, LOST, OPEN
+from stormlet.core.tuples import HELD, LOST, OPEN, unseen
 from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject, StrayCancellation
 from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
@@ -150,7 +150,7 @@ class BoltTask(Task):
 
     def tuples(self) -> Iterable[AnyTuple]:
         """Every unsettled tuple that is here now: queued, in hand or held (law L14)."""
-        return chain(list(self.inbox.items), self._in_hand(), list(self.account.held))
+        return chain(list(self.inbox.items), self._in_hand(), unseen(list(self.account.held)))
 
     def _in_hand(self) -> Sequence[AnyTuple]:
         in_hand = dict.fromkeys((*self._batch, *self._calls.values()))

@@ -43,17 +43,18 @@ class HolderScan:
 
     def __init__(self, tasks: Iterable[BoltTask], roots: Container[int]) -> None:
         self.found = FoundHolders()
-        self._looks = self._look(tasks, roots)
+        self._looks = _look(self.found, tasks, roots)
 
     def advance(self, most: int) -> int:
         """Look at so many more tuples; returns at how many, which are fewer when there are no more."""
         return sum(islice(self._looks, most))
 
-    def _look(self, tasks: Iterable[BoltTask], roots: Container[int]) -> Iterator[int]:
-        for task in tasks:
-            for tup in task.tuples():
-                if tup.state <= HELD:  # else it was settled since the scan came to this task
-                    for root in (tup.root,) if tup.root else tup.roots:
-                        if root in roots:
-                            self.found.add(root, task.plan.component)
-                yield 1
+
+def _look(found: FoundHolders, tasks: Iterable[BoltTask], roots: Container[int]) -> Iterator[int]:
+    for task in tasks:
+        for tup in task.tuples():
+            if tup.state <= HELD:  # else it was settled since the scan came to this task
+                for root in (tup.root,) if tup.root else tup.roots:
+                    if root in roots:
+                        found.add(root, task.plan.component)
+            yield 1

@@ -46,6 +46,29 @@ async def test_values_that_know_their_topology_are_collected(bolt: type[Bolt[Any
     assert [value() for value in values] == [None, None]
 
 
+async def test_values_are_collected_of_a_run_that_ends_within_an_expiry() -> None:
+    """What an acker has begun to look through for them is hidden, too, and let go."""
+    values = [ref(value) for value in await cancelled_within_an_expiry()]
+    gc.collect()
+    assert {value() for value in values} == {None}
+
+
+async def cancelled_within_an_expiry() -> list[Value]:
+    topology = Topology("cycles", message_timeout=60.0, max_spout_pending=5000)
+    values = [Value() for _ in range(5000)]
+    topology.bolt("bolt", Hold, topology.spout("spout", iter(values)).shuffle())
+    with suppress(Leave):
+        async with topology.run() as running:
+            for value in values:
+                value.running = running
+            (acker,) = running._tasks.ackers  # pyright: ignore[reportPrivateUsage] - what it does has no public face
+            await asyncio.sleep(90)
+            while acker._scan is None:  # pyright: ignore[reportPrivateUsage]
+                await asyncio.sleep(0)
+            raise Leave
+    return values
+
+
 async def cancelled_with_open_trees(bolt: type[Bolt[Any, None]]) -> list[Value]:
     topology = Topology("cycles", replay_delay=1000.0, replay_delay_max=1000.0)
     values = [Value(), Value()]
