@@ -54,17 +54,16 @@ async def test_values_are_collected_of_a_run_that_ends_within_an_expiry() -> Non
 
 
 async def cancelled_within_an_expiry() -> list[Value]:
-    topology = Topology("cycles", message_timeout=60.0, max_spout_pending=5000)
-    values = [Value() for _ in range(5000)]
+    topology, values = Topology("cycles"), [Value() for _ in range(20)]
     topology.bolt("bolt", Hold, topology.spout("spout", iter(values)).shuffle())
     with suppress(Leave):
         async with topology.run() as running:
             for value in values:
                 value.running = running
-            (acker,) = running._tasks.ackers  # pyright: ignore[reportPrivateUsage] - what it does has no public face
-            await asyncio.sleep(90)
-            while acker._scan is None:  # pyright: ignore[reportPrivateUsage]
-                await asyncio.sleep(0)
+            await asyncio.sleep(1)
+            acker: Any = running._tasks.ackers[0]  # pyright: ignore[reportPrivateUsage] - it takes a moment only
+            acker._scan = acker._scan_holders({})
+            assert acker._scan.advance(10) == 10
             raise Leave
     return values
 
