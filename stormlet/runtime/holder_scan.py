@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from functools import lru_cache
 from itertools import islice
 
 from stormlet.core.tuples import HELD
@@ -14,27 +13,32 @@ SHARDS = 64
 
 class FoundHolders:
     """By root, the components that hold tuples of its tree. In many dicts, from which each is taken when it is told: a
-    large one holds the loop for milliseconds when it grows and when it is dropped (law F2)."""
+    large one holds the loop for milliseconds when it grows and when it is dropped (law F2). These have numbers of what
+    most roots have in common, so that the garbage collector does not look into them."""
 
     def __init__(self) -> None:
-        self._shards: tuple[dict[int, tuple[str, ...]], ...] = tuple({} for _ in range(SHARDS))
+        self._shards: tuple[dict[int, int], ...] = tuple({} for _ in range(SHARDS))
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._holders: list[tuple[str, ...]] = []
 
     def pop(self, root: int, default: tuple[str, ...]) -> tuple[str, ...]:
         """Take out those of this root; ``default`` if none was found."""
-        return self._shards[root % SHARDS].pop(root, default)
+        number = self._shards[root % SHARDS].pop(root, None)
+        return default if number is None else self._holders[number]
 
     def add(self, root: int, component: str) -> None:
         """This component holds one more tuple of the tree."""
         shard = self._shards[root % SHARDS]
-        known = shard.get(root, ())
+        known = self._holders[shard[root]] if root in shard else ()
         if component not in known:
-            shard[root] = _and_also(known, component)
+            shard[root] = self._number((*known, component))
 
-
-@lru_cache(maxsize=256)
-def _and_also(known: tuple[str, ...], component: str) -> tuple[str, ...]:
-    """These components: one tuple for all roots, as the garbage collector looks into each of many."""
-    return (*known, component)
+    def _number(self, holders: tuple[str, ...]) -> int:
+        number = self._numbers.get(holders)
+        if number is None:
+            number = self._numbers[holders] = len(self._holders)
+            self._holders.append(holders)
+        return number
 
 
 class HolderScan:

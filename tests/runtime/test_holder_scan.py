@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from stormlet import Topology
-from stormlet.runtime.holder_scan import HolderScan
+from stormlet.runtime.holder_scan import FoundHolders, HolderScan
 from tests.law.puppets import Puppets, settle
 
 
@@ -25,3 +27,17 @@ async def test_what_was_settled_meanwhile_is_held_by_nobody() -> None:
         puppets[0].ack_all()
         assert scan.advance(10) == 2
     assert [scan.found.pop(root, ()) for root in roots] == [("puppets",), (), ()]
+
+
+def test_the_collector_does_not_look_into_what_was_found() -> None:
+    """However many trees time out, there are as many objects as ways in which they are held."""
+    found = FoundHolders()
+    for root in range(1, 10_001):
+        found.add(root, "split")
+        if root % 2:
+            found.add(root, "count")
+            found.add(root, "count")
+    shards = found._shards  # pyright: ignore[reportPrivateUsage] - memory has no public face
+    assert not any(gc.is_tracked(shard) for shard in shards)
+    assert [found.pop(root, ()) for root in (7, 8, 7)] == [("split", "count"), ("split",), ()]
+    assert sum(map(len, shards)) == 9998
