@@ -14,4 +14,4 @@ class AckerLoad:
         self.trees = 0
         """Open trees, and inits that are on their way."""
         self.limit = sys.maxsize if high_water is None else min(2 * high_water, sys.maxsize)
-        """What no emit may exceed."""
+        """How many there may be."""

@@ -60,7 +60,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Acker tasks that the trees are spread over; 0: nothing is tracked. Default 1 (laws L6, L9)."""
 
     acker_high_water: _FromOne | None = None
-    """Half the number of trees above which one acker's emissions fail with OVERFLOW; None, the default: the
+    """Half of the trees that one acker may have open, beyond which emissions fail with OVERFLOW; None, the default: the
     sum of all spouts' ``max_spout_pending`` over ``ackers``, at least 1000 (law L13)."""
 
     max_spout_pending: _FromOne | None = 1000

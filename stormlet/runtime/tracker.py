@@ -200,7 +200,7 @@ class Tracker:
             return
         root = next(self._ids)
         load = self._loads[shard_of(root, len(self._loads))]
-        if load.trees > load.limit:
+        if load.trees >= load.limit:
             self._overflow(outlet, tree)
             return
         if type(tree) is HostMessage:

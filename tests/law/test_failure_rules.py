@@ -261,11 +261,11 @@ async def test_L14_the_holders_are_found_by_one_scan() -> None:
 async def test_L14_overflow_says_so() -> None:
     """A message that was refused for want of room fails with OVERFLOW, and no component is to blame."""
     topology = Topology("full", acker_high_water=1)
-    spout, stream = script(topology, *"abcd")
+    spout, stream = script(topology, *"abc")
     topology.bolt("puppets", Puppets(), stream.shuffle())
     async with topology.run(drain_timeout=0):
         await settle()
-        assert spout.failed == {"d": Failure(FailureKind.OVERFLOW)}
+        assert spout.failed == {"c": Failure(FailureKind.OVERFLOW)}
 
 
 @pytest.mark.simulated_time

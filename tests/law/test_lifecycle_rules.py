@@ -1161,7 +1161,7 @@ async def test_C4_to_find_no_room_is_an_attempt() -> None:
     """Awaiting a message that was refused ends, however long there is no room."""
     topology, fed = host_topology(Hold, message_timeout=None, acker_high_water=1, drain_timeout=0)
     async with topology.run() as running:
-        *_, tree = [await running.emit(fed, "x", attempts=2) for _ in range(4)]
+        *_, tree = [await running.emit(fed, "x", attempts=2) for _ in range(3)]
         with pytest.raises(TupleFailed, match="overflow"):
             await tree
         assert [failure.kind for failure in tree.history] == [FailureKind.OVERFLOW] * 2

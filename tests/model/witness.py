@@ -343,15 +343,15 @@ class Witness:
         assert surely <= set(failure.holders) <= maybe, (attempt.name, failure, surely, maybe)
 
     def check_overflow(self) -> None:
-        """There must be more open trees than the mark allows, and they are at most those not yet told of (L13)."""
+        """There must be as many open trees as the mark allows, and they are at most those not yet told of (L13)."""
         assert self.terms.high_water is not None
         untold = sum(not attempt.told for attempt in self.attempts)
-        assert untold > 2 * self.terms.high_water or self.kept
+        assert untold >= 2 * self.terms.high_water or self.kept
 
     def check_no_overflow(self) -> None:
-        """What is surely open must not exceed the mark (L13)."""
+        """What is surely open must leave room for another (L13)."""
         if self.terms.ackers == 1 and self.terms.high_water is not None:
-            assert sum(attempt.is_open for attempt in self.attempts) <= 2 * self.terms.high_water
+            assert sum(attempt.is_open for attempt in self.attempts) < 2 * self.terms.high_water
 
     def buried(self, letter: DeadLetter) -> None:
         """A dead letter, or a message that was left over."""

@@ -245,9 +245,10 @@ async def test_when_too_many_trees_are_open() -> None:
     values = fed.spout("values", outputs=int)
     fed.bolt("slow", slow, values.shuffle())
     async with fed.run() as running:
-        *_, refused = [await running.emit(values, number) for number in range(6)]
+        *taken, refused = [await running.emit(values, number) for number in range(5)]
         with pytest.raises(TupleFailed, match="overflow"):
             await refused
+        assert [await tree for tree in taken] == [[]] * 4
 
 
 @pytest.mark.simulated_time
