@@ -6,7 +6,12 @@ counts deliveries and dead-letters a message that fails too often.
 
 Guaranteed: every message is processed completely at least once or is among the broker's dead letters, also if this
 process dies, as the broker then delivers again what was not acked. What may have been done before comes with
-``redelivered`` set. For a real broker, replace ``Channel``: aio-pika has the same verbs.
+``redelivered`` set.
+
+A read from a network that is cancelled may have taken a message, which nobody gets then. An async ``next_tuple`` is
+cancelled whenever an outcome must be told (law S7), so the reading is done by a task that nobody cancels before the
+end: it fills a buffer, which ``next_tuple``, a plain function, empties. For a real broker, replace ``Channel``: the
+reader iterates over a queue of aio-pika, say, and ``ack`` and ``fail`` may be async.
 
 ::
 
@@ -26,6 +31,8 @@ import msgspec
 from stormlet import EndOfStream, Failure, Reject, Spout, SpoutCollector, TaskContext, Topology
 
 ORDERS = ["table", "lamp", "gift", "chair for nobody", "carpet", "second lamp"]
+LATENCY = 0.001
+"""Seconds that a delivery is on its way."""
 
 
 class Delivery(msgspec.Struct, frozen=True):
@@ -81,7 +88,8 @@ class Channel:
         self._changed = asyncio.Event()
 
     async def get(self) -> Delivery | None:
-        """The next delivery, or None when all messages are settled. A cancelled wait takes none."""
+        """The next delivery, or None when all messages are settled. If it is cancelled, one that was on its way is lost
+        until the channel is closed."""
         while not self._broker.ready or len(self.unacked) == self._prefetch:
             if not self._broker.ready and not self.unacked:
                 return None
@@ -89,6 +97,7 @@ class Channel:
             await self._changed.wait()
         delivery = self._broker.deliver()
         self.unacked[delivery.tag] = delivery
+        await asyncio.sleep(LATENCY)
         return delivery
 
     def ack(self, tag: int) -> None:
@@ -97,9 +106,10 @@ class Channel:
         self._changed.set()
 
     def nack(self, tag: int, *, requeue: bool) -> None:
-        """This delivery has failed."""
-        self._broker.nack(self.unacked.pop(tag), requeue=requeue)
-        self._changed.set()
+        """This delivery has failed. One of a channel that was closed is queued again already."""
+        if tag in self.unacked:
+            self._broker.nack(self.unacked.pop(tag), requeue=requeue)
+            self._changed.set()
 
     def close(self) -> None:
         """What was delivered and not acked is queued again, as after a lost connection."""
@@ -112,20 +122,31 @@ class Consumer(Spout[Delivery]):
     """Emits what the broker delivers, and tells it the outcomes."""
 
     channel: Channel
+    reader: asyncio.Task[None]
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
+        self.buffer: list[Delivery] = []
 
     def open(self, context: TaskContext, out: SpoutCollector[Delivery]) -> None:
-        """Connect."""
+        """Connect, and begin to read."""
         self.channel = Channel(self.broker, prefetch=context.config.max_spout_pending)
+        self.reader = asyncio.create_task(self.read(out))
+        self.reader.add_done_callback(lambda _: out.wake())
 
-    async def next_tuple(self, out: SpoutCollector[Delivery]) -> None:
-        """Wait for a delivery and emit it under its tag."""
-        delivery = await self.channel.get()
-        if delivery is None:
+    async def read(self, out: SpoutCollector[Delivery]) -> None:
+        """Keep what is delivered until it is asked for: never more than the prefetch."""
+        while (delivery := await self.channel.get()) is not None:
+            self.buffer.append(delivery)
+            out.wake()
+
+    def next_tuple(self, out: SpoutCollector[Delivery]) -> None:
+        """Emit what was read, each under its tag."""
+        deliveries, self.buffer = self.buffer, []
+        out.emit_many(deliveries, message_ids=[each.tag for each in deliveries])
+        if self.reader.done() and not deliveries:
+            self.reader.result()  # raises what has ended it
             raise EndOfStream
-        out.emit(delivery, message_id=delivery.tag)
 
     def ack(self, message_id: object) -> None:
         """The whole tree is done."""
@@ -135,8 +156,10 @@ class Consumer(Spout[Delivery]):
         """Let the broker deliver it again, unless that cannot help."""
         self.channel.nack(cast("int", message_id), requeue=not failure.permanent)
 
-    def close(self) -> None:
-        """Disconnect, and report."""
+    async def close(self) -> None:
+        """Disconnect, and report. What was read and not emitted is queued again with what was not acked."""
+        self.reader.cancel()
+        await asyncio.wait([self.reader])
         self.channel.close()
         print(
             f"acked {len(self.broker.acked)}, left {len(self.broker.ready)}, dead {self.broker.dead_letters}"

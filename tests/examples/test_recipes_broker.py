@@ -9,6 +9,7 @@ import pytest
 
 from examples.recipes import broker as recipe
 from examples.recipes.broker import Broker, Channel, Delivery, consume
+from stormlet import TopologyCrashed
 from tests.examples.runs import RunExample
 from tests.helpers import leave_by, run_to_end
 
@@ -101,8 +102,20 @@ async def test_what_a_broken_run_has_not_acked_is_delivered_to_the_next(
 
 
 @pytest.mark.simulated_time
-async def test_a_cancelled_wait_takes_nothing() -> None:
-    """A channel that waits for room when its consumer is cancelled leaves the message at the broker."""
+async def test_what_a_cancelled_read_took_is_there_again_after_the_close() -> None:
+    """Not before, as over a network: nobody has it, and nobody can ack it."""
+    broker = Broker(["first"])
+    channel = Channel(broker, prefetch=1)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(channel.get(), recipe.LATENCY / 2)
+    assert (len(broker.ready), len(channel.unacked)) == (0, 1)
+    channel.close()
+    assert (len(broker.ready), len(channel.unacked)) == (1, 0)
+
+
+@pytest.mark.simulated_time
+async def test_no_more_is_read_than_the_prefetch() -> None:
+    """A channel whose prefetch is used up leaves messages at the broker until one is settled."""
     broker = Broker(["first", "second"])
     channel = Channel(broker, prefetch=1)
     first = await channel.get()
@@ -114,3 +127,33 @@ async def test_a_cancelled_wait_takes_nothing() -> None:
     second = await channel.get()
     assert second is not None
     assert (second.body, second.redelivered) == ("second", False)
+
+
+@pytest.mark.simulated_time
+async def test_a_spout_that_dies_has_its_messages_delivered_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its successor gets a channel of its own, and hears of deliveries that this channel does not know."""
+    broker = Broker(map(str, range(30)))
+
+    async def slow(delivery: Delivery) -> str:
+        await asyncio.sleep(1)
+        return delivery.body
+
+    monkeypatch.setattr(recipe, "charge", slow)
+    async with consume(broker).run() as running:
+        await asyncio.sleep(3.5)
+        running.kill("orders")
+        await running.finished()
+    assert sorted(set(broker.acked), key=int) == [str(number) for number in range(30)]
+    assert (broker.dead_letters, list(broker.ready)) == ([], [])
+
+
+@pytest.mark.simulated_time
+async def test_a_read_that_fails_reaches_the_topology(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ends the reader is raised by next_tuple, so that the task is restarted or the topology crashes."""
+
+    async def refused(channel: Channel) -> Delivery:
+        raise ConnectionError("the broker is gone")
+
+    monkeypatch.setattr(Channel, "get", refused)
+    with pytest.raises(TopologyCrashed, match="next_tuple of orders\\[0\\] raised ConnectionError"):
+        await run_to_end(consume(Broker(["lamp"])))
