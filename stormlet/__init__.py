@@ -66,6 +66,7 @@ from stormlet.topology import Topology
 
 if typing.TYPE_CHECKING:
     from stormlet.blocking import run
+    from stormlet.runtime.log_formatter import LogFormatter
     from stormlet.runtime.running import Running
     from stormlet.runtime.trees import Tree
 
@@ -91,6 +92,7 @@ __all__ = [
     "InvalidEmit",
     "InvalidTopology",
     "KeyFunctionFailed",
+    "LogFormatter",
     "NotExactlyOnce",
     "NotTracked",
     "Occupation",
@@ -129,8 +131,13 @@ __all__ = [
     "run",
 ]
 
-_LATER = {"Running": "stormlet.runtime.running", "Tree": "stormlet.runtime.trees", "run": "stormlet.blocking"}
-"""What needs asyncio, which takes longer to import than all the rest."""
+_LATER = {
+    "LogFormatter": "stormlet.runtime.log_formatter",
+    "Running": "stormlet.runtime.running",
+    "Tree": "stormlet.runtime.trees",
+    "run": "stormlet.blocking",
+}
+"""What needs asyncio or logging, which take longer to import than all the rest."""
 
 if not typing.TYPE_CHECKING:  # as checkers would take any name for one of these
 

@@ -26,6 +26,7 @@ from typing import get_args
 
 import msgspec
 
+from stormlet.core.shortened import printable
 from stormlet.errors import StormletError, TargetError
 from stormlet.topology import Topology
 
@@ -313,7 +314,7 @@ def _in_words(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = "its str() failed"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return printable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
 def _spelled(arguments: Mapping[str, str]) -> str:

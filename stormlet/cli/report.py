@@ -5,21 +5,16 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import importlib
-import logging
 import os
 from itertools import chain
 from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException
-from types import TracebackType
-from typing import TypeAlias
 
 import cyclopts
 
+from stormlet.core.shortened import escaped, printable, visible
 from stormlet.errors import Reject, StormletError, TargetError, TopologyCrashed
-
-ExceptionInfo: TypeAlias = (
-    tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
-)
+from stormlet.runtime.log_formatter import ExceptionInfo, LogFormatter, text_of, trace_of
 
 _OURS = f"{Path(__file__).parents[1]}{os.sep}"
 _THE_WAY_THERE = (asyncio, concurrent.futures, cyclopts, importlib)
@@ -36,14 +31,21 @@ _UNCOMPILABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 def explain(error: StormletError) -> str:
     """One message: what is wrong, and where in the user's code; under the traceback of an exception of
     theirs."""
-    message = f"stormlet: {error}"
+    message = f"stormlet: {_one_line(error)}"
     if isinstance(error, TargetError | TopologyCrashed) and error.__cause__ is not None:
         return f"{_traceback(error.__cause__)}{message}"
     place = _users(TracebackException.from_exception(error).stack)[-1:]
-    return "\n".join((message, *(line.rstrip("\n") for line in StackSummary.from_list(place).format())))
+    return "\n".join(
+        (message, *(escaped(line.rstrip("\n")) for line in StackSummary.from_list(place).format()))
+    )
 
 
-class LogFormatter(logging.Formatter):
+def _one_line(error: StormletError) -> str:
+    """What it says; several lines only where stormlet has written them, not where user code has."""
+    return printable(str(error)) if isinstance(error, TopologyCrashed) else visible(str(error))
+
+
+class RunFormatter(LogFormatter):
     """Shows exceptions by the user's own frames, too."""
 
     def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802
@@ -53,13 +55,13 @@ class LogFormatter(logging.Formatter):
 
 def _traceback(error: BaseException) -> str:
     """With a newline at its end; empty where the message of the error says it all."""
-    trace = TracebackException.from_exception(error)
+    trace = trace_of(error)
     if isinstance(error, _UNCOMPILABLE) and _failed_to_compile(trace):
         return "".join((*trace.format_exception_only(), "\n"))  # it says itself where it is
     if error.__cause__ is None and (isinstance(error, Reject) or _is_ours(error, trace)):
         return ""
     _trim(trace)
-    return "".join((*trace.format(), "\n"))
+    return f"{text_of(trace)}\n"
 
 
 def _failed_to_compile(trace: TracebackException) -> bool:

@@ -14,6 +14,7 @@ from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, Whole, read_arguments
 from stormlet.cli.settings import effective_settings
 from stormlet.core.configuration import Setting, spell_setting
+from stormlet.core.shortened import escaped, printable
 from stormlet.loading import load_topology
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
@@ -68,7 +69,9 @@ def simulate(
             configuration=layered.values,
         )
     except SimulationFailed as failed:
-        write_text(f"{failed}\n\nagain: {_again(failed, target, arg, layered.values, seconds)}\n")
+        write_text(
+            f"{escaped(str(failed))}\n\nagain: {_again(failed, target, arg, layered.values, seconds)}\n"
+        )
         return FAILED
     write_text(_summary(topology.name, report, monotonic() - began))
     return 0
@@ -93,7 +96,7 @@ def _summary(name: str, report: SimulationReport, took: float) -> str:
     counts = report.counts
     faults = ", ".join(f"{kind.value} {number:,}" for kind, number in report.faults.most_common()) or "none"
     return (
-        f"{name}: {report.seeds:,} seeds in {took:.1f} s, and none failed\n"
+        f"{printable(name)}: {report.seeds:,} seeds in {took:.1f} s, and none failed\n"
         f"messages acked {counts['acked']:,}, replayed {counts['replayed']:,}, "
         f"dead letters {counts['dead_letters']:,}, restarts {counts['restarts']:,}\n"
         f"faults: {faults}\n{_missed(report)}"

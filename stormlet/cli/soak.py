@@ -15,6 +15,7 @@ from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, Whole, read_arguments
 from stormlet.cli.settings import effective_settings
 from stormlet.cli.units import duration
+from stormlet.core.shortened import escaped, printable
 from stormlet.loading import load_topology
 from stormlet.testing import SoakFailed, SoakReport
 from stormlet.testing import soak as soak_topology
@@ -76,7 +77,7 @@ def soak(
             on_rest=_tell,
         )
     except SoakFailed as failed:
-        write_text(f"{failed}\n\n{_table(failed.report)}\n")
+        write_text(f"{escaped(str(failed))}\n\n{_table(failed.report)}\n")
         return FAILED
     write_text(f"{_table(report)}\n")
     return 0
@@ -97,7 +98,7 @@ def _table(report: SoakReport) -> str:
     rows = list(_rows(report))
     width = max(len(name) for name, _ in rows)
     where = f"{os.cpu_count()} cores, {platform.python_implementation()} {platform.python_version()}"
-    head = f"{report.topology}: {duration(report.seconds)} on {where}, seed {report.seed}"
+    head = f"{printable(report.topology)}: {duration(report.seconds)} on {where}, seed {report.seed}"
     return "\n".join((head, *(f"  {name:<{width}}  {value}" for name, value in rows)))
 
 

@@ -12,7 +12,7 @@ import msgspec
 from stormlet.core.calls import Call, stack_line
 from stormlet.core.outcomes import Failure, history_of
 from stormlet.core.outstanding import Outstanding, spelt
-from stormlet.core.shortened import shortened
+from stormlet.core.shortened import printable, shortened
 
 MOST_LINES: Final = 10
 """How many outstanding tuples a text names."""
@@ -156,7 +156,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _attempt(number: int, failure: Failure) -> Iterator[str]:
-    yield f"attempt {number:,} failed{after(failure)}: {failure}{raised_at(failure)}"
+    yield f"attempt {number:,} failed{after(failure)}: {printable(str(failure))}{raised_at(failure)}"
     yield from (f"  {each}" for each in failure.outstanding)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from stormlet.core.configuration import Configuration
 from stormlet.core.description import Description, StreamId
 from stormlet.core.groupings import Grouping
+from stormlet.core.shortened import printable
 from stormlet.errors import InvalidTopology
 
 ACKER = "__acker"
@@ -32,7 +33,7 @@ class TaskPlan(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """How messages call it, such as ``split[0]``."""
-        return f"{self.component}[{self.index}]"
+        return f"{printable(self.component)}[{self.index}]"
 
 
 class Link(msgspec.Struct, frozen=True):

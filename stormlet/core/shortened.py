@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from reprlib import Repr
+from textwrap import indent
 from typing import Final
 
 LONGEST: Final = 200
 """Characters."""
+MARGIN: Final = "    "
 
 
 def _limits() -> Repr:
@@ -52,3 +54,19 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def escaped(text: str) -> str:
+    """The text in its lines: what else would move a terminal's cursor, tabs apart, is written as Python escapes it."""
+    if text.isprintable():
+        return text
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+def visible(text: str) -> str:
+    """The text, escaped, with its further lines indented: none of them can be taken for a line of the log, or of the
+    command's own."""
+    first, *others = escaped(text).split("\n")
+    rest = "\n".join(others)
+    is_indented = all(not line or line.startswith((" ", "\t")) for line in others)
+    return "\n".join((first, *([rest if is_indented else indent(rest, MARGIN)] if others else ())))

@@ -18,7 +18,7 @@ from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.plan import TaskPlan
 from stormlet.core.restarts import Restarts
-from stormlet.core.shortened import cut, shortened
+from stormlet.core.shortened import cut, printable, shortened
 from stormlet.errors import TaskKilled
 
 logger = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ class FailureLog:
             logger.warning(
                 "%s of %s again, %s more%s: %s%s",
                 failure.what,
-                failure.component,
+                printable(failure.component),
                 f"{more:,}",
                 " of other kinds, the last" if failure.is_of_other_kinds else "",
                 failure.error,

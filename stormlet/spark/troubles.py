@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from stormlet.core.shortened import printable
+
 LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker exited unexpectedly")
 """What Spark says of a task or a result that was lost, and that may come whole another time."""
 
@@ -47,7 +49,7 @@ def way_out(error: BaseException) -> str | None:
 
 def summary(error: BaseException) -> str:
     """The first line of an error that may bring a whole stack trace; of one of the JVM's, what that says."""
-    lines = str(error).strip().splitlines()
+    lines = [printable(line) for line in str(error).strip().splitlines()]
     if any(line.rstrip().endswith(OF_A_WAIT) for line in lines[:2]):
         return _last_cause(lines)
     if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):

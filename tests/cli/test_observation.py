@@ -58,6 +58,8 @@ def test_a_drain_is_told_from_its_first_second_on(ending: Ending) -> None:
         "draining for 4.1 s: waits for numbers: 1,234 pending; print: 12 queued, 3 in hand or held"
     )
     assert observe(IDLE, ending).drain() == "draining for 4.1 s: waits for tasks to end"
+    evil = Statistics({"\x1b[2J\n": ComponentStatistics(pending=1)})
+    assert observe(evil, ending).drain() == "draining for 4.1 s: waits for \\x1b[2J\\n: 1 in hand or held"
 
 
 def test_what_is_cancelled_waits_for_user_code(ending: Ending) -> None:

@@ -59,6 +59,12 @@ def test_a_line_says_how_far_every_spout_is() -> None:
     assert progress_line(FRAME) == ("12.4 s  lines 11,340 acked, 0 failed, 1,000 pending; 1,000 tuples/s")
 
 
+def test_a_line_is_one_line() -> None:
+    """Whatever id a spout has."""
+    line = progress_line(frame_of(replace(SPOUT, id="evil\x1b[2J\n"), BOLT))
+    assert line.startswith("12.4 s  evil\\x1b[2J\\n 11,340 acked")
+
+
 def test_it_says_what_was_given_up_and_what_is_left() -> None:
     """Where there is something to say."""
     frame = replace(FRAME, dead_letters=3, progress=Progress(45, 100, 12.2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from types import TracebackType
 import pytest
 
 from stormlet.cli import main
-from stormlet.cli.report import LogFormatter, explain
+from stormlet.cli.report import RunFormatter, explain
 from stormlet.cli.units import short_count
 from stormlet.core.configuration import parse_setting
 from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
@@ -128,7 +129,7 @@ def test_an_error_of_stormlets_own_needs_no_frames() -> None:
 def logged(error: Exception) -> str:
     with pytest.raises(type(error)) as caught:
         raise error
-    return LogFormatter().formatException((caught.type, caught.value, caught.tb))
+    return RunFormatter().formatException((caught.type, caught.value, caught.tb))
 
 
 def test_a_rejection_is_logged_without_frames() -> None:
@@ -184,3 +185,37 @@ def test_what_stormlet_was_doing_meanwhile_is_no_context() -> None:
         crash.__cause__ = error
     assert "During handling" not in explain(crash)
     assert "ValueError: user" in explain(crash)
+
+
+EVIL = "\x1b]0;pwned\x07\x1b[2J..\r\nFAKE LOG LINE"
+RAISING = f"""
+def fail(value):
+    raise ValueError({EVIL!r})
+topology = Topology("evil", max_attempts=1)
+topology.bolt({EVIL!r}, fail, topology.spout("s", [1, 2]).shuffle())
+"""
+CRASHING = f"""
+class Evil(Exception):
+    def __repr__(self):
+        return {EVIL!r}
+def numbers():
+    yield 1
+    raise Evil({EVIL!r})
+topology = Topology("evil")
+topology.bolt("print", print, topology.spout({EVIL!r}, numbers).shuffle())
+"""
+BROKEN = f"raise ValueError({EVIL!r})"
+REFUSED = f"from stormlet import InvalidTopology\nraise InvalidTopology({EVIL!r})"
+
+
+@pytest.mark.parametrize(
+    "code", [RAISING, CRASHING, BROKEN, REFUSED], ids=["log", "crash", "load", "refusal"]
+)
+def test_nothing_foreign_reaches_the_terminal_raw(code: str) -> None:
+    """Neither an escape sequence, nor a line that could be one of the log or of ours."""
+    write(code)
+    arguments = [sys.executable, "-m", "stormlet", "run", "flow.py"]
+    shown = subprocess.run(arguments, capture_output=True, text=True, check=False).stderr
+    assert "FAKE LOG LINE" in shown
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert "\nFAKE" not in shown

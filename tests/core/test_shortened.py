@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.core.shortened import LONGEST, cut, shortened
+from stormlet.core.shortened import LONGEST, cut, shortened, visible
 
 
 class Rude:
@@ -59,3 +59,18 @@ def test_the_middle_is_cut() -> None:
     assert text.startswith("begin")
     assert text.endswith("end")
     assert len(text) <= LONGEST
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one line, größe", "one line, größe"),
+        ("\x1b[2J\r\u202e\x85", "\\x1b[2J\\r\\u202e\\x85"),
+        ("two\nlines", "two\n    lines"),
+        ("at\n\tjava.lang\n  each", "at\n\tjava.lang\n  each"),
+        ("a\n  b\n\nERROR c", "a\n      b\n\n    ERROR c"),
+    ],
+)
+def test_a_text_of_several_lines_has_one_that_is_not_indented(text: str, shown: str) -> None:
+    """What could be taken for another record, or moves a terminal's cursor, is visible as what it is."""
+    assert visible(text) == shown

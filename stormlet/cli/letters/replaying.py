@@ -164,7 +164,7 @@ class Replay:
         raise TargetError(
             f"nothing was started: {len(problems):,} of the lines in {self._path} cannot be fed again"
             f"{''.join(shown)}{more}\n"
-            f"Feed a copy without them; stormlet dead-letters --replayable --json writes what can be rebuilt"
+            f"  Feed a copy without them; stormlet dead-letters --replayable --json writes what can be rebuilt"
         )
 
 

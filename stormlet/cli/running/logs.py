@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from stormlet.cli.report import LogFormatter
+from stormlet.cli.report import RunFormatter
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 
@@ -25,7 +25,7 @@ def logging_to_standard_error(level: LogLevel | None, *, quiet: bool) -> Generat
     if wanted is not None:
         root.setLevel(wanted.upper())
     handler = logging.StreamHandler()
-    handler.setFormatter(LogFormatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(RunFormatter("%(levelname)s %(name)s: %(message)s"))
     ours = [] if root.handlers else [handler]
     for each in ours:
         root.addHandler(each)

@@ -12,6 +12,7 @@ from stormlet.cli.running.stuck_threads import tasks_of_threads
 from stormlet.cli.units import duration
 from stormlet.core.failures import RepeatedFailure
 from stormlet.core.plan import ACKER
+from stormlet.core.shortened import printable
 from stormlet.core.statistics import ComponentStatistics
 from stormlet.runtime.running import Running
 
@@ -80,9 +81,9 @@ class Observation:
 def _waits_for(components: Mapping[str, ComponentStatistics], spouts: Collection[str]) -> Iterator[str]:
     for name, each in components.items():
         if name in spouts and each.pending:
-            yield f"{name}: {each.pending:,} pending"
+            yield f"{printable(name)}: {each.pending:,} pending"
         elif name != ACKER and each.pending:
-            yield f"{name}: {_held(each.queued, each.pending - each.queued)}"
+            yield f"{printable(name)}: {_held(each.queued, each.pending - each.queued)}"
 
 
 def _held(queued: int, taken: int) -> str:

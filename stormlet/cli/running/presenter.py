@@ -15,6 +15,7 @@ from stormlet.cli.running.progress import report
 from stormlet.cli.running.view import closing_summary
 from stormlet.cli.streams import GuardedStream
 from stormlet.core.failures import RepeatedFailure
+from stormlet.core.shortened import visible
 
 
 class Presenter:
@@ -27,9 +28,7 @@ class Presenter:
 
     def say(self, text: str) -> None:
         """One line, or several."""
-        if self._errors is not None:
-            self._errors.write(f"{text}\n")
-            self._errors.flush()
+        self._write(visible(text))
 
     def say_at_once(self, text: str) -> None:
         """One line, from a signal handler."""
@@ -57,7 +56,12 @@ class Presenter:
         lines = (
             [each.plain.rstrip() for each in summary] if self._view is None else self._view.styled(summary)
         )
-        self.say(encodable("\n".join(lines), self._encoding))
+        self._write(encodable("\n".join(lines), self._encoding))
+
+    def _write(self, text: str) -> None:
+        if self._errors is not None:
+            self._errors.write(f"{text}\n")
+            self._errors.flush()
 
     async def _harmless(self, showing: Coroutine[object, object, None]) -> None:
         try:

@@ -9,6 +9,7 @@ from stormlet.cli.running.meter import Frame
 from stormlet.cli.running.observation import PATIENCE, Observation
 from stormlet.cli.running.view import reported
 from stormlet.cli.units import duration, rough_duration, short_count
+from stormlet.core.shortened import printable
 
 EVERY = 10.0
 """Seconds between two lines of progress."""
@@ -47,7 +48,7 @@ def progress_line(frame: Frame) -> str:
 def _parts(frame: Frame) -> Iterator[str]:
     spouts = [row for row in frame.rows if row.is_spout]
     for row in spouts[:MOST_SPOUTS]:
-        yield f"{row.id} {row.acked:,} acked, {row.failed:,} failed, {row.waiting:,} pending"
+        yield f"{printable(row.id)} {row.acked:,} acked, {row.failed:,} failed, {row.waiting:,} pending"
     if len(spouts) > MOST_SPOUTS:
         yield f"and {len(spouts) - MOST_SPOUTS} spouts more"
     yield from (reported(each, "{:,}".format) for each in frame.reports[:MOST_SPOUTS])

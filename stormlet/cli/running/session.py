@@ -25,6 +25,7 @@ from stormlet.core.description import Description
 from stormlet.core.health import RunState
 from stormlet.core.layers import Layered
 from stormlet.core.logic import SourceKind
+from stormlet.core.shortened import printable
 from stormlet.core.statistics import Statistics
 from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.runtime.running import Running
@@ -194,4 +195,4 @@ class Session:
 def _tasks_with_threads(description: Description) -> Iterator[str]:
     for bolt in description.bolts.values():
         if bolt.executor == "thread":
-            yield from (f"{bolt.id}[{index}]" for index in range(bolt.parallelism))
+            yield from (f"{printable(bolt.id)}[{index}]" for index in range(bolt.parallelism))
