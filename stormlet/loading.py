@@ -20,18 +20,21 @@ import sys
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path, PurePath
 from types import FunctionType, ModuleType
 from typing import get_args
 
 import msgspec
 
-from stormlet.core.shortened import printable
+from stormlet.core.shortened import cut, printable
 from stormlet.errors import StormletError, TargetError
 from stormlet.topology import Topology
 
 Builder = Callable[..., object]
 
+MOST_NAMES = 10
+"""How many names a message lists."""
 WANTED = re.compile(r"Expected `(.+)`, got `str`")
 """What msgspec says of a text that is no value of a type."""
 
@@ -179,7 +182,7 @@ def _only_candidate(place: str, module: ModuleType) -> str:
 
 
 def _one_of(place: str, names: Collection[str]) -> str:
-    return ", ".join(f"{place}:{name}" for name in names)
+    return _listed([f"{place}:{name}" for name in names])
 
 
 def _candidates(module: ModuleType) -> list[str]:
@@ -281,7 +284,7 @@ def _convert(label: str, parameter: inspect.Parameter, text: str) -> object:
         return msgspec.convert(text, parameter.annotation, strict=False, dec_hook=_path_from)
     except (msgspec.ValidationError, UnicodeEncodeError, TypeError, NotImplementedError) as error:
         raise TargetError(
-            f"--arg {parameter.name}={text} does not fit {label}({parameter}): "
+            f"--arg {parameter.name}={cut(text)} does not fit {label}({parameter}): "
             f"{_misfit(parameter.annotation, text, str(error))}"
         ) from None
 
@@ -296,7 +299,7 @@ def _misfit(annotation: object, text: str, error: str) -> str:
     kinds = wanted[1].split(" | ")
     if {"array", "object"} & {*kinds}:
         return "only single values can be given on a command line; have the function take text, and read that"
-    return f"{text} is {'neither' if len(kinds) > 1 else 'no'} {' nor '.join(kinds)}"
+    return f"{cut(text)} is {'neither' if len(kinds) > 1 else 'no'} {' nor '.join(kinds)}"
 
 
 def _path_from(wanted: type, text: object) -> object:
@@ -318,15 +321,20 @@ def _in_words(error: BaseException) -> str:
 
 
 def _spelled(arguments: Mapping[str, str]) -> str:
-    return " ".join(f"--arg {name}={text}" for name, text in arguments.items())
+    return " ".join(f"--arg {name}={cut(text)}" for name, text in arguments.items())
 
 
 def _suggestion(wrong: str, known: Collection[str]) -> str:
-    """The nearest name, or all of them."""
+    """The nearest name, or the first of them all."""
     near = get_close_matches(wrong, known)
     if near:
         return f"; did you mean {' or '.join(near)}?"
-    return f"; there are: {', '.join(known)}" if known else ""
+    return f"; there are: {_listed(known)}" if known else ""
+
+
+def _listed(names: Collection[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"{', '.join(islice(names, MOST_NAMES))}{more}"
 
 
 def _no_file(place: str, path: Path) -> str:

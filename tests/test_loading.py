@@ -210,6 +210,13 @@ def test_a_file_that_imports_relatively_is_to_be_named_as_a_module() -> None:
     )
 
 
+@pytest.mark.parametrize("code", ["def build(x: int): ...", "build = Topology('count')"])
+def test_of_an_argument_that_is_long_only_the_ends_are_repeated(code: str) -> None:
+    """It may be a whole file by mistake."""
+    write("topology.py", code)
+    assert len(refusal("topology.py:build", x="many" * 100_000)) < 600
+
+
 def test_a_topology_takes_no_arguments() -> None:
     """An ``--arg`` for a topology that no function makes is refused."""
     write("topology.py", "main = Topology('count')")
@@ -248,6 +255,8 @@ def test_annotations_that_cannot_be_read_are_named() -> None:
         ("topology.py:Count", "topology.py:Count is the class Count, neither a Topology nor *"),
         ("pack.flows:zzz", "pack.flows has no 'zzz'"),
         ("topology.py:number", "topology.py:number returned a value of type int, not a Topology"),
+        ("os:path", "os:path is a value of type module, *; there are: makedirs, * and ?? more"),
+        ("os", "os has no topology: * Or name *: os:makedirs, * and ?? more"),
         ("topology.py:later", "topology.py:later is an async function; a topology is built by a plain one"),
     ],
 )

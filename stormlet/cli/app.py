@@ -17,8 +17,7 @@ from cyclopts.exceptions import MissingArgumentError
 
 from stormlet.cli.help import UnboxedHelp, epilogue
 from stormlet.cli.output import is_closed
-from stormlet.cli.report import explain
-from stormlet.core.shortened import visible
+from stormlet.cli.report import explain, told
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 
 FAILED = 1
@@ -95,7 +94,7 @@ def _versions() -> str:
 
 def _refuse(called: str | None, error: CycloptsError) -> int:
     program = f"stormlet {called}" if called in COMMANDS else "stormlet"
-    print(f"stormlet: {visible(_usage_error(error))}\n'{program} --help' shows more", file=sys.stderr)
+    print(f"stormlet: {told(_usage_error(error))}\n'{program} --help' shows more", file=sys.stderr)
     return WRONG_USAGE
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, TypeAlias
 from cyclopts import Parameter, Token
 
 from stormlet.core.configuration import parse_setting
+from stormlet.core.shortened import cut
 from stormlet.errors import InvalidConfiguration, TargetError
 
 Target: TypeAlias = Annotated[
@@ -69,9 +70,9 @@ def read_arguments(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not name or not equals:
-            raise TargetError(f"--arg {text}: write --arg NAME=VALUE")
+            raise TargetError(f"--arg {cut(text)}: write --arg NAME=VALUE")
         if name in arguments:
-            raise TargetError(f"--arg {name} is given twice; give it once")
+            raise TargetError(f"--arg {cut(name)} is given twice; give it once")
         arguments[name] = value
     return arguments
 

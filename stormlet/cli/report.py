@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import importlib
 import os
 from itertools import chain
@@ -12,7 +13,7 @@ from traceback import FrameSummary, StackSummary, TracebackException
 
 import cyclopts
 
-from stormlet.core.shortened import escaped, printable, visible
+from stormlet.core.shortened import cut, escaped, visible
 from stormlet.errors import Reject, StormletError, TargetError, TopologyCrashed
 from stormlet.runtime.log_formatter import ExceptionInfo, LogFormatter, text_of, trace_of
 
@@ -21,9 +22,12 @@ _THE_WAY_THERE = (asyncio, concurrent.futures, cyclopts, importlib)
 _MACHINERY = (
     _OURS,
     *(str(Path(str(module.__file__)).parent) for module in _THE_WAY_THERE),
+    str(contextlib.__file__),
     "uvloop/",
     "<frozen ",
 )
+LONGEST_LINE = 2000
+"""Characters of a message."""
 _UNCOMPILABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What becomes of a file that is no Python: ValueErrors are those of its encoding."""
 
@@ -31,7 +35,7 @@ _UNCOMPILABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 def explain(error: StormletError) -> str:
     """One message: what is wrong, and where in the user's code; under the traceback of an exception of
     theirs."""
-    message = f"stormlet: {_one_line(error)}"
+    message = f"stormlet: {told(str(error), lines=not isinstance(error, TopologyCrashed))}"
     if isinstance(error, TargetError | TopologyCrashed) and error.__cause__ is not None:
         return f"{_traceback(error.__cause__)}{message}"
     place = _users(TracebackException.from_exception(error).stack)[-1:]
@@ -40,9 +44,11 @@ def explain(error: StormletError) -> str:
     )
 
 
-def _one_line(error: StormletError) -> str:
-    """What it says; several lines only where stormlet has written them, not where user code has."""
-    return printable(str(error)) if isinstance(error, TopologyCrashed) else visible(str(error))
+def told(message: str, *, lines: bool = True) -> str:
+    """The message as it may stand on a terminal, on one line or in its own ``lines``, none of which is endless."""
+    return visible(
+        "\n".join(cut(line, LONGEST_LINE) for line in (message.split("\n") if lines else [message]))
+    )
 
 
 class RunFormatter(LogFormatter):

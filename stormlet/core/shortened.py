@@ -39,12 +39,12 @@ def shortened(value: object) -> str:
         return cut(shown(value))
 
 
-def cut(text: str) -> str:
-    """A text on one line, its middle left out where it is longer than 200 characters."""
-    text = printable(text if len(text) <= 2 * LONGEST else text[:LONGEST] + text[-LONGEST:])
-    if len(text) <= LONGEST:
+def cut(text: str, longest: int = LONGEST) -> str:
+    """A text on one line, its middle left out where it is longer than 200 characters, or so many."""
+    text = printable(text if len(text) <= 2 * longest else text[:longest] + text[-longest:])
+    if len(text) <= longest:
         return text
-    half = (LONGEST - 3) // 2
+    half = (longest - 3) // 2
     return f"{text[:half]}...{text[-half:]}"
 
 

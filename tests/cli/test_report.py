@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -149,15 +150,45 @@ def test_a_rejection_is_logged_without_frames() -> None:
         ["flow.py", "--arg", "limit"],
         ["flow.py", "--config", "nowhere.toml"],
         ["nowhere.py"],
+        ["links.py"],
+        ["x" * 100_000],
+        ["flow.py:build", "--arg", f"x={'9' * 100_000}"],
+        ["flow.py:build", "--arg", f"x={'n' * 100_000}"],
+        ["flow.py:build", "--arg", f"y={'n' * 100_000}"],
+        ["flow.py:build", "--arg", "n" * 100_000],
+        ["flow.py", "--arg", f"x={'n' * 100_000}"],
+        ["flow.py", "--set", f"ackers={'n' * 100_000}"],
+        ["flow.py", "--duration", "n" * 100_000],
+        ["os:path"],
+        ["os"],
+        ["os:link", "--arg", "n=1"],
     ],
+    ids=lambda arguments: " ".join(arguments)[:30],
 )
 def test_a_wrong_command_line_is_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """There is no place in the user's code to show, and the parser's are nobody's business."""
-    write("topology = Topology('t')\ntopology.bolt('b', print, topology.spout('a', [1]).shuffle())\n")
+    write(
+        "topology = Topology('t')\ntopology.bolt('b', print, topology.spout('a', [1]).shuffle())\n"
+        "def build(x: int): ..."
+    )
+    Path("links.py").symlink_to("links.py")
     assert main(["run", *arguments]) == 2
     shown = capsys.readouterr().err
     assert shown.startswith("stormlet: ")
     assert shown.count("\n") == 1
+    assert len(shown) < 2100
+
+
+@pytest.mark.parametrize("target", ["flow.py", "flow", "package/flow.py:name"])
+def test_a_directory_that_was_removed_is_one_line(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where it is the current one, no relative path leads anywhere."""
+    gone = Path("gone").resolve()
+    gone.mkdir()
+    os.chdir(gone)
+    gone.rmdir()
+    assert main(["run", target]) == 2
+    place = target.removesuffix(":name")
+    assert capsys.readouterr().err == f"stormlet: {place} cannot be read: No such file or directory\n"
 
 
 def test_the_machinery_between_two_lines_of_the_users_is_left_out(user_file: Path) -> None:

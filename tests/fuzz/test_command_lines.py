@@ -74,7 +74,7 @@ def test_any_setting(command: str, setting: str) -> None:
     ended = run_cli([command, "flow.py:topology", f"--set={setting}"])
     assert ended.is_in_our_words()
     if ended.code != DONE:
-        key = setting.partition("=")[0].strip()
+        key = setting.partition("=")[0].strip()[:100]
         assert key.encode(errors="backslashreplace").decode() in ended.err or repr(key)[1:-1] in ended.err
 
 
