@@ -51,7 +51,8 @@ def carry_out(argv: Sequence[str]) -> int:
     called = next((each for each in argv if not each.startswith("-")), None)
     try:
         code = _app(called)(argv, exit_on_error=False, print_error=False) or 0
-        print(end="", flush=True)
+        if not is_closed():
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:

@@ -53,7 +53,7 @@ def run(
 ) -> int:
     """Run a topology until its sources have ended and everything is settled.
 
-    Ctrl-C or SIGTERM drains it, a second one cancels it, a third one kills. The exit code is 0 when all was
+    Ctrl-C, SIGTERM or SIGHUP drains it, a second one cancels it, a third one kills. The exit code is 0 when all was
     done, 1 after a crash or with messages given up or left over, 2 for wrong usage or an invalid topology,
     128 + n when signal n ended the run.
 

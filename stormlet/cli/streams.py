@@ -7,6 +7,7 @@ import sys
 from codecs import IncrementalDecoder, getincrementaldecoder
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from errno import EIO
 from typing import BinaryIO, Self, TextIO, cast
 
 from stormlet.cli.running.screen import Screen
@@ -21,6 +22,7 @@ class GuardedStream:
         self.when_closed: Callable[[], object] = _nothing
         """Called once, when its reader is found to be gone."""
         self._stream = stream
+        self._is_terminal = stream.isatty()
         self._screen: Screen | None = None
         self._last = "\n"
         self._decoder = _decoder()
@@ -48,8 +50,8 @@ class GuardedStream:
             return len(text)
         try:
             return self._stream.write(text)
-        except BrokenPipeError:
-            self._give_up()
+        except OSError as error:
+            self._give_up(error)
             return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -60,8 +62,8 @@ class GuardedStream:
         """As a text stream does."""
         try:
             self._stream.flush()
-        except BrokenPipeError:
-            self._give_up()
+        except OSError as error:
+            self._give_up(error)
 
     @property
     def buffer(self) -> _Bytes:
@@ -76,8 +78,8 @@ class GuardedStream:
         self._last = data[-1:].decode("latin-1") or self._last
         try:
             self._stream.buffer.write(data)
-        except BrokenPipeError:
-            self._give_up()
+        except OSError as error:
+            self._give_up(error)
 
     def close(self) -> None:
         """Only flush: the summary is still to come, and the stream is not the closer's own."""
@@ -96,12 +98,17 @@ class GuardedStream:
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)
 
-    def _give_up(self) -> None:
+    def _give_up(self, error: OSError) -> None:
+        """Go on to nowhere; raises an error that is not of a reader who is gone."""
+        is_hung_up = self._is_terminal and error.errno == EIO
+        if not is_hung_up and not isinstance(error, BrokenPipeError):
+            raise error
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
-        self.closed_by_reader = True
-        self.when_closed()
+        if not is_hung_up:  # of which a signal tells
+            self.closed_by_reader = True
+            self.when_closed()
 
 
 class _Bytes:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
 from stormlet.cli import main
 from tests.cli.flows import write
+from tests.cli.terminal import read_until
 
 RUN = [sys.executable, "-m", "stormlet", "run", "flow.py"]
-SIGNALS = [signal.SIGINT, signal.SIGTERM]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
 # The spout raises a signal when it has yielded three values, then goes on forever.
 SIGNALLED = """
@@ -103,9 +107,31 @@ LEFT_IN_A_THREAD = """
 IGNORED = """
     import signal
     def interrupt(value):
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal({signal!r})
     topology = Topology("ignored")
     topology.bolt("interrupt", interrupt, topology.spout("numbers", [1]).shuffle())
+    """
+
+# Each number is printed after 0.1 s, also those that are under way when the terminal is gone.
+HUNG_UP = """
+    import asyncio, itertools
+    from pathlib import Path
+    from stormlet import BasicBolt
+    class Print(BasicBolt):
+        last = None
+        async def execute(self, tup, out):
+            await asyncio.sleep(0.1)
+            print(tup.value, flush=True)
+            self.last = tup.value
+        def cleanup(self):
+            Path("ended").write_text("printed all" if self.last == LAST[-1] else "failed")
+    LAST = []
+    def numbers():
+        for number in itertools.count():
+            LAST.append(number)
+            yield number
+    topology = Topology("hung up", max_spout_pending=5, max_attempts=1)
+    topology.bolt("print", Print, topology.spout("numbers", numbers).shuffle())
     """
 
 SLOW_TO_DRAIN = """
@@ -132,12 +158,13 @@ ENDLESS = """
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_drains(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
-    """Ctrl-C and SIGTERM end the spouts, and what is in flight is finished; the exit code says which."""
+    """They end the spouts, and what is in flight is finished; the exit code says which it was."""
     write(SIGNALLED.format(signal=int(number)))
     assert main(["run", "flow.py"]) == 128 + number
     output = capfd.readouterr()
     assert output.out.split()[:3] == ["0", "1", "2"]
-    assert output.err.startswith(f"{number.name}: draining; once more cancels\nsignalled: ")
+    again = "once more" if number in SIGNALS[:2] else "SIGTERM"
+    assert output.err.startswith(f"{number.name}: draining; {again} cancels\nsignalled: ")
     assert "left over" not in output.err
 
 
@@ -150,7 +177,32 @@ def test_a_second_signal_cancels(capfd: pytest.CaptureFixture[str]) -> None:
     assert shown.endswith("left over: 1 (messages without an outcome when the topology stopped)\n")
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.skipif("len(SIGNALS) < 3", reason="needs SIGHUP")
+def test_sighup_does_no_more_than_drain(capfd: pytest.CaptureFixture[str]) -> None:
+    """When a terminal is closed it may come twice, from the system and from the shell."""
+    write(SIGNALLED.format(signal=int(signal.SIGHUP)).replace("number == 3", "number in (3, 4)"))
+    assert main(["run", "flow.py"]) == 129
+    shown = capfd.readouterr().err
+    assert shown.startswith("SIGHUP: draining; SIGTERM cancels\nsignalled: ")
+    assert "left over" not in shown
+
+
+@pytest.mark.skipif("len(SIGNALS) < 3", reason="needs SIGHUP")
+@pytest.mark.parametrize("kind", ["dumb", "xterm"])
+def test_a_terminal_that_is_closed_drains(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the run still prints goes to nowhere, and fails nothing."""
+    monkeypatch.setenv("TERM", kind)
+    write(HUNG_UP)
+    child, master = pty.fork()
+    if not child:
+        os.execv(sys.executable, RUN)
+    read_until(master, "3\r\n")
+    os.close(master)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 129
+    assert Path("ended").read_text("utf-8") == "printed all"
+
+
+@pytest.mark.parametrize("number", SIGNALS[:2])
 def test_a_third_signal_kills(number: signal.Signals) -> None:
     """User code that blocks the loop cannot keep the process alive against three signals, and the first two are
     answered while it blocks."""
@@ -236,14 +288,17 @@ def test_a_signal_kills_while_only_threads_keep_the_process() -> None:
     assert json.loads(finished.stdout)["outcome"] == "finished"
 
 
-def test_a_signal_that_is_ignored_stays_ignored(capfd: pytest.CaptureFixture[str]) -> None:
-    """As SIGINT is in the background of a shell: the Ctrl-C there is meant for another program."""
-    write(IGNORED)
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_that_is_ignored_stays_ignored(
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As SIGINT is in the background of a shell, where the Ctrl-C is meant for another program, and SIGHUP by nohup."""
+    write(IGNORED.format(signal=int(number)))
+    before = signal.signal(number, signal.SIG_IGN)
     code = main(["run", "flow.py"])
-    signal.signal(signal.SIGINT, before)
+    signal.signal(number, before)
     assert code == 0
-    assert "SIGINT" not in capfd.readouterr().err
+    assert number.name not in capfd.readouterr().err
 
 
 def test_a_bolt_whose_thread_does_not_return_is_named(capfd: pytest.CaptureFixture[str]) -> None:

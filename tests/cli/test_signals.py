@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do while a run lasts."""
+"""What Ctrl-C, SIGTERM and SIGHUP do while a run lasts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_signals_are_handled_meanwhile() -> None:
     """Afterwards they do again what they did before."""
     before = handlers()
     with signals_handled_by(signal.SIG_DFL):
-        assert handlers() == [signal.SIG_DFL, signal.SIG_DFL]
+        assert handlers() == [signal.SIG_DFL] * len(SIGNALS)
     assert handlers() == before
 
 
@@ -35,7 +35,7 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
     """As SIGINT is where a shell has started the process in the background."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with signals_handled_by(signal.SIG_DFL):
-        assert handlers() == [signal.SIG_IGN, signal.SIG_DFL]
+        assert handlers() == [signal.SIG_IGN] + [signal.SIG_DFL] * (len(SIGNALS) - 1)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 

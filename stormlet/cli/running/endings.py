@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from enum import IntEnum
 from types import FrameType
 
-from stormlet.cli.running.signals import signals_handled_by
+from stormlet.cli.running.signals import HANGUPS, signals_handled_by
 from stormlet.cli.streams import GuardedStream
 
 
@@ -81,28 +81,30 @@ class Ending:
 @contextmanager
 def ended_by_signals(ending: Ending, say: Callable[[str], object]) -> Generator[None]:
     """Ctrl-C and SIGTERM drain, once more cancels, and once more kills the process, for user code that never
-    gives the loop a turn.
+    gives the loop a turn. SIGHUP only drains: from a terminal that is closed it may come twice.
 
     ``say`` is called in the signal handler.
     """
 
     def answer(number: int, frame: FrameType | None) -> None:
+        name = signal.Signals(number)
+        if name in HANGUPS and ending.stage is not Stage.RUNNING:
+            return
         if ending.stage is Stage.CANCELLED:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
         else:
-            name = signal.Signals(number)
             ending.request(Stage(ending.stage + 1), name)
-            say(f"{name.name}: {_answer(ending)}\n")
+            say(f"{name.name}: {_answer(ending, 'SIGTERM' if name in HANGUPS else 'once more')}\n")
 
     with signals_handled_by(answer):
         yield
 
 
-def _answer(ending: Ending) -> str:
+def _answer(ending: Ending, again: str) -> str:
     if ending.stage is Stage.DRAINING:
-        return "draining; once more cancels"
-    return f"cancelling{'' if ending.stop else ' the start'}; once more kills"
+        return f"draining; {again} cancels"
+    return f"cancelling{'' if ending.stop else ' the start'}; {again} kills"
 
 
 def write_at_once(text: str) -> None:

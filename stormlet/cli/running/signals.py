@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do while a run lasts."""
+"""What Ctrl-C, SIGTERM and SIGHUP do while a run lasts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeAlias
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HANGUPS = (signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()
+"""What says that the terminal was closed; not on Windows."""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUPS)
 
 Handler: TypeAlias = Callable[[int, FrameType | None], object] | signal.Handlers
 
