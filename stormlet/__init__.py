@@ -3,6 +3,7 @@
 The package, and its import rule: imports only go down, and nothing inside imports ``stormlet`` itself
 (``tests/test_layers.py``)::
 
+    starting      Ctrl-C while the command line is loaded
     acceleration  whether hot modules run compiled
     errors        every error, as one tree
     core/         DECIDES: pure rules, no clock, no event loop
@@ -17,7 +18,8 @@ from __future__ import annotations
 import importlib
 import typing
 
-from stormlet.acceleration import is_compiled  # first, as it decides which files the others are
+from stormlet.starting import imported as _imported  # isort: skip # first, as it is about all these imports
+from stormlet.acceleration import is_compiled  # second, as it decides which files the others are
 from stormlet.core.calls import Call
 from stormlet.core.components import (
     BasicBolt,
@@ -149,3 +151,6 @@ if not typing.TYPE_CHECKING:  # as checkers would take any name for one of these
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
+
+
+_imported()

@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "stormlet"
 
 # From the bottom to the top; the edges of one row do not know each other.
 ROWS = [
+    {"starting"},
     {"acceleration"},
     {"errors"},
     {"core"},

@@ -6,9 +6,12 @@ Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong us
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 
@@ -18,6 +21,7 @@ from cyclopts.exceptions import MissingArgumentError
 from stormlet.cli.help import UnboxedHelp, epilogue
 from stormlet.cli.output import is_closed
 from stormlet.cli.report import explain, told
+from stormlet.cli.running.signals import signals_handled_by
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 
 FAILED = 1
@@ -50,10 +54,14 @@ def carry_out(argv: Sequence[str]) -> int:
     terms."""
     called = next((each for each in argv if not each.startswith("-")), None)
     try:
-        code = _app(called)(argv, exit_on_error=False, print_error=False) or 0
+        with signals_handled_by(signal.SIG_DFL):  # as long as nothing but modules is loaded
+            app = _app(called)
+        with _quiet_about_interrupts():
+            code = app(argv, exit_on_error=False, print_error=False) or 0
         if not is_closed():
             sys.stdout.flush()
     except KeyboardInterrupt:
+        print("stormlet: interrupted", file=sys.stderr)
         return INTERRUPTED
     except OSError as error:
         return _give_output_up(error)
@@ -63,6 +71,21 @@ def carry_out(argv: Sequence[str]) -> int:
         print(explain(error), file=sys.stderr)
         return WRONG_USAGE if isinstance(error, TargetError | InvalidTopology) else FAILED
     return code
+
+
+@contextmanager
+def _quiet_about_interrupts() -> Generator[None]:
+    """Have the root logger leave out Ctrl-C, of which Py4J has some forty lines to say."""
+    root = logging.getLogger()
+    root.addFilter(_is_no_interrupt)
+    try:
+        yield
+    finally:
+        root.removeFilter(_is_no_interrupt)
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
 
 
 def _app(called: str | None) -> App:

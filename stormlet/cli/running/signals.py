@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 HANGUPS = (signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()
 """What says that the terminal was closed; not on Windows."""
@@ -22,13 +22,18 @@ def signals_handled_by(handler: Handler) -> Generator[None]:
 
     One that is ignored stays so: whoever started the process in the background wants that.
     """
-    numbers = heard() if threading.current_thread() is threading.main_thread() else ()
-    before = [(number, signal.signal(number, handler)) for number in numbers]
+    before = handle(handler)
     try:
         yield
     finally:
         for number, former in before:
             signal.signal(number, former)
+
+
+def handle(handler: Handler) -> Sequence[tuple[signal.Signals, Handler]]:
+    """Have it handle them from now on, where that can be; returns what did so before."""
+    numbers = heard() if threading.current_thread() is threading.main_thread() else ()
+    return [(number, cast("Handler", signal.signal(number, handler))) for number in numbers]
 
 
 def heard() -> tuple[signal.Signals, ...]:

@@ -1,0 +1,78 @@
+"""Ctrl-C before there is anything to drain, and after it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from stormlet.cli import main
+from stormlet.starting import is_program
+from tests.cli.flows import write
+
+FLOW = "topology = Topology('t')\ntopology.bolt('b', print, topology.spout('s', [1]).shuffle())\n"
+
+INTERRUPTED = """
+import atexit, signal, sys
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+if {module!r} == "the end":
+    atexit.register(signal.raise_signal, signal.SIGINT)
+sys.argv = [{program!r}, "run", "flow.py"]
+from stormlet.cli import main
+sys.exit(main())
+"""
+
+
+def interrupted(program: str, module: str) -> subprocess.CompletedProcess[str]:
+    """Ctrl-C comes when this module is to be imported."""
+    write(FLOW)
+    code = INTERRUPTED.format(program=program, module=module)
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "module", ["stormlet.core.calls", "stormlet.topology", "cyclopts", "stormlet.cli.run", "the end"]
+)
+def test_while_nothing_runs_it_ends_the_process(module: str) -> None:
+    """By the signal, and without a word about what was being imported."""
+    ended = interrupted("/usr/bin/stormlet", module)
+    assert (ended.returncode, ended.stderr.partition("t: ")[0]) == (-signal.SIGINT, "")
+
+
+def test_in_another_program_it_does_what_it_does_in_python() -> None:
+    """Whoever imports stormlet may have more to end."""
+    ended = interrupted("host", "stormlet.core.calls")
+    assert ended.returncode == -signal.SIGINT
+    assert ended.stderr.endswith("\nKeyboardInterrupt\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "is_ours"),
+    [
+        ("-m", ["python", "-m", "stormlet", "run"], True),
+        ("-m", ["python", "-X", "dev", "-m", "stormlet"], True),
+        ("-m", ["python", "-m", "pytest", "stormlet"], False),
+        ("/usr/bin/stormlet", ["python", "/usr/bin/stormlet"], True),
+        ("stormlet.exe", ["stormlet.exe"], True),
+        ("host.py", ["python", "host.py", "stormlet"], False),
+        ("", ["python"], False),
+    ],
+)
+def test_which_program_is_ours(name: str, words: list[str], is_ours: bool) -> None:
+    """The script, and the module as long as Python looks for it."""
+    assert is_program(name, words) is is_ours
+
+
+def test_while_the_users_code_is_loaded_it_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever libraries have to say of it, as Py4J has."""
+    write(
+        "import logging\ntry: raise KeyboardInterrupt\nexcept KeyboardInterrupt: logging.exception('!'); raise"
+    )
+    assert main(["run", "flow.py"]) == 130
+    assert capsys.readouterr().err == "stormlet: interrupted\n"
