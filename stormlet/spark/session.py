@@ -6,7 +6,11 @@ import logging
 import os
 import sys
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from subprocess import TimeoutExpired
 from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("stormlet.spark.jvm")
 
+PATIENCE = 10.0
+"""Seconds that a JVM has to end."""
 LAST_LINES = 10
 """How many of the JVM's lines an error quotes if it does not start."""
 
@@ -93,12 +99,51 @@ def _launch(conf: SparkConf) -> Any:
     last = deque[str](maxlen=LAST_LINES)
     Thread(target=_log_lines, args=(readable, last), name="stormlet spark jvm", daemon=True).start()
     try:
-        return launch(conf, {"stdout": writable, "stderr": writable})
+        return _uninterrupted(partial(launch, conf, {"stdout": writable, "stderr": writable}))
     except (PySparkException, OSError) as error:
         said = "; ".join(last) or "nothing"
         raise SparkUnavailable(f"Spark's JVM did not start: {error}; it said: {said}") from error
     finally:
         os.close(writable)
+
+
+def _uninterrupted(launch: Callable[[], Any]) -> Any:
+    """What ``launch`` returns, a gateway to the JVM that it has started; if this is interrupted, that JVM is ended.
+
+    Ctrl-C must not come to PySpark while it waits for the JVM: it would remove the folder where the JVM is about to
+    write its address. The JVM fails in that, and then stays for ever, as it has not begun to notice that nobody is
+    there. So a thread waits, which lasts as long as the start does.
+    """
+    launched: Future[Any] = Future()
+    thread = Thread(target=_launch_for, args=(launched, launch), name="stormlet spark start")
+    try:
+        thread.start()
+        return launched.result()
+    except BaseException:
+        if not launched.cancel() and launched.exception() is None:  # it has come up in this moment
+            _end(launched.result())
+        raise
+
+
+def _launch_for(launched: Future[Any], launch: Callable[[], Any]) -> None:
+    try:
+        gateway = launch()
+    except BaseException as error:
+        if launched.set_running_or_notify_cancel():
+            launched.set_exception(error)
+    else:
+        if launched.set_running_or_notify_cancel():
+            launched.set_result(gateway)
+        else:
+            _end(gateway)
+
+
+def _end(gateway: Any) -> None:
+    """End the JVM, which nobody uses: it ends when its input does."""
+    if gateway.proc is not None:  # it is not another program's
+        gateway.proc.stdin.close()
+        with suppress(TimeoutExpired):
+            gateway.proc.wait(PATIENCE)
 
 
 def _log_lines(readable: int, last: deque[str]) -> None:

@@ -37,6 +37,15 @@ def kill_alone(leader: subprocess.Popen[bytes]) -> None:
     wait(leader)
 
 
+def left(leader: subprocess.Popen[bytes]) -> list[str]:
+    """What still runs of its group."""
+    command = ["ps", "-e", "-o", "pgid=", "-o", "stat=", "-o", "args="]
+    rows = [line.split() for line in subprocess.check_output(command, text=True).splitlines()]
+    return [
+        " ".join(args)[:100] for group, state, *args in rows if group == str(leader.pid) and state[0] != "Z"
+    ]
+
+
 def end(leader: subprocess.Popen[bytes]) -> int:
     """Kill what is left of the group, once: its number is given away then. The exit code of the leader."""
     if leader.returncode is None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from stormlet.spark import SparkUnavailable, spark_session
-from stormlet.spark.session import active_session
+from stormlet.spark.session import _uninterrupted, active_session
+from tests.spark.process_groups import end, left, start, wait
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,6 +62,73 @@ def test_a_new_session_writes_nothing(spark: SparkSession) -> None:
     """Neither the start of a JVM nor a failing job writes a word to the display."""
     done = subprocess.run([sys.executable, "-c", QUIET], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")
+
+
+STARTING = """
+print("loaded", flush=True)
+from stormlet.spark import spark_session
+spark_session("local[1]")
+raise AssertionError("it has started")
+"""
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("seconds", [0.0, 0.7, 1.4])
+def test_an_interrupted_start_leaves_no_jvm(spark: SparkSession, seconds: float, tmp_path: Path) -> None:
+    """Ctrl-C at any moment of it is one line, and some seconds later nothing of it runs."""
+    flow = tmp_path / "flow.py"
+    flow.write_text(STARTING, "utf-8")
+    leader = start("stormlet", "run", str(flow), out=subprocess.PIPE, errors=subprocess.PIPE)
+    assert leader.stdout is not None
+    assert leader.stderr is not None
+    try:
+        assert leader.stdout.readline() == b"loaded\n"
+        time.sleep(seconds)
+        os.killpg(leader.pid, signal.SIGINT)
+        wait(leader)
+        deadline = time.monotonic() + 20
+        while left(leader) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert left(leader) == []
+        assert leader.stderr.read() == b"stormlet: interrupted\n"
+    finally:
+        code = end(leader)
+    assert code == 130
+
+
+class Gateway:
+    """A gateway to a program that ends when its input does."""
+
+    def __init__(self) -> None:
+        self.proc = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
+def test_a_gateway_that_nobody_awaits_any_more_is_closed(seconds: float) -> None:
+    """Whether it comes up after the interrupt or in the same moment; the interrupt does not wait for it."""
+    made: list[Gateway] = []
+
+    def launch() -> Gateway:
+        made.append(Gateway())
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        time.sleep(seconds)
+        return made[0]
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        _uninterrupted(launch)
+    assert time.monotonic() - began < 0.3
+    assert made[0].proc.wait(10) == 0
+
+
+def test_what_a_launch_raises_is_raised() -> None:
+    """Also while it is awaited in another thread."""
+
+    def launch() -> None:
+        raise OSError("no such file")
+
+    with pytest.raises(OSError, match="no such file"):
+        _uninterrupted(launch)
 
 
 def test_importing_the_bridge_loads_no_pyspark() -> None:
