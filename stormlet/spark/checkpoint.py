@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 
@@ -57,6 +58,18 @@ class Checkpoint(msgspec.Struct, frozen=True):
         )
 
 
+class Sealed(msgspec.Struct, frozen=True):
+    """A checkpoint as it is written, which may have been damaged since."""
+
+    checksum: int
+    checkpoint: msgspec.Raw
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is what was written, byte for byte."""
+        return crc32(self.checkpoint) == self.checksum
+
+
 class CheckpointFile:
     """The file of one source, which is its own from :meth:`load` to :meth:`release`. Methods block."""
 
@@ -84,7 +97,7 @@ class CheckpointFile:
 
     def _found(self, fingerprint: Fingerprint) -> Checkpoint:
         try:
-            found = msgspec.json.decode(self._path.read_bytes(), type=Checkpoint)
+            found = self._decoded(self._path.read_bytes())
         except FileNotFoundError:
             return Checkpoint(fingerprint, {})
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -103,8 +116,20 @@ class CheckpointFile:
                 f"anew"
             )
         if not found.is_possible:
-            raise InvalidTopology(f"the checkpoint {self._path} is damaged; remove it to begin anew")
+            raise self._damaged()
         return found
+
+    def _decoded(self, content: bytes) -> Checkpoint:
+        try:
+            sealed = msgspec.json.decode(content, type=Sealed)
+        except msgspec.ValidationError:  # of before there were checksums, or none at all
+            return msgspec.json.decode(content, type=Checkpoint)
+        if not sealed.is_whole:
+            raise self._damaged()
+        return msgspec.json.decode(sealed.checkpoint, type=Checkpoint)
+
+    def _damaged(self) -> InvalidTopology:
+        return InvalidTopology(f"the checkpoint {self._path} is damaged; remove it to begin anew")
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Replace the file: whenever the process dies, there is the old one or the new one.
@@ -113,13 +138,19 @@ class CheckpointFile:
         """
         try:
             with self._next.open("wb") as file:
-                file.write(msgspec.json.encode(checkpoint))
+                file.write(encoded(checkpoint))
                 file.flush()
                 os.fsync(file.fileno())
             self._next.replace(self._path)
             sync(self._path.parent)
         except OSError as error:
             raise SparkFailed(f"the checkpoint {self._path} cannot be written: {error}") from error
+
+
+def encoded(checkpoint: Checkpoint) -> bytes:
+    """What the file holds of it."""
+    content = msgspec.json.encode(checkpoint)
+    return msgspec.json.encode(Sealed(crc32(content), msgspec.Raw(content)))
 
 
 def _of_other_epochs(path: Path, rows: int | None) -> str:

@@ -11,7 +11,7 @@ from hypothesis import assume, example
 from hypothesis import strategies as st
 
 from stormlet import InvalidTopology
-from stormlet.spark.checkpoint import Checkpoint, CheckpointFile, Fingerprint
+from stormlet.spark.checkpoint import Checkpoint, CheckpointFile, Fingerprint, encoded
 from stormlet.spark.packing import ALL
 from tests.fuzz.fuzzed import fuzzed
 from tests.fuzz.inputs import damaged
@@ -57,7 +57,8 @@ def load(path: Path, content: bytes, fingerprint: Fingerprint) -> None:
 def test_any_content(there: Path, fingerprint: Fingerprint, data: st.DataObject) -> None:
     """Damaged, changed, or something else."""
     written = WRITTEN[fingerprint]
-    content = damaged(msgspec.json.encode(written)) | changed(written) | st.binary(max_size=30)
+    old, new = damaged(msgspec.json.encode(written)), damaged(encoded(written))
+    content = old | new | changed(written) | st.binary(max_size=30)
     load(there / "checkpoint", data.draw(content), fingerprint)
 
 

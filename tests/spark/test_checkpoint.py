@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -51,6 +52,27 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path, content: bytes) -> Non
     with pytest.raises(InvalidTopology, match="cannot be read as a checkpoint"):
         CheckpointFile(path).load(FINGERPRINT)
     assert path.read_bytes() == content
+
+
+def test_one_wrong_bit_is_noticed(tmp_path: Path) -> None:
+    """Wherever it is: another digit would make another checkpoint, of which rows are skipped or read again."""
+    path = tmp_path / "c"
+    CheckpointFile(path).save(Checkpoint(FINGERPRINT, DONE))
+    content = path.read_bytes()
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(InvalidTopology, match=r"is damaged|cannot be read as a checkpoint"):
+            CheckpointFile(path).load(FINGERPRINT)
+
+
+def test_a_checkpoint_of_before_there_were_checksums_is_read(tmp_path: Path) -> None:
+    """Runs go on from those that earlier versions have written; what is written then has one."""
+    path = tmp_path / "c"
+    path.write_bytes(msgspec.json.encode(Checkpoint(FINGERPRINT, DONE)))
+    file = CheckpointFile(path)
+    file.save(file.load(FINGERPRINT))
+    assert json.loads(path.read_bytes()).keys() == {"checksum", "checkpoint"}
+    assert file.load(FINGERPRINT) == Checkpoint(FINGERPRINT, DONE)
 
 
 def test_a_death_between_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
