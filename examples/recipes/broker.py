@@ -101,12 +101,13 @@ class Channel:
         return delivery
 
     def ack(self, tag: int) -> None:
-        """This delivery is done."""
-        self._broker.ack(self.unacked.pop(tag))
-        self._changed.set()
+        """This delivery is done. Of those of a lost connection nothing is known: their messages are queued again."""
+        if tag in self.unacked:
+            self._broker.ack(self.unacked.pop(tag))
+            self._changed.set()
 
     def nack(self, tag: int, *, requeue: bool) -> None:
-        """This delivery has failed. One of a channel that was closed is queued again already."""
+        """This delivery has failed."""
         if tag in self.unacked:
             self._broker.nack(self.unacked.pop(tag), requeue=requeue)
             self._changed.set()
