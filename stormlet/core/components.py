@@ -84,8 +84,8 @@ class To(msgspec.Struct, Generic[U_co], frozen=True):
 class Collector(Protocol[U_contra]):
     """How a bolt emits, acks and fails (Storm's ``OutputCollector``).
 
-    All methods are plain calls and may be used at any time on the loop's thread (law F3); the ``_threadsafe``
-    ones from any other.
+    All methods are plain calls and may be used at any time on the loop's thread (law F3). From any other one the
+    ``_threadsafe`` ones are to be used, as from a pool of threads; the plain ones raise :class:`RuntimeError` there.
     """
 
     @overload
@@ -177,7 +177,11 @@ class Collector(Protocol[U_contra]):
 
 
 class SpoutCollector(Protocol[U_contra]):
-    """How a spout emits (Storm's ``SpoutOutputCollector``)."""
+    """How a spout emits (Storm's ``SpoutOutputCollector``).
+
+    All methods may be called at any time on the loop's thread, ``emit_threadsafe`` from any other one, where the others
+    raise :class:`RuntimeError` (law F3).
+    """
 
     @overload
     def emit(

@@ -13,6 +13,7 @@ cdef class BoltCollector:
     cdef Outbox _outbox
     cdef dict _outlets
     cdef object _plan
+    cdef bint _strict
     cdef public object default_anchors
 
     cdef tuple _emit_anchored(self, Outlet outlet, object value, Delivered anchor)

@@ -13,6 +13,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, FAILED, HELD, LOST, PLAIN, VERBS, JoinedTuple, Tuple, joined
 from stormlet.errors import AlreadySettled, InvalidEmit
+from stormlet.runtime.loop_thread import called_elsewhere
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
 
@@ -47,7 +48,7 @@ class Account:
 class BoltCollector:
     """The collector of one bolt task, or of one call where calls run concurrently (law B3)."""
 
-    __slots__ = ("_account", "_loop", "_outbox", "_outlets", "_plan", "default_anchors")
+    __slots__ = ("_account", "_loop", "_outbox", "_outlets", "_plan", "_strict", "default_anchors")
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class BoltCollector:
         self._outbox = outbox
         self._outlets = outlets
         self._account = account
+        self._strict = outbox.thread.strict
         self.default_anchors: Anchors = ()
         """What an emit without ``anchors`` is anchored to."""
 
@@ -78,6 +80,9 @@ class BoltCollector:
         task: int | None = None,
     ) -> tuple[int, ...]:
         """See :meth:`stormlet.core.components.Collector.emit`."""
+        outbox = self._outbox
+        if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "emit")
         if anchors is UNSAID:
             anchors = self.default_anchors
         elif anchors is None:
@@ -87,17 +92,19 @@ class BoltCollector:
             raise undeclared(self._outlets, stream, self._plan)
         if task is not None:
             outlet = outlet.at(task)
-        if not self._outbox.armed:
-            self._outbox.arm()
+        if not outbox.armed:
+            outbox.arm()
         if type(anchors) is Tuple:
             return self._emit_anchored(outlet, value, anchors)
         return self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
 
     def ack(self, tup: AnyTuple) -> None:
         """See :meth:`stormlet.core.components.Collector.ack`."""
+        outbox = self._outbox
+        if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "ack")
         if not self._settle(tup, ACKED, "acks"):
             return
-        outbox = self._outbox
         self._account.acked += 1
         if tup.root:
             outbox.ack(tup.root, tup.edge)
@@ -116,10 +123,12 @@ class BoltCollector:
         permanent: bool = False,
     ) -> None:
         """See :meth:`stormlet.core.components.Collector.fail`."""
+        plan, outbox = self._plan, self._outbox
+        if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
+            raise called_elsewhere(plan, "fail")
         if not self._settle(tup, FAILED, "fails"):
             return
         self._account.failed += 1
-        plan, outbox = self._plan, self._outbox
         failure = Failure(FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent)
         for root in tup.roots:
             outbox.fails.append((root, failure))
@@ -128,9 +137,12 @@ class BoltCollector:
 
     def reset_timeout(self, tup: AnyTuple) -> None:
         """See :meth:`stormlet.core.components.Collector.reset_timeout`."""
-        self._outbox.resets.extend(tup.roots)
-        if not self._outbox.armed:
-            self._outbox.arm()
+        outbox = self._outbox
+        if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "reset_timeout")
+        outbox.resets.extend(tup.roots)
+        if not outbox.armed:
+            outbox.arm()
 
     def emit_threadsafe(
         self,

@@ -1,5 +1,6 @@
 cimport cython
 from stormlet.runtime.inbox cimport Inbox
+from stormlet.runtime.loop_thread cimport LoopThread
 
 cdef class Control:
     cdef public dict inits
@@ -23,6 +24,7 @@ cdef class Outbox:
     cdef public dict inits
     cdef public list resets
     cdef public bint sliced
+    cdef public LoopThread thread
     cdef public double waited
     cdef public unsigned long long run
     cdef public unsigned long long delta

@@ -18,6 +18,7 @@ from stormlet.core.ids import shard_of
 from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.runtime.inbox import Inbox
+from stormlet.runtime.loop_thread import LoopThread
 
 
 class Control:
@@ -72,6 +73,7 @@ class Outbox:
         "resets",
         "run",
         "sliced",
+        "thread",
         "waited",
     )
 
@@ -89,6 +91,7 @@ class Outbox:
         self._shards = shards
         self._in_slice = False
         self._scheduled = False
+        self.thread = LoopThread(loop)
         self.armed = False
         self.sliced = True
         """Whether the task's user code runs in slices of its own; calls that run beside others do not (law

@@ -139,7 +139,7 @@ class Running:
             self._raise_crash()  # which says more
             raise
         self._raise_crash()
-        tree: Tree[Any] = Tree(tracked=bool(self._tasks.ackers), spout=stream.component)
+        tree: Tree[Any] = Tree(tracked=bool(self._tasks.ackers), spout=stream.component, loop=self._loop)
         lineage = task.lineage(origin)
         message = HostMessage(
             value, stream.name, lineage, tree=tree, max_attempts=attempts, collected=collected
@@ -156,13 +156,15 @@ class Running:
 
         Raises :class:`~stormlet.errors.TopologyCrashed` if the topology crashes meanwhile.
         """
+        self._check_loop("finished")
         self._raise_crash()
         if not self._lifecycle.over:
             await self._conductor.quiescent()
 
     def _check_loop(self, method: str) -> None:
         if not _runs_here(self._loop):
-            way = "asyncio.run_coroutine_threadsafe" if method == "emit" else "loop.call_soon_threadsafe"
+            is_awaited = method in ("emit", "finished")
+            way = "asyncio.run_coroutine_threadsafe" if is_awaited else "loop.call_soon_threadsafe"
             raise RuntimeError(
                 f"running.{method} was called outside the event loop of topology {self._name!r}; "
                 f"from another thread, use {way}"

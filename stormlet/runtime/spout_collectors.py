@@ -15,6 +15,7 @@ from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.lineages import lineage_now
+from stormlet.runtime.loop_thread import called_elsewhere
 from stormlet.runtime.messages import SpoutMessage
 from stormlet.runtime.spouts import SpoutTask
 
@@ -22,12 +23,14 @@ from stormlet.runtime.spouts import SpoutTask
 class SpoutOut:
     """The collector of a spout task."""
 
-    __slots__ = ("_task", "_topology", "_tracker")
+    __slots__ = ("_outbox", "_strict", "_task", "_topology", "_tracker")
 
     def __init__(self, task: SpoutTask) -> None:
         self._task = task
         self._tracker = task.tracker
         self._topology = task.engine.context
+        self._outbox = task.outbox
+        self._strict = task.outbox.thread.strict
 
     @property
     def pending(self) -> int:
@@ -36,11 +39,15 @@ class SpoutOut:
 
     def wake(self) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.wake`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._task.plan, "wake")
         self._task.woken = True
         self._task.wake()
 
     def pause_until_settled(self, *, own: bool = False) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.pause_until_settled`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._task.plan, "pause_until_settled")
         self._task.pause(own=own)
 
     async def dead_letter(
@@ -54,6 +61,8 @@ class SpoutOut:
         history: tuple[Failure, ...] = (),
     ) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.dead_letter`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._task.plan, "dead_letter")
         component = self._task.plan.component
         letter = DeadLetter(component, value, message_id, attempts, failure, origin, history)
         await self._tracker.bury(letter)
@@ -70,6 +79,8 @@ class SpoutOut:
     ) -> tuple[int, ...]:
         """See :meth:`stormlet.core.components.SpoutCollector.emit`."""
         owner, tracker = self._task, self._tracker
+        if (self._strict or not self._outbox.armed) and self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(owner.plan, "emit")
         if owner.stopping:
             raise _stopping(owner)
         lineage = lineage_now(self._topology, origin, attempt)
@@ -89,6 +100,8 @@ class SpoutOut:
     ) -> None:
         """See :meth:`stormlet.core.components.SpoutCollector.emit_many`."""
         owner, tracker = self._task, self._tracker
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(owner.plan, "emit_many")
         if owner.stopping:
             raise _stopping(owner)
         _check_messages(values, message_ids, origins)

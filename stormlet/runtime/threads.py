@@ -18,10 +18,12 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from stormlet.core.components import DEFAULT_STREAM, BatchBolt, TaskContext, To
+from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidTopology
 from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import UNSAID, Anchors, AnyTuple, BoltCollector
+from stormlet.runtime.loop_thread import called_elsewhere
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.workers import Desk, Method, Worker
 
@@ -43,8 +45,9 @@ class Recorder:
     the ``_threadsafe`` methods will do.
     """
 
-    def __init__(self, out: BoltCollector) -> None:
+    def __init__(self, out: BoltCollector, plan: TaskPlan) -> None:
         self._out = out
+        self._plan = plan
         self._calls = threading.local()
         self._loop_thread = threading.get_ident()
         self.emit_threadsafe = out.emit_threadsafe
@@ -60,11 +63,11 @@ class Recorder:
         task: int | None = None,
     ) -> tuple[int, ...]:
         """Emit on the loop, when the call is over."""
-        return self._do(lambda out: out.emit(value, anchors=anchors, stream=stream, task=task)) or ()
+        return self._do("emit", lambda out: out.emit(value, anchors=anchors, stream=stream, task=task)) or ()
 
     def ack(self, tup: Tuple[Any]) -> None:
         """Ack on the loop."""
-        self._do(lambda out: out.ack(tup))
+        self._do("ack", lambda out: out.ack(tup))
 
     def fail(
         self,
@@ -75,11 +78,11 @@ class Recorder:
         permanent: bool = False,
     ) -> None:
         """Fail on the loop."""
-        self._do(lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
+        self._do("fail", lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
 
     def reset_timeout(self, tup: Tuple[Any]) -> None:
         """Reset the timeout on the loop."""
-        self._do(lambda out: out.reset_timeout(tup))
+        self._do("reset_timeout", lambda out: out.reset_timeout(tup))
 
     def record(self, call: Callable[[], object]) -> Recording:
         """Call user code in this thread, and say what is to be done on the loop."""
@@ -95,15 +98,13 @@ class Recorder:
             self._calls.operations = None
         return Recording(operations, None)
 
-    def _do(self, operation: Callable[[BoltCollector], R]) -> R | None:
+    def _do(self, method: str, operation: Callable[[BoltCollector], R]) -> R | None:
         operations: list[Operation] | None = getattr(self._calls, "operations", None)
         if operations is not None:
             operations.append(operation)
             return None
         if threading.get_ident() != self._loop_thread:
-            raise RuntimeError(
-                "this thread runs no call of the bolt; use the _threadsafe methods of its collector"
-            )
+            raise called_elsewhere(self._plan, method)
         return operation(self._out)
 
 
@@ -174,7 +175,7 @@ class ThreadWorker(Worker):
         self.auto_acks = inner.auto_acks
         self.chunk = 1
         self._inner = inner
-        self._recorder = Recorder(desk.out)
+        self._recorder = Recorder(desk.out, desk.plan)
         self._threads = Threads(desk, threads)
         self._pace = Pace()
 
@@ -251,7 +252,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
     def __init__(self, bolt: BatchBolt[Any, Any], desk: Desk, threads: int) -> None:
         self._bolt = bolt
         self._threads = Threads(desk, threads)
-        self._recorder = Recorder(desk.out)
+        self._recorder = Recorder(desk.out, desk.plan)
         self.size = bolt.size
         self.within = bolt.within
         self.resets_timeouts = bolt.resets_timeouts

@@ -19,15 +19,27 @@ class Tree(Generic[V]):
     ``await tree`` waits until the whole tuple tree is acked and returns what it sent to the ``collect``
     stream; it may be awaited any number of times, or never, and cancelling an await does not touch the tree.
 
-    Raises :class:`~stormlet.errors.TupleFailed` or :class:`~stormlet.errors.TupleTimedOut` if it failed, and
-    :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9).
+    Raises :class:`~stormlet.errors.TupleFailed` or :class:`~stormlet.errors.TupleTimedOut` if it failed,
+    :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9), and :class:`RuntimeError` while it is
+    open in another event loop than that of its topology.
     """
 
-    __slots__ = ("_explain", "_failure", "_history", "_settled", "_spout", "_tracked", "_waiters", "values")
+    __slots__ = (
+        "_explain",
+        "_failure",
+        "_history",
+        "_loop",
+        "_settled",
+        "_spout",
+        "_tracked",
+        "_waiters",
+        "values",
+    )
 
-    def __init__(self, tracked: bool, spout: str = "") -> None:
+    def __init__(self, tracked: bool, spout: str = "", loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._tracked = tracked
         self._spout = spout
+        self._loop = loop
         self._explain: Callable[[], Explanation] | None = None
         self._settled = False
         self._failure: Failure | None = None
@@ -87,6 +99,7 @@ class Tree(Generic[V]):
     def __await__(self) -> Generator[Any, None, Sequence[V]]:
         self._check_tracked()
         if not self._settled:
+            self._check_loop()
             waiter = asyncio.get_running_loop().create_future()
             self._waiters[waiter] = None
             try:
@@ -96,6 +109,13 @@ class Tree(Generic[V]):
         if self._failure is None:
             return list(self.values)
         raise _error(self._failure) from self._failure.exception
+
+    def _check_loop(self) -> None:
+        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(
+                f"a tree of {self._spout!r} was awaited outside the event loop of its topology, where nobody would "
+                f"tell of its outcome; from another thread, use asyncio.run_coroutine_threadsafe"
+            )
 
     def _check_tracked(self) -> None:
         if not self._tracked:

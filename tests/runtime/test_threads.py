@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,6 +23,7 @@ from stormlet import (
     Stream,
     TaskContext,
     Topology,
+    Tree,
     Tuple,
     TupleFailed,
 )
@@ -218,3 +220,29 @@ async def test_threads_end_when_the_start_fails(bolt: type[Bolt[int, None]]) -> 
     for thread in threads_of("unprepared"):
         thread.join(2.0)
     assert threads_of("unprepared") == []
+
+
+async def test_a_loop_that_another_thread_runs_takes_its_topology_along() -> None:
+    """Collectors belong to the loop, not to the thread that it began in (F3)."""
+    loop, bolt = asyncio.new_event_loop(), Kept(nothing)
+    topology = Topology("moves")
+    spout: Stream[int] = topology.spout("spout")
+    topology.bolt("kept", lambda: bolt, spout.shuffle())
+    run = topology.run()
+
+    async def begin() -> Tree[object]:
+        running = await run.__aenter__()
+        tree = await running.emit(spout, 1)
+        await called(running)
+        return tree
+
+    async def end(tree: Tree[object]) -> None:
+        bolt.out.ack(bolt.tup)
+        await tree
+        await run.__aexit__(None, None, None)
+
+    tree = await asyncio.to_thread(loop.run_until_complete, begin())
+    with ThreadPoolExecutor(1) as another:
+        another.submit(loop.run_until_complete, end(tree)).result()
+    loop.close()
+    assert tree.done

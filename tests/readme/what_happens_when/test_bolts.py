@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
     TupleTimedOut,
+    is_compiled,
 )
 from stormlet.cli.inspecting.checks import findings
 from tests.helpers import run_to_end
@@ -189,6 +191,37 @@ async def test_when_an_input_is_settled_twice(second: str) -> None:
         counts = running.statistics().components
         assert (counts["values"].acked, counts["values"].failed) == (1, 1)
         assert (counts["twice"].acked, counts["twice"].errors) == (2, 0)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("verb", ["ack", "fail", "emit"])
+async def test_when_a_bolt_calls_from_a_thread(verb: str) -> None:
+    """A bolt calls `out.ack`, `out.fail` or `out.emit` in a thread of its own. `RuntimeError` is raised there and names
+    the way out, and nothing else happens: `out.ack_threadsafe`, `out.fail_threadsafe` and `out.emit_threadsafe` are for
+    other threads than the event loop's. Where stormlet runs [interpreted](docs/compiled.md#what-is-different),
+    asyncio's debug mode finds those calls too that come while the bolt is at work.
+    """
+
+    refused = pytest.raises(RuntimeError, match=f"'bolt' .* call out.{verb}_threadsafe there")
+
+    class Awaits(Bolt[str, object]):
+        async def execute(self, tup: Tuple[str], out: Collector[object]) -> None:
+            with refused:
+                await asyncio.to_thread(getattr(out, verb), tup)
+            await asyncio.to_thread(lambda: out.ack_threadsafe(tup).result())
+
+    class AtWork(Bolt[str, object]):
+        def execute(self, tup: Tuple[str], out: Collector[object]) -> None:
+            with ThreadPoolExecutor(1) as pool, refused:
+                pool.submit(getattr(out, verb), tup).result()
+            out.ack(tup)
+
+    asyncio.get_running_loop().set_debug(not is_compiled())
+    for bolt in (Awaits, AtWork):
+        topology = Topology("threads", max_attempts=1)
+        topology.bolt("bolt", bolt, topology.spout("values", ["x"]).shuffle())
+        counts = (await run_to_end(topology)).statistics().components
+        assert (counts["bolt"].acked, counts["bolt"].failed, counts["bolt"].emitted) == (1, 0, 0)
 
 
 @pytest.mark.simulated_time
