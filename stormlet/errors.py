@@ -4,7 +4,8 @@
 
     StormletError
     ├── InvalidTopology (ValueError)         the description cannot run as it is written
-    │   └── InvalidConfiguration             an option has an unknown name, a wrong type or a wrong range
+    │   ├── InvalidConfiguration             an option has an unknown name, a wrong type or a wrong range
+    │   └── MistakenFactory                  what was taken for a function of the value makes bolts or spouts
     ├── InvalidEmit (ValueError)             an emit that the description does not allow
     ├── UnroutableKey (TypeError)            a grouping key without a stable hash
     ├── KeyFunctionFailed                    the key function of a grouping raised
@@ -42,6 +43,11 @@ class InvalidTopology(StormletError, ValueError):
 
 class InvalidConfiguration(InvalidTopology):
     """An option has an unknown name, a wrong type or a value out of range."""
+
+
+class MistakenFactory(InvalidTopology):
+    """A bolt's function of the value has returned a bolt or a spout: it is a factory that has a parameter. No input can
+    make that right, so it crashes the topology at once (law C5)."""
 
 
 class InvalidEmit(StormletError, ValueError):

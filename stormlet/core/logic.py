@@ -98,6 +98,12 @@ def logic_kind(component: str, logic: object) -> LogicKind:
             f"bolt {component!r}: {logic!r} cannot be called with the value alone; "
             f"bind the rest with functools.partial"
         )
+    made = component_class(logic)
+    if made is not None:
+        raise InvalidTopology(
+            f"bolt {component!r}: {logic!r} has a parameter and is annotated to return {made.__name__}, but a factory "
+            f"takes no parameters; bind what it needs with functools.partial({made.__name__}, ...)"
+        )
     return LogicKind.FUNCTION
 
 
@@ -216,7 +222,7 @@ def _checked_generator(component: str, function: Callable[..., object]) -> Sourc
 def _check_factory(kind: str, component: str, factory: object, name: str) -> None:
     if not can_be_called(cast("Callable[..., object]", factory)):
         raise InvalidTopology(
-            f"{kind} {component!r}: {name} needs arguments; pass a factory, such as lambda: {name}(...)"
+            f"{kind} {component!r}: {name} needs arguments; bind them with functools.partial({name}, ...)"
         )
 
 
@@ -308,5 +314,5 @@ def _instance(kind: str, component: str, instance: object) -> str:
     name = type(instance).__name__
     return (
         f"{kind} {component!r}: {name} object given, but each task needs an instance of its own; "
-        f"pass the class {name} or a factory, such as lambda: {name}(...)"
+        f"pass the class {name}, or its arguments with it, as functools.partial({name}, ...)"
     )

@@ -254,7 +254,7 @@ class Assembly:
         if not isinstance(cast("object", bolt), BoltBase):
             raise InvalidTopology(
                 f"bolt {spec.id!r}: the factory made {shortened(bolt)}, which is no Bolt, BasicBolt or BatchBolt; "
-                f"a function of the value takes one argument"
+                f"{_instead_of(bolt, 'a function of the value takes one argument')}"
             )
         check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
         self._check_acks(f"bolt {spec.id!r}", bolt)
@@ -302,12 +302,21 @@ class Assembly:
         if not isinstance(cast("object", spout), Spout):
             raise InvalidTopology(
                 f"spout {spec.id!r}: the factory made {shortened(spout)}, which is no Spout; "
-                f"let the function yield its values, or pass what it returns"
+                f"{_instead_of(spout, 'let the function yield its values, or pass what it returns')}"
             )
         check_spout(f"spout {spec.id!r}", spout)
         self._check_acks(f"spout {spec.id!r}", spout)
         self._engine.parts.instance(plan, spout)
         return spout
+
+
+def _instead_of(made: object, else_: str) -> str:
+    """What to do instead of having a factory make this."""
+    if isinstance(made, type) and issubclass(made, BoltBase | Spout):
+        return f"pass {made.__name__} itself, or let the factory call it"
+    if isinstance(made, Spout):
+        return "add it with topology.spout(...)"
+    return "add it with topology.bolt(...)" if isinstance(made, BoltBase) else else_
 
 
 def _check_batch(id: str, bolt: BatchBolt[Any, Any]) -> None:

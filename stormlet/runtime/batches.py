@@ -9,9 +9,11 @@ from typing import Any, Protocol, TypeVar, cast
 
 from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext, overrides
 from stormlet.core.outstanding import spelt
+from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import HELD, Tuple
 from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
+from stormlet.runtime.results import dropped
 from stormlet.runtime.threads import ThreadedBatchBolt
 from stormlet.runtime.timeout_resets import TimeoutResets
 
@@ -21,6 +23,7 @@ R = TypeVar("R")
 class BatchDesk(Protocol):
     """What the runner needs of its task."""
 
+    plan: TaskPlan
     loop: asyncio.AbstractEventLoop
     out: BoltCollector
 
@@ -113,12 +116,12 @@ class BatchRunner(Bolt[Any, Any]):
     async def flush(self, out: Collector[Any]) -> None:
         """Execute what is there, full or not (law B8)."""
         await self._run_all(out)
-        await _maybe(self._bolt.flush(out))
+        await self._end("flush", self._bolt.flush(out))
 
     async def finish(self, out: Collector[Any]) -> None:
         """Execute what is there, full or not (law C2)."""
         await self._run_all(out)
-        await _maybe(self._bolt.finish(out))
+        await self._end("finish", self._bolt.finish(out))
 
     async def due(self, out: Collector[Any]) -> None:
         """Execute the batches whose first member has waited long enough."""
@@ -150,6 +153,8 @@ class BatchRunner(Bolt[Any, Any]):
         collector.default_anchors = members
         try:
             result = self._bolt.execute_batch(members, out)
+            if not isawaitable(result):
+                self._check("execute_batch", result)
         except (Exception, asyncio.CancelledError) as error:  # nothing was awaited
             raised = error if isinstance(error, Exception) else stray(error)
             self._desk.user_failed(members, raised, collector)
@@ -163,13 +168,20 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
         try:
-            await self._desk.checked(result)
+            self._check("execute_batch", await self._desk.checked(result))
         except Exception as error:
             self._desk.user_failed(members, error, out)
         else:
             _ack(members, out)
         finally:
             out.default_anchors = ()
+
+    async def _end(self, method: str, result: object) -> None:
+        self._check(method, await result if isawaitable(result) else result)
+
+    def _check(self, method: str, result: object) -> None:
+        if result is not None:
+            raise dropped(self._desk.plan, method, result)
 
     def _wait(self) -> None:
         if self._timer is not None:

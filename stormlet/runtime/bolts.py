@@ -18,16 +18,21 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import HELD, LOST, OPEN, unseen
-from stormlet.errors import KeyFunctionFailed, NotExactlyOnce, Reject, StrayCancellation
+from stormlet.errors import KeyFunctionFailed, MistakenFactory, NotExactlyOnce, Reject, StrayCancellation
 from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import Account, AnyTuple, BoltCollector
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
+from stormlet.runtime.results import dropped
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
 from stormlet.runtime.workers import Worker
 
+EMITTING = ("tick", "flush", "finish")
+"""Methods that emit, and so may be thought to do so by what they return."""
+FATAL = (KeyFunctionFailed, MistakenFactory, NotExactlyOnce)
+"""What is no fault of the input, whatever ``on_error`` says."""
 LEAST_CALM = 0.05
 """What part of an interval must pass after a tick that took longer than that, before the next one."""
 
@@ -159,7 +164,7 @@ class BoltTask(Task):
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
         self.doing = "execute"
-        if isinstance(error, KeyFunctionFailed | NotExactlyOnce) or self.on_error == "stop":
+        if isinstance(error, FATAL) or self.on_error == "stop":
             self._die_of(error)
         unsettled = [tup for tup in tups if tup.state <= HELD]
         if not unsettled and self.was_told(error):  # of a batch; now it ends the call that has completed it
@@ -344,9 +349,11 @@ class BoltTask(Task):
     async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
         self.doing = name
         try:
-            result = method()
+            result: object = method()
             if isawaitable(result):
-                await self.worker.awaited(result, None)
+                result = await self.worker.awaited(result, None)
+            if result is not None and name in EMITTING:
+                raise dropped(self.plan, name, result)
         except Exception as error:
             self.blame(error)
             raise

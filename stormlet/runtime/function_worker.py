@@ -27,7 +27,7 @@ class FunctionWorker(Worker):
         self._function = function
         self._outlets = outlets
         self._undeclared = UndeclaredOutlet(desk.plan, outlets)
-        self._kinds = Kinds()
+        self._kinds = Kinds(desk.plan.component)
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         function, desk, outbox = self._function, self.desk, self.outbox
@@ -77,7 +77,10 @@ class FunctionWorker(Worker):
         return False
 
     def call(self, tup: AnyTuple, out: BoltCollector) -> object:
-        return self._function(tup.value)
+        result = self._function(tup.value)
+        if self._kinds[type(result)] is ResultKind.CLASS:
+            self._kinds.check_class(result)
+        return result
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
         context = own_context(tup)
@@ -107,6 +110,8 @@ class FunctionWorker(Worker):
         elif kind is ResultKind.ASYNC_ITERATOR:
             await self._drain_async(tup, cast("AsyncIterator[object]", result), out, context)
         else:
+            if kind is ResultKind.CLASS:
+                self._kinds.check_class(result)
             self._emit(tup, result, out)
 
     async def _drain(

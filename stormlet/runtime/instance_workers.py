@@ -10,6 +10,7 @@ from stormlet.core.components import BasicBolt, Bolt, BoltBase, TaskContext
 from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN
 from stormlet.runtime.batches import BatchRunner
 from stormlet.runtime.collectors import Anchors, AnyTuple, BoltCollector
+from stormlet.runtime.results import dropped
 from stormlet.runtime.workers import Desk, Method, Worker, own_context
 
 
@@ -36,20 +37,37 @@ class InstanceWorker(Worker):
 
     def call(self, tup: AnyTuple, out: BoltCollector) -> object:
         result = self.bolt.execute(tup, out)
-        return result if isawaitable(result) else None
+        if isawaitable(result):
+            return result
+        self._check(result)
+        return None
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
         context = own_context(tup)
         out.default_anchors = self.anchors_for(tup)
-        result = self.bolt.execute(tup, out) if context is None else context.run(self.bolt.execute, tup, out)
+        result: object = (
+            self.bolt.execute(tup, out) if context is None else context.run(self.bolt.execute, tup, out)
+        )
         if isawaitable(result):
-            await self.awaited(result, context)
+            result = await self.awaited(result, context)
+        self._check(result)
+
+    def _check(self, result: object) -> None:
+        if result is not None:
+            raise dropped(self.desk.plan, "execute", result)
+
+    def refuse(self, tup: AnyTuple, result: object) -> bool:
+        """Treat the input as if its call had raised (law B4), and return True, unless the result is to be awaited."""
+        if isawaitable(result):
+            return False
+        self.desk.user_failed((tup,), dropped(self.desk.plan, "execute", result), self.desk.out)
+        return True
 
     async def rest(self, tup: AnyTuple, result: Awaitable[None]) -> None:
         """Await what ``execute`` returned, then settle its input as usual."""
         out = self.desk.out
         try:
-            await self.awaited(result, None)
+            self._check(await self.awaited(result, None))
         except Exception as error:
             self.desk.user_failed((tup,), error, out)
         else:
@@ -73,7 +91,7 @@ class BasicWorker(InstanceWorker):
             except Exception as error:
                 desk.user_failed((tup,), error, out)
             else:
-                if result is not None and isawaitable(result):
+                if result is not None and not self.refuse(tup, result):
                     return self.rest(tup, result)
                 if tup.state == OPEN:
                     tup.state = ACKED
@@ -104,7 +122,7 @@ class BoltWorker(InstanceWorker):
             except Exception as error:
                 desk.user_failed((tup,), error, out)
             else:
-                if result is not None and isawaitable(result):
+                if result is not None and not self.refuse(tup, result):
                     return self.rest(tup, result)
                 if tup.state == OPEN:
                     tup.state = HELD

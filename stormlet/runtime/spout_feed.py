@@ -11,6 +11,7 @@ from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.runtime.contexts import within
 from stormlet.runtime.feeds import HostFeed
+from stormlet.runtime.results import dropped
 from stormlet.runtime.source_wait import Asking, Interrupted
 from stormlet.runtime.sources import Feed
 from stormlet.runtime.spout_collectors import ReliableSpoutOut, SpoutOut
@@ -58,10 +59,10 @@ class SpoutFeed(HostFeed):
         return SpoutFeed(self.task, self._make, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
-        return self._spout.open(context, self._out)
+        return _awaitable(self._spout.open(context, self._out))
 
     def switch(self, active: bool) -> Awaitable[None] | None:
-        return self._spout.activate() if active else self._spout.deactivate()
+        return _awaitable(self._spout.activate() if active else self._spout.deactivate())
 
     def ask(self, most: int) -> Awaitable[None] | None:
         task, tracker, outbox = self.task, self._tracker, self._outbox
@@ -73,6 +74,8 @@ class SpoutFeed(HostFeed):
                 self.ended = True
                 return None
             if result is not None:
+                if not isawaitable(result):
+                    raise dropped(task.plan, "next_tuple", result)
                 return self._await(result, before)
             if task.pausing or self._nothing_came(before) or outbox.crowded:
                 return None
@@ -85,9 +88,7 @@ class SpoutFeed(HostFeed):
                 return None
         return None
 
-    def _call(
-        self, method: Callable[..., Awaitable[None] | None], *arguments: object
-    ) -> Awaitable[None] | None:
+    def _call(self, method: Callable[..., Awaitable[None] | None], *arguments: object) -> object:
         # In a context of its own for each call: what it sets travels with what it emits, not to the next call
         # (law B10).
         context, topology = self._context, self._topology
@@ -104,11 +105,13 @@ class SpoutFeed(HostFeed):
             return within(context, result)
         if context != topology:
             self._context = topology.copy()
-        return None
+        return result
 
-    async def _await(self, result: Awaitable[None], before: int) -> None:
+    async def _await(self, result: Awaitable[object], before: int) -> None:
         try:
-            await self.task.from_source(Asking.NEXT_TUPLE, result)
+            given = await self.task.from_source(Asking.NEXT_TUPLE, result)
+            if given is not None:
+                raise dropped(self.task.plan, "next_tuple", given)
         except Interrupted:
             return
         except EndOfStream:
@@ -135,8 +138,13 @@ class SpoutFeed(HostFeed):
 
     def _settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
         if failure is None:
-            return self._call(self._told.ack, message_id)
-        return self._call(self._told.fail, message_id, failure)
+            return _awaitable(self._call(self._told.ack, message_id))
+        return _awaitable(self._call(self._told.fail, message_id, failure))
 
     def close(self) -> Awaitable[None] | None:
-        return self._spout.close()
+        return _awaitable(self._spout.close())
+
+
+def _awaitable(result: object) -> Awaitable[None] | None:
+    """What of the result of a method is to be awaited: nobody takes anything else of it."""
+    return result if result is not None and isawaitable(result) else None

@@ -13,6 +13,7 @@ from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.restarts import RestartPolicy, Restarts
 from stormlet.errors import (
     EndOfStream,
+    MistakenFactory,
     NotExactlyOnce,
     StartFailed,
     StrayCancellation,
@@ -24,7 +25,7 @@ from stormlet.runtime.engine import Engine
 from stormlet.runtime.late_ends import restarting
 from stormlet.runtime.watched import Watched
 
-FINAL = (NotExactlyOnce,)
+FINAL = (MistakenFactory, NotExactlyOnce)
 """What another instance would die of, too."""
 OTHERS_DOING = (TaskKilled, StrayCancellation)
 """What a task dies of that is no exception of any code of its own."""

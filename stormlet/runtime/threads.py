@@ -24,6 +24,7 @@ from stormlet.errors import InvalidTopology
 from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import UNSAID, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.loop_thread import called_elsewhere
+from stormlet.runtime.results import dropped
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.workers import Desk, Method, Worker
 
@@ -200,10 +201,10 @@ class ThreadWorker(Worker):
 
     def method(self, name: str) -> Method | None:
         method = self._inner.method(name)
-        return None if method is None else partial(self._call_method, method)
+        return None if method is None else partial(self._call_method, name, method)
 
-    async def _call_method(self, method: Method, out: BoltCollector) -> None:
-        call = partial(_finished, partial(method, self._recorder))
+    async def _call_method(self, name: str, method: Method, out: BoltCollector) -> None:
+        call = partial(_emitted, self.desk.plan, name, partial(method, self._recorder))
         recording = await self._threads.call(partial(self._recorder.record, call))
         recording.apply(out)
 
@@ -251,6 +252,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
 
     def __init__(self, bolt: BatchBolt[Any, Any], desk: Desk, threads: int) -> None:
         self._bolt = bolt
+        self._plan = desk.plan
         self._threads = Threads(desk, threads)
         self._recorder = Recorder(desk.out, desk.plan)
         self.size = bolt.size
@@ -272,22 +274,22 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
         await self._threads.prepare(partial(self._bolt.prepare, context))
 
     async def execute_batch(self, tups: Sequence[AnyTuple], out: Any) -> None:
-        await self._record(partial(self._bolt.execute_batch, tups), out)
+        await self._record("execute_batch", partial(self._bolt.execute_batch, tups), out)
 
     async def tick(self, out: Any) -> None:
-        await self._record(self._bolt.tick, out)
+        await self._record("tick", self._bolt.tick, out)
 
     async def flush(self, out: Any) -> None:
-        await self._record(self._bolt.flush, out)
+        await self._record("flush", self._bolt.flush, out)
 
     async def finish(self, out: Any) -> None:
-        await self._record(self._bolt.finish, out)
+        await self._record("finish", self._bolt.finish, out)
 
     async def cleanup(self) -> None:
         await self._threads.cleanup(self._bolt.cleanup)
 
-    async def _record(self, method: Callable[[Any], Awaitable[None] | None], out: BoltCollector) -> None:
-        call = partial(_finished, partial(method, self._recorder))
+    async def _record(self, name: str, method: Method, out: BoltCollector) -> None:
+        call = partial(_emitted, self._plan, name, partial(method, self._recorder))
         recording = await self._threads.call(partial(self._recorder.record, call))
         recording.apply(out)
 
@@ -306,10 +308,18 @@ def _call_and_emit(worker: Worker, tup: AnyTuple, recorder: Recorder) -> None:
             recorder.emit(value)
 
 
-def _finished(call: Callable[[], Awaitable[None] | None]) -> None:
+def _finished(call: UserMethod) -> None:
     result = call()
     if isawaitable(result):
         raise _asynchronous(result)
+
+
+def _emitted(plan: TaskPlan, name: str, call: UserMethod) -> None:
+    result: object = call()
+    if isawaitable(result):
+        raise _asynchronous(result)
+    if result is not None:
+        raise dropped(plan, name, result)
 
 
 def _asynchronous(result: object) -> InvalidTopology:

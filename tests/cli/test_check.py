@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -389,6 +390,84 @@ def test_a_cycle_above_a_sink_is_walked_once() -> None:
     again = replace(bolts["a"], inputs=(*bolts["a"].inputs, *bolts["write"].inputs))
     looped = replace(topology.describe(), bolts={**bolts, "a": again})
     assert [each.rule for each in findings(looped)] == ["cycle", "unowned output"]
+
+
+# What is taken for something else.
+
+
+NEEDED = 3
+here = sys.modules[__name__]
+
+
+class Scale(BasicBolt[int, int]):
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> Any:
+        out.emit(tup.value * self.factor)
+
+
+def scaled(value: int = 1) -> object:
+    return Scale(value)
+
+
+def compared(value: object, kind: type = Scale) -> bool:
+    return isinstance(value, kind)
+
+
+@pytest.mark.parametrize(
+    "logic",
+    [lambda factor=NEEDED: Scale(factor), lambda cls=Scale: cls(1), lambda k=1: here.Scale(k), scaled],
+)
+def test_a_factory_that_will_be_called_with_a_value(logic: object) -> None:
+    """Its parameters have defaults, and its code names a class of bolts: that is told before the first value comes."""
+    finding = next(iter(findings(chain(logic, sink).describe())))
+    assert (finding.rule, finding.component) == ("mistaken factory", "a")
+    assert "with functools.partial(Scale, ...)" in finding.advice
+
+
+@pytest.mark.parametrize("logic", [compared, lambda value: Scale, lambda value=NEEDED: value + NEEDED, str])
+def test_a_function_of_the_value_may_have_defaults(logic: object) -> None:
+    """What needs a value, or names no class of bolts, is meant as it is."""
+    assert found(chain(logic, sink)) == []
+
+
+class Gives(BasicBolt[int, int]):
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> Any:
+        if tup.value:
+            return tup.value * 2
+        return None
+
+
+class GivesToOthers(Spout[int]):
+    def next_tuple(self, out: SpoutCollector[int]) -> Any:
+        def double(value: int) -> int:
+            return value * 2
+
+        out.emit(double(1), message_id=1)
+        return None
+
+    def ack(self, message_id: object) -> Any:
+        return "done"
+
+
+class GivesNext(Spout[int]):
+    async def next_tuple(self, out: SpoutCollector[int]) -> Any:
+        return [1]
+
+
+@pytest.mark.parametrize(
+    ("logic", "source", "finds"),
+    [
+        (Gives, numbers, ["execute of 'a' returns a value"]),
+        (sink, GivesNext, ["next_tuple of 'numbers' returns a value"]),
+        (Pass, GivesToOthers, []),
+    ],
+)
+def test_a_result_that_nothing_takes(logic: object, source: object, finds: list[str]) -> None:
+    """Of methods that emit by their collector, where their code shows a value."""
+    told = findings(chain(logic, sink, source=source).describe())
+    assert [each.problem.partition(",")[0] for each in told if each.rule == "dropped result"] == finds
 
 
 # Times and limits.

@@ -166,11 +166,11 @@ def test_SP_component_instead_of_spec() -> None:
     """An instance is refused where a class or a factory is wanted."""
     topology = Topology("word count")
     with pytest.raises(
-        InvalidTopology, match=r"spout 's': WordSpout object given, .* pass the class WordSpout or a factory"
+        InvalidTopology, match=r"spout 's': WordSpout object given, .* pass the class WordSpout, or"
     ):
         topology.spout("s", WordSpout())
     with pytest.raises(
-        InvalidTopology, match=r"bolt 'b': WordCount object given, .* pass the class WordCount or a factory"
+        InvalidTopology, match=r"bolt 'b': WordCount object given, .* pass the class WordCount, or"
     ):
         topology.bolt("b", WordCount(), words(topology).shuffle())
 

@@ -143,6 +143,14 @@ async def later() -> AsyncIterator[Word]:
     yield Word("")
 
 
+def make_needy(separator: str = ",", *rest: str, more: int = 0) -> Needy:
+    return Needy(separator)
+
+
+def make_strict(path: str) -> Strict:
+    return Strict(path)
+
+
 def make_lines() -> Lines:
     return Lines()
 
@@ -230,7 +238,7 @@ def test_an_instance_of_a_spout_is_refused() -> None:
     """Tasks would share it; the message shows the way out (law S8)."""
     with pytest.raises(
         InvalidTopology,
-        match=r"spout 'lines': Lines object given, .* pass the class Lines or a factory, such as lambda: Lines\(...\)",
+        match=r"spout 'lines': Lines object given, .* pass the class Lines, or .* functools.partial\(Lines, ...\)",
     ):
         source_kind("lines", Lines())
 
@@ -247,7 +255,9 @@ def test_what_is_no_source(source: object) -> None:
 @pytest.mark.parametrize("source", [Strict, partial(Strict)], ids=without_address)
 def test_a_spout_that_cannot_be_made(source: object) -> None:
     """A class that wants arguments is refused when the topology is built, not when it starts."""
-    with pytest.raises(InvalidTopology, match="spout 'lines': Strict needs arguments; pass a factory"):
+    with pytest.raises(
+        InvalidTopology, match=r"spout 'lines': Strict needs arguments; .* functools.partial\(Strict, ...\)"
+    ):
         source_kind("lines", source)
 
 
@@ -314,7 +324,7 @@ def test_an_instance_of_a_bolt_is_refused(logic: object) -> None:
     """Tasks would share it (law S8)."""
     name = type(logic).__name__
     with pytest.raises(
-        InvalidTopology, match=rf"bolt 'split': {name} object given, .* pass the class {name} or"
+        InvalidTopology, match=rf"bolt 'split': {name} object given, .* pass the class {name}, or"
     ):
         logic_kind("split", logic)
 
@@ -338,9 +348,19 @@ def test_what_cannot_be_called(logic: object) -> None:
 def test_a_bolt_that_cannot_be_made() -> None:
     """A class that wants arguments is refused when the topology is built, not when it starts."""
     with pytest.raises(
-        InvalidTopology, match=r"bolt 'split': Needy needs arguments; .* lambda: Needy\(...\)"
+        InvalidTopology, match=r"bolt 'split': Needy needs arguments; .* functools.partial\(Needy, ...\)"
     ):
         logic_kind("split", Needy)
+
+
+@pytest.mark.parametrize("factory", [make_needy, partial(make_needy, "x", more=1), make_strict])
+def test_a_factory_with_a_parameter(factory: Any) -> None:
+    """What is annotated to make a bolt or a spout is no function of the value; without an annotation, nobody knows."""
+    with pytest.raises(
+        InvalidTopology, match=r"bolt 'split': .* annotated to return (Needy|Strict), .*partial"
+    ):
+        logic_kind("split", factory)
+    assert logic_kind("split", lambda separator=" ": Needy(separator)) is LogicKind.FUNCTION
 
 
 # Code that cannot run as it is meant to.

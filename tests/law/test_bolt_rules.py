@@ -123,6 +123,7 @@ RESULTS: dict[str, tuple[Callable[..., object], list[object]]] = {
     "generator that was awaited": (awaited_generator, [1, 2]),
     "callable object": (Called(), [1]),
     "partial": (partial(add, 7), [7]),
+    "class": (type, [str]),
 }
 
 
@@ -132,6 +133,27 @@ async def test_B1_results_of_functions(kind: str) -> None:
     """None is nothing; iterators and generators are drained, awaitables awaited; all else is one output."""
     logic, outputs = RESULTS[kind]
     assert await outputs_of(logic) == outputs
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("made", [noting([]), noting([])()])
+async def test_B1_a_function_that_makes_bolts_crashes_the_topology(made: object) -> None:
+    """At the first input, with an error that names the way out."""
+    with pytest.raises(
+        TopologyCrashed, match=r"'logic' .* makes a bolt, Note: .*functools.partial\(Note, ...\)"
+    ):
+        await outputs_of(lambda _: made)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("base", [Bolt, BasicBolt])
+async def test_B1_what_execute_returns_counts_as_an_exception(base: type[Any]) -> None:
+    """Its input fails."""
+    logic = type("Gives", (base,), {"execute": lambda self, tup, out: 5})
+    topology = Topology("gives", max_attempts=1)
+    topology.bolt("logic", logic, topology.spout("one", ["in"]).shuffle())
+    (letter,) = (await run_to_end(topology)).dead_letters
+    assert "execute of 'logic' (task 3) returned 5" in str(letter.failure.exception)
 
 
 class Basic(BasicBolt[object, object]):

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from stormlet import (
+    BasicBolt,
     BatchBolt,
     Bolt,
     Collector,
@@ -23,10 +24,12 @@ from stormlet import (
     Stream,
     TaskContext,
     Topology,
+    TopologyCrashed,
     Tree,
     Tuple,
     TupleFailed,
 )
+from tests.helpers import run_to_end
 
 pytestmark = pytest.mark.asyncio
 
@@ -246,3 +249,54 @@ async def test_a_loop_that_another_thread_runs_takes_its_topology_along() -> Non
         another.submit(loop.run_until_complete, end(tree)).result()
     loop.close()
     assert tree.done
+
+
+def returns(given: object) -> type[Any]:
+    """A class of bolts, whose execute returns this."""
+
+    def execute(self: object, tup: object, out: object) -> object:
+        return given
+
+    return type("Returns", (BasicBolt,), {"execute": execute})
+
+
+def returns_batch(given: object) -> type[Any]:
+    """The same for batches of one."""
+
+    def execute_batch(self: object, tups: object, out: object) -> object:
+        return given
+
+    return type("ReturnsBatch", (BatchBolt,), {"size": 1, "execute_batch": execute_batch})
+
+
+@pytest.mark.parametrize("bolt", [returns(5), returns_batch(5)])
+async def test_what_execute_returns_in_a_thread_is_refused(bolt: type[Any]) -> None:
+    """Nothing would take it, so its input fails (B4)."""
+    topology = Topology("returns", max_attempts=1)
+    topology.bolt("five", bolt, topology.spout("numbers", [1]).shuffle(), executor="thread")
+    running = await run_to_end(topology)
+    (letter,) = running.dead_letters
+    assert "'five' (task 3) returned 5, which nothing takes" in str(letter.failure)
+
+
+@pytest.mark.parametrize("bolt", [Bolt, BatchBolt])
+@pytest.mark.parametrize("method", ["tick", "flush", "finish"])
+async def test_what_other_methods_return_in_a_thread_is_refused(bolt: type[Any], method: str) -> None:
+    """The task dies of it (C5)."""
+    execute = "execute_batch" if bolt is BatchBolt else "execute"
+    made = type("Returns", (bolt,), {method: lambda self, out: 5, execute: lambda self, given, out: None})
+    tick = {"tick": 0.01} if method == "tick" else {}
+    topology = Topology("returns", max_restarts=0, message_timeout=None)
+    topology.bolt("five", made, topology.spout("numbers", [1]).shuffle(), executor="thread", **tick)
+    with pytest.raises(TopologyCrashed, match=rf"{method} of 'five' .* returned 5, which nothing takes"):
+        async with topology.run():
+            await asyncio.sleep(5)
+
+
+async def test_a_factory_that_is_called_with_a_value_in_a_thread_ends_the_run() -> None:
+    """As one does on the loop."""
+    topology = Topology("factories")
+    spout = topology.spout("numbers", [1])
+    topology.bolt("kept", lambda operation=nothing: Kept(operation), spout.shuffle(), executor="thread")
+    with pytest.raises(TopologyCrashed, match=r"'kept' has a parameter .* makes a bolt, Kept"):
+        await run_to_end(topology)

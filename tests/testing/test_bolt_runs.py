@@ -278,6 +278,8 @@ def test_crashes_come_out() -> None:
         run_bolt(Boom, [1])
     with pytest.raises(InvalidTopology, match="Pairs object given"):
         run_bolt(Pairs(), [1])  # type: ignore[call-overload]
+    with pytest.raises(TopologyCrashed, match="makes a bolt, Boom"):
+        run_bolt(lambda number=1: Boom(), [1])
 
 
 @pytest.mark.simulated_time

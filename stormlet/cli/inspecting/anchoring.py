@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 from textwrap import dedent
 from typing import Any, TypeAlias, cast
@@ -23,6 +23,22 @@ EMITS = frozenset({"emit", "emit_threadsafe"})
 SETTLES = frozenset({"ack", "fail", "ack_threadsafe", "fail_threadsafe"})
 WITH_COLLECTOR = frozenset({"open", "next_tuple", "execute", "execute_batch", "tick", "flush", "finish"})
 """The methods whose last parameter is the collector."""
+EMITTING = WITH_COLLECTOR - {"open"}
+"""Those that are there to emit by it."""
+VALUES = (
+    ast.BinOp,
+    ast.Compare,
+    ast.Constant,
+    ast.Dict,
+    ast.DictComp,
+    ast.JoinedStr,
+    ast.List,
+    ast.ListComp,
+    ast.Set,
+    ast.SetComp,
+    ast.Tuple,
+)
+"""Expressions that give a value, which cannot be awaited, as everybody sees."""
 
 
 class Emit(msgspec.Struct, frozen=True):
@@ -48,6 +64,8 @@ class Code(msgspec.Struct, frozen=True):
     emits: tuple[Emit, ...]
     settles: bool
     """Whether an input is acked or failed anywhere."""
+    returns: tuple[str, ...]
+    """The methods that are to emit by the collector, and are seen to return a value."""
 
     def emits_to(self, stream: str) -> list[Emit]:
         """The calls that may emit to this stream."""
@@ -79,7 +97,9 @@ def _read(component: Any) -> Code | None:
     if any(keyword.arg is None for _, call in calls for keyword in call.keywords):
         return None
     emits = tuple(_emit(name, call) for name, call in calls if _verb(call) in EMITS)
-    return Code(emits, settles=any(_verb(call) in SETTLES for _, call in calls))
+    returns = [method.name for method in methods if method.name in EMITTING and _gives_values(method)]
+    settles = any(_verb(call) in SETTLES for _, call in calls)
+    return Code(emits, settles, tuple(dict.fromkeys(returns)))
 
 
 _Method: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
@@ -134,6 +154,19 @@ def _calls(method: _Method) -> list[ast.Call]:
     ]
 
 
+def _gives_values(method: _Method) -> bool:
+    return any(isinstance(each.value, VALUES) and not _is_none(each.value) for each in _returns(method))
+
+
+def _returns(block: ast.AST) -> Iterator[ast.Return]:
+    """The statements that return from it, and not from a function inside."""
+    for node in ast.iter_child_nodes(block):
+        if isinstance(node, ast.Return):
+            yield node
+        elif not isinstance(node, _Method | ast.ClassDef):
+            yield from _returns(node)
+
+
 def _verb(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
@@ -152,4 +185,8 @@ def _stream(argument: ast.expr | None) -> str | None:
 def _is_nothing(argument: ast.expr) -> bool:
     """Whether it is written as None, () or []."""
     empty = isinstance(argument, ast.Tuple | ast.List) and not argument.elts
-    return empty or (isinstance(argument, ast.Constant) and argument.value is None)
+    return empty or _is_none(argument)
+
+
+def _is_none(expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Constant) and expression.value is None

@@ -12,6 +12,7 @@ import pytest
 
 from stormlet import (
     AlreadySettled,
+    BasicBolt,
     Bolt,
     Collector,
     DeadLetter,
@@ -191,6 +192,48 @@ async def test_when_an_input_is_settled_twice(second: str) -> None:
         counts = running.statistics().components
         assert (counts["values"].acked, counts["values"].failed) == (1, 1)
         assert (counts["twice"].acked, counts["twice"].errors) == (2, 0)
+
+
+@pytest.mark.simulated_time
+async def test_when_a_value_is_returned() -> None:
+    """A method that emits returns a value. Nothing would take what `execute`, `tick`, `flush`, `finish` or `next_tuple`
+    returns, so that counts as an exception, which says so; `out.emit(value)` is the way. A function of the value that
+    returns a bolt or a spout is a factory with a parameter: that crashes the topology at once. `stormlet check` finds
+    both where the code shows them.
+    """
+
+    class Returns(BasicBolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> Any:
+            return 5
+
+    class Finishes(Hold):
+        def finish(self, out: Collector[None]) -> Any:
+            return 5
+
+    class Asked(Spout[int]):
+        def next_tuple(self, out: SpoutCollector[int]) -> Any:
+            return 5
+
+    returns = Topology("returns", max_attempts=1)
+    returns.bolt("some", Returns, returns.spout("values", [1]).shuffle())
+    (letter,) = (await run_to_end(returns)).dead_letters
+    assert "returned 5, which nothing takes: emit it with out.emit(...)" in str(letter.failure)
+
+    finishes = Topology("finishes")
+    finishes.bolt("some", Finishes, finishes.spout("values", list[object]()).shuffle())
+    asked = Topology("asked")
+    asked.bolt("some", Hold, asked.spout("values", Asked).shuffle())
+    makes = Topology("makes")
+    makes.bolt("some", lambda number=1: Hold(), makes.spout("values", [1]).shuffle())
+    for topology, words in [
+        (finishes, "finish of 'some'"),
+        (asked, "next_tuple of"),
+        (makes, "a bolt, Hold"),
+    ]:
+        with pytest.raises(TopologyCrashed, match=words):
+            await run_to_end(topology)
+    rules = {each.rule for topology in (returns, asked, makes) for each in findings(topology.describe())}
+    assert {"dropped result", "mistaken factory"} <= rules
 
 
 @pytest.mark.simulated_time

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from stormlet.cli.inspecting.checks.batches import batches_slower_than_the_timeout
 from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.checks.limits import overflowing_ackers, replays_after_the_drain
+from stormlet.cli.inspecting.checks.mistaken import dropped_results, mistaken_factories
 from stormlet.cli.inspecting.checks.poison import poison_messages
 from stormlet.cli.inspecting.checks.routing import idle_tasks, unroutable_keys
 from stormlet.cli.inspecting.checks.tracking import unacked_inputs, unanchored_outputs, untracked_messages
@@ -21,6 +22,8 @@ RULES: tuple[Callable[[Description], Iterator[Finding]], ...] = (
     idle_tasks,
     unroutable_keys,
     untracked_messages,
+    mistaken_factories,
+    dropped_results,
     unacked_inputs,
     unanchored_outputs,
     unowned_outputs,
