@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -77,7 +78,7 @@ class Failure:
     def without_frames(self) -> Failure:
         """This failure, to be kept for long: with a twin of its exception that has no traceback, as the frames of one
         keep alive every local variable of user code."""
-        if not self.has_frames:
+        if self.exception is None or self.kept_place is not None:
             return self
         return replace(self, exception=frameless(self.exception), kept_place=self.place)
 
@@ -115,7 +116,8 @@ class History(tuple[Failure, ...]):
     def and_also(self, failure: Failure) -> History:
         """One more attempt has failed."""
         if len(self) < KEPT_FIRST + KEPT_LAST:
-            return _COMMON.of(self, failure) if failure.is_common else History((*self, failure))
+            is_common = failure.is_common and all(each.is_common for each in self)
+            return _all_timed_out(self, failure) if is_common else History((*self, failure))
         return self._leaving_out((*self[:KEPT_FIRST], *self[KEPT_FIRST + 1 :], failure), self.left_out + 1)
 
     def without_frames(self) -> History:
@@ -138,27 +140,11 @@ class History(tuple[Failure, ...]):
         return history
 
 
-class _CommonHistories:
-    """Those of messages that have timed out in the same way: one object for all of them, as the garbage collector looks
-    into each of many. They are told apart by identity, as equal failures may differ in what is known of them."""
-
-    MOST = 256
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[History, Failure, History]] = {}
-
-    def of(self, history: History, failure: Failure) -> History:
-        """The history and this failure."""
-        key = id(history), id(failure)
-        known = self._known.get(key)  # which keeps both alive, so that nothing else has their ids
-        if known is None:
-            if len(self._known) >= self.MOST:
-                self._known.clear()
-            known = self._known[key] = history, failure, History((*history, failure))
-        return known[2]
-
-
-_COMMON: Final = _CommonHistories()
+@lru_cache(maxsize=256)
+def _all_timed_out(before: History, failure: Failure) -> History:
+    """The history of messages whose attempts have all timed out in the same way: one object for all of them, as the
+    garbage collector looks into each of many."""
+    return History((*before, failure))
 
 
 class DeadLetter(msgspec.Struct, frozen=True):

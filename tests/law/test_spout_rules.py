@@ -1286,7 +1286,7 @@ class Batch(BatchBolt[object, object]):
 
 def test_S8_an_instance_of_a_spout_is_refused() -> None:
     """The message says that the class or a factory is wanted."""
-    with pytest.raises(InvalidTopology, match=r"'source'.*instance of its own.*class Counting or a factory"):
+    with pytest.raises(InvalidTopology, match=r"'source'.*instance of its own.*class Counting, or its arguments"):
         Topology("instance").spout("source", Counting())  # type: ignore[call-overload]
 
 
@@ -1295,7 +1295,7 @@ def test_S8_an_instance_of_a_bolt_is_refused(instance: object) -> None:
     """All three kinds of bolts need an instance per task, so that none can be handed in."""
     topology = Topology("instance")
     words = topology.spout("words", ["a"])
-    with pytest.raises(InvalidTopology, match=r"'bolt'.*instance of its own.*or a factory"):
+    with pytest.raises(InvalidTopology, match=r"'bolt'.*instance of its own.*or its arguments with it"):
         topology.bolt("bolt", instance, words.shuffle())  # type: ignore[call-overload]
 
 

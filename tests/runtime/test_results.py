@@ -9,7 +9,7 @@ from stormlet.runtime.results import MOST_TYPES, Kinds, ResultKind
 
 def test_types_that_are_made_at_run_time_are_forgotten() -> None:
     """There are never more than a thousand, and each is told apart as before."""
-    kinds = Kinds()
+    kinds = Kinds("bolt")
     for number in range(3 * MOST_TYPES):
         assert kinds[type(f"Value{number}", (), {})] is ResultKind.VALUE
         assert kinds[Generator] is ResultKind.ITERATOR
