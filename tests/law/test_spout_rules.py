@@ -1286,7 +1286,9 @@ class Batch(BatchBolt[object, object]):
 
 def test_S8_an_instance_of_a_spout_is_refused() -> None:
     """The message says that the class or a factory is wanted."""
-    with pytest.raises(InvalidTopology, match=r"'source'.*instance of its own.*class Counting, or its arguments"):
+    with pytest.raises(
+        InvalidTopology, match=r"'source'.*instance of its own.*class Counting, or its arguments"
+    ):
         Topology("instance").spout("source", Counting())  # type: ignore[call-overload]
 
 

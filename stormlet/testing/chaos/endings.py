@@ -47,6 +47,20 @@ def check_settled(witness: Witness, tasks: Tasks) -> None:
         witness.violation("{} never had an outcome", witness.journal.tree(attempt.root))
 
 
+def check_counted(witness: Witness, tasks: Tasks) -> None:
+    """The run has crashed: each message is acked, given back, a dead letter, or left over (law N1)."""
+    for spout in tasks.all_spouts:
+        counts = spout.tracker.counts
+        ended = counts.acked + counts.given_back + counts.dead_letters + counts.left_over
+        if counts.messages != ended or spout.tracker.pending:
+            witness.violation(
+                "{} had {} messages, of which {} are counted", spout.name, counts.messages, ended
+            )
+        if not spout.tracker.outcomes and not len(spout.tracker.replays):
+            continue
+        witness.violation("{} has outcomes or replays after the end", spout.name)
+
+
 def _check_bolt(witness: Witness, bolt: BoltTask) -> None:
     left = sum(1 for _ in bolt.tuples())
     if left:

@@ -35,6 +35,9 @@ class FaultKind(StrEnum):
     """The clock jumps up to forty seconds ahead, as after a host that has blocked the loop."""
     CROWD = "crowd"
     """Queues and ``max_spout_pending`` are one to three for the whole run."""
+    ENGINE = "engine"
+    """stormlet itself raises, as an input is delivered or taken, an outcome arrives, or a message goes to an acker. The
+    topology crashes, or the message comes again; every message must be counted (laws N1, N2)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,8 @@ class Fault:
 @dataclass(frozen=True, slots=True)
 class Faults:
     """How likely each kind of fault is at each opportunity; a kind that has 0 does not happen. After ``most`` faults a
-    run is left in peace, so that it can come to its end."""
+    run is left in peace, so that it can come to its end; ``engine`` mostly ends it at once, and so is 0 unless it is
+    asked for."""
 
     kill: float = 0.01
     error: float = 0.02
@@ -66,6 +70,7 @@ class Faults:
     drop: float = 0.01
     jump: float = 0.005
     crowd: float = 0.5
+    engine: float = 0.0
     most: int = 20
 
     def rate(self, kind: FaultKind) -> float:
@@ -164,6 +169,8 @@ class Injector:
 
     def strikes(self, kind: FaultKind, place: str) -> Random | None:
         """An opportunity: None if nothing happens, else where the fault takes its size from."""
+        if kind is FaultKind.ENGINE and self._rates is not None and not self._rates[kind]:
+            return None  # and nothing is drawn, so that seeds do the same as without this kind
         key = (kind, place)
         self._opportunities[key] += 1
         if self._rates is not None:

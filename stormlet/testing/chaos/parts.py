@@ -34,7 +34,7 @@ from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import FaultKind, Injector
 from stormlet.testing.chaos.hearings import HeardSpout
 from stormlet.testing.chaos.journal import Journal
-from stormlet.testing.chaos.raising import InjectedError, Raising
+from stormlet.testing.chaos.raising import EngineError, InjectedError, Raising
 from stormlet.testing.chaos.steps import Steps
 from stormlet.testing.chaos.witness import Witness
 
@@ -59,6 +59,8 @@ class DisturbedParts(Parts):
         self.running: Running | None = None
         """Set when the topology has started: before, nothing is disturbed."""
         self.tasks: Tasks
+        self.engine_raised = False
+        """After that messages may be in nobody's hands, until the end counts them."""
         self.immortal: frozenset[str] = frozenset()
         """Components whose tasks cannot be restarted."""
         self.infallible: frozenset[str] = frozenset()
@@ -108,12 +110,12 @@ class DisturbedParts(Parts):
     def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
         """A bolt task is about to execute an input: a good moment to look at the books of the spouts."""
         self.witness.executes(plan, tup)
-        for spout in self.tasks.all_spouts:
+        for spout in () if self.engine_raised else self.tasks.all_spouts:
             check_pending(self.witness, spout)
 
     def finishing(self, plan: TaskPlan) -> None:
         """``finish`` of a task is called: its upstreams must have finished (law C2)."""
-        for component in self._upstream(plan.component):
+        for component in () if self.engine_raised else self._upstream(plan.component):
             for spout in self.tasks.spouts.get(component, ()):
                 if not spout.ended:
                     self.witness.violation("{} finishes before {} has ended", plan.name, spout.name)
@@ -135,6 +137,15 @@ class DisturbedParts(Parts):
         """Whether a fault happens here and now."""
         return None if self.running is None else self.injector.strikes(kind, place)
 
+    def engine_fault(self, plan: TaskPlan) -> None:
+        """The engine does something for this task, which may raise, but not when the topology ends by that already."""
+        struck = self.strikes(FaultKind.ENGINE, plan.name) is not None
+        if struck and self.running is not None and self.running.health().crash is None:
+            self.journal.note("FAULT: stormlet raises for {}", plan.name)
+            self.engine_raised = True
+            self.witness.disturbed([attempt.root for attempt in self.witness.open.values()])
+            raise EngineError(f"stormlet was to raise for {plan.name}")
+
     def slowness(self, random: Random) -> float:
         """How many seconds longer a slow input takes."""
         return random.uniform(0.0, LONGEST_SLOWNESS)
@@ -148,11 +159,12 @@ class DisturbedParts(Parts):
     def inbox(self, plan: TaskPlan, capacity: int, wake_consumer: Callable[[], None]) -> Inbox:
         """A queue whose tuples are seen."""
         self.witness.queue(plan, capacity)
-        return WatchedInbox(capacity, wake_consumer, partial(self.witness.delivered, plan))
+        fault = partial(self.engine_fault, plan)
+        return WatchedInbox(capacity, wake_consumer, partial(self.witness.delivered, plan), fault)
 
     def outcomes(self, plan: TaskPlan) -> deque[OpenTree]:
         """Outcomes that are judged when they are told."""
-        return WatchedOutcomes(partial(self.witness.told, plan))
+        return WatchedOutcomes(partial(self.witness.told, plan), partial(self.engine_fault, plan))
 
     def told(self, plan: TaskPlan, spout: Spout[Any]) -> Told:
         """An instance that is listened to."""
@@ -212,35 +224,40 @@ def _fed_without_waiting(bolts: Sequence[BoltTask]) -> Iterator[int]:
 class WatchedInbox(Inbox):
     """An inbox whose list tells of what is appended."""
 
-    __slots__ = ("_delivered",)
+    __slots__ = ("_delivered", "_fault")
 
     def __init__(
         self,
         capacity: int,
         wake_consumer: Callable[[], None],
         delivered: Callable[[Tuple[Any], int], None],
+        fault: Callable[[], None],
     ) -> None:
         super().__init__(capacity, wake_consumer)
         self._delivered = delivered
-        self.items = WatchedList(delivered)
+        self._fault = fault
+        self.items = WatchedList(delivered, fault)
 
     def take(self) -> list[Tuple[Any]]:
+        self._fault()
         items = super().take()
         if type(self.items) is list:
-            self.items = WatchedList(self._delivered)
+            self.items = WatchedList(self._delivered, self._fault)
         return items
 
 
 class WatchedList(list[Tuple[Any]]):
     """Tuples that wait."""
 
-    __slots__ = ("_delivered",)
+    __slots__ = ("_delivered", "_fault")
 
-    def __init__(self, delivered: Callable[[Tuple[Any], int], None]) -> None:
+    def __init__(self, delivered: Callable[[Tuple[Any], int], None], fault: Callable[[], None]) -> None:
         super().__init__()
         self._delivered = delivered
+        self._fault = fault
 
     def append(self, tup: Tuple[Any]) -> None:
+        self._fault()
         super().append(tup)
         self._delivered(tup, len(self))
 
@@ -248,11 +265,13 @@ class WatchedList(list[Tuple[Any]]):
 class WatchedOutcomes(deque[OpenTree]):
     """Outcomes that wait."""
 
-    def __init__(self, told: Callable[[OpenTree], None]) -> None:
+    def __init__(self, told: Callable[[OpenTree], None], fault: Callable[[], None]) -> None:
         super().__init__()
         self._told = told
+        self._fault = fault
 
     def append(self, tree: OpenTree) -> None:
+        self._fault()
         self._told(tree)
         super().append(tree)
 
@@ -273,6 +292,7 @@ class DisturbedShard:
     def post(self, control: Control) -> None:
         """Hand on a control message, or parts of it."""
         parts, place = self._parts, self._plan.name
+        parts.engine_fault(self._plan)
         for root, tree in control.inits.items():
             parts.witness.emitted(self._plan, root, tree)
         parts.witness.extended(control.resets)

@@ -22,6 +22,10 @@ class InjectedError(StormletError):
     """What user code raises because the simulation wants it."""
 
 
+class EngineError(Exception):
+    """What stormlet itself raises because the simulation wants it."""
+
+
 class Raising:
     """Has methods and key functions raise, as often as the restarts of their tasks allow it (``max_restarts``)."""
 

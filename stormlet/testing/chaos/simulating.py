@@ -10,14 +10,15 @@ from typing import Any
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.explanation import Explanation
-from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError
+from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError, TopologyCrashed
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.running import Running
-from stormlet.testing.chaos.endings import check_settled
+from stormlet.testing.chaos.endings import check_counted, check_settled
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, Injector, read_faults
 from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.loop import SeededLoop
 from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.chaos.raising import EngineError
 from stormlet.testing.chaos.silence import silence
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
@@ -230,6 +231,11 @@ class Simulator:
             return {}
         except (InvalidTopology, InvalidConfiguration):
             raise
+        except TopologyCrashed as crash:
+            if not isinstance(crash.__cause__, EngineError):
+                witness.violation("{}", str(crash))
+                return {}
+            check_counted(witness, parts.tasks)
         except StormletError as error:
             witness.violation("{}", str(error))
             return {}
