@@ -24,6 +24,7 @@ UNITS: Mapping[str, str] = {
     "rotation_us": "{:,.0f} µs for a rotation",
     "expiry_us_per_tree": "{:,.2f} µs to expire a tree",
     "longest_hold_ms": "{:,.1f} ms of the loop at a time, at the longest",
+    "longest_collecting_ms": "{:,.1f} ms of Python's garbage collector at a time, at the longest",
     "idle_wakeups": "{:,.0f} wake-ups with nothing open",
     "wakeups_per_rotation": "{:,.1f} wake-ups per rotation",
     "import_ms": "{:,.0f} ms for `import stormlet`",
