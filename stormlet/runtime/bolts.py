@@ -174,7 +174,8 @@ class BoltTask(Task):
             out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))
         self._errors += not unsettled
         roots = (root for tup in tups for root in tup.roots)
-        self.engine.failures.raised(self.plan, "execute", error, [tup.value for tup in tups], roots)
+        values = [tup.value for tup in tups]
+        self.engine.failures.raised(self.plan, "execute", error, values, roots, settled=not unsettled)
         if self.on_error == "restart" and not isinstance(error, Reject):
             self.told(error)
             self._die_of(error)

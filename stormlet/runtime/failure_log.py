@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Protocol
 
@@ -43,10 +43,17 @@ class Messages(Protocol):
 class FailureLog:
     """The failures of one run."""
 
-    def __init__(self, topology: str, loop: asyncio.AbstractEventLoop, messages: Messages) -> None:
+    def __init__(
+        self,
+        topology: str,
+        loop: asyncio.AbstractEventLoop,
+        messages: Messages,
+        unanswered: Callable[[TaskPlan, RepeatedFailure], None] | None = None,
+    ) -> None:
         self._topology = topology
         self._loop = loop
         self._messages = messages
+        self._unanswered = unanswered
         self._counts = FailureCounts()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -61,8 +68,11 @@ class FailureLog:
         error: BaseException,
         values: Sequence[object] = (),
         roots: Iterable[int] = (),
+        *,
+        settled: bool = False,
     ) -> None:
-        """User code raised on these values, which belong to these trees; on none, in a method that gets none."""
+        """User code raised on these values, which belong to these trees, and were ``settled`` before or fail by it; on
+        none, in a method that gets none."""
         forget_earlier_raises(error)
         failure = RepeatedFailure(
             plan.component,
@@ -77,6 +87,8 @@ class FailureLog:
         where = f"{failure.task} raised" if values else f"{method} of {failure.task} raised"
         line = f"{where} {failure.error}{f' on {failure.value}' if values else ''}"
         self._tell(logging.ERROR, plan.task, failure, line, error)
+        if self._unanswered is not None and (settled or not values):
+            self._unanswered(plan, failure)
 
     def failed(self, plan: TaskPlan, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
         """A message of this spout failed, and no exception has told why."""

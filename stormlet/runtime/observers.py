@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from stormlet.core.explanation import Explanation
+from stormlet.core.failures import RepeatedFailure
 from stormlet.core.health import Health
 from stormlet.core.open_tree import OpenTree
 from stormlet.core.plan import TaskPlan
@@ -37,6 +38,11 @@ class Observer(MessageObserver, Protocol):
     def built(self, name: str, run: Observed, tasks: Tasks) -> None:
         """The tasks of the topology of this name are wired and none has started: outlets may still be
         wrapped."""
+        ...
+
+    def unanswered(self, task: TaskPlan, failure: RepeatedFailure) -> None:
+        """User code has raised where no tuple answers for it: in a method that gets none, or after its input was
+        settled."""
         ...
 
     def ended(self, *, drained: bool) -> None:

@@ -59,7 +59,8 @@ class Running:
         observe = OBSERVE.get()
         self._observer = None if observe is None else observe()
         directory = Directory()
-        self._failures = FailureLog(self._name, loop, directory)
+        unanswered = None if self._observer is None else self._observer.unanswered
+        self._failures = FailureLog(self._name, loop, directory, unanswered)
         self._lifecycle = Lifecycle(
             self._name,
             self._configuration,

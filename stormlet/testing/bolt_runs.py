@@ -67,8 +67,8 @@ def run_bolt(
     counts as held. In a running loop, await :func:`run_bolt_async`.
 
     Raises what building and running a topology raises, :class:`~stormlet.testing.Leaked` for values that were
-    changed after they were emitted, unless ``allow_leaks`` names them, and :class:`RuntimeError` in a running
-    loop.
+    changed after they were emitted and exceptions for which no input answers, unless ``allow_leaks`` names them, and
+    :class:`RuntimeError` in a running loop.
     """
     refuse_in_a_loop("run_bolt")
     return run_simulated(try_bolt(bolt, values, seed=seed, **options), seed)

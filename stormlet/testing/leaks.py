@@ -8,9 +8,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from stormlet.errors import InvalidConfiguration, StormletError
 
-LeakKind = Literal["inputs", "trees", "values", "tasks", "threads"]
+LeakKind = Literal["inputs", "trees", "values", "errors", "tasks", "threads"]
 """Inputs that no bolt acked or failed, trees without an outcome, values that were changed after they were emitted,
-and tasks and threads that have not ended."""
+exceptions for which no tuple answers, and tasks and threads that have not ended."""
 
 AllowLeaks: TypeAlias = bool | Collection[LeakKind]
 """Which kinds a test may leave behind; True: all of them."""

@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options for ``pytest.ini`` and its kind."""
     text = "run every `async def` test on simulated time, except those marked for another plugin"
     parser.addini(MARKER, text, type="bool", default=False)
-    text = "what tests on simulated time may leave behind: inputs, trees, values, tasks, threads"
+    text = "what tests on simulated time may leave behind: inputs, trees, values, errors, tasks, threads"
     parser.addini(LEAKS, text, type="args", default=[])
 
 
@@ -51,7 +51,7 @@ def _check_leaks(allowed: object) -> None:
 
     if not are_options(allow_leaks=allowed):
         raise pytest.UsageError(
-            f"{LEAKS} takes any of inputs, trees, values, tasks, threads, not {allowed!r}"
+            f"{LEAKS} takes any of inputs, trees, values, errors, tasks, threads, not {allowed!r}"
         )
 
 

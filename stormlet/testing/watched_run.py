@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from stormlet.core.explanation import Explanation
+from stormlet.core.failures import Key, RepeatedFailure
 from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import FailureKind
 from stormlet.core.plan import TaskPlan
@@ -37,6 +40,7 @@ class WatchedRun:
         self._values = EmittedValues()
         self._open: dict[int, tuple[OpenTree, object]] = {}
         self._left_over: list[str] = []
+        self._errors: dict[tuple[int, Key], RepeatedFailure] = {}
 
     @property
     def crash(self) -> str | None:
@@ -71,6 +75,12 @@ class WatchedRun:
                 f"at the end{held}"
             )
 
+    def unanswered(self, task: TaskPlan, failure: RepeatedFailure) -> None:
+        """See :meth:`stormlet.runtime.observers.Observer.unanswered`."""
+        key = (task.task, failure.key)
+        first = self._errors.get(key)
+        self._errors[key] = failure if first is None else replace(first, count=first.count + 1)
+
     def ended(self, *, drained: bool) -> None:
         """See :meth:`stormlet.runtime.observers.Observer.ended`. The run is kept no longer: whatever it holds can
         be collected."""
@@ -83,10 +93,18 @@ class WatchedRun:
         if drained:  # what was cancelled may have left anything undone
             yield from self._of_kind("inputs", self.unsettled())
             yield from self._of_kind("trees", self._left_over)
+            yield from self._of_kind("errors", self._raised())
         yield from self._of_kind("values", self._values.changes())
 
     def _of_kind(self, kind: LeakKind, lines: Iterable[str]) -> Iterator[Leak]:
         return (Leak(kind, f"topology {self.name!r}: {line}") for line in lines)
+
+    def _raised(self) -> Iterator[str]:
+        for (task, _), error in self._errors.items():
+            where = f"{error.component!r} (task {task}) raised {error.error} in {error.what} ({error.place})"
+            settled = f" on {error.value}, already settled" if error.value else ""
+            times = f" ({error.count} times)" if error.count > 1 else ""
+            yield f"{where}{settled}{times}"
 
     def stuck(self) -> Sequence[Explanation]:
         """What keeps trees open that are open now."""

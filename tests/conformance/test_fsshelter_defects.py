@@ -310,7 +310,7 @@ class DiesOfItsTicks(Hold):
         raise OSError("the connection is gone")
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 @pytest.mark.parametrize(("every", "crashes"), [(100.0, False), (50.0, True)])
 async def test_D12_restarts_are_limited_in_a_sliding_window(every: float, crashes: bool) -> None:
     """With one restart in 60 s, who dies every 100 s lives on for ever, and who dies every 50 s does not."""
@@ -322,7 +322,7 @@ async def test_D12_restarts_are_limited_in_a_sliding_window(every: float, crashe
     assert now() == (pytest.approx(100.0, abs=1) if crashes else 1050)
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_D12_what_was_in_flight_fails_with_its_task() -> None:
     """The moment the task dies, and not at a timeout, the spout is told that it is lost, and where."""
     feeder, topology = Feeder(), Topology("D12", message_timeout=1000)

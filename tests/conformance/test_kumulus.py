@@ -353,7 +353,7 @@ class AcksTwice(Bolt[Any, Any]):
         out.ack(tup)
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_KU9_a_second_ack_is_an_error_of_the_bolt(caplog: pytest.LogCaptureFixture) -> None:
     """It raises in the bolt, is logged and counted, and harms no tree: the message is acked, once."""
     topology, feeder = Topology("KU-9"), Feeder()

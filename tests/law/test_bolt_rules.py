@@ -556,7 +556,7 @@ class SettleAndRaise(Bolt[object, object]):
         raise ValueError("afterwards")
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_B4_an_exception_after_the_ack_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     """It cannot fail the input any more, which stays acked."""
     topology = Topology("afterwards")

@@ -816,7 +816,7 @@ async def test_C3_a_replay_that_the_deadline_does_not_allow_fails_with_shutdown(
     assert now() == 4
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_C3_a_replay_whose_emit_raises_is_drained() -> None:
     """The task that died of it is restarted, and emits it before the deadline."""
     executed: list[float] = []
@@ -829,7 +829,7 @@ async def test_C3_a_replay_whose_emit_raises_is_drained() -> None:
     assert now() == executed[-1]
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["trees", "errors"])
 async def test_C3_a_replay_whose_emit_raises_is_left_over_at_the_deadline(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -970,7 +970,7 @@ WAYS = [
 ]
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 @pytest.mark.parametrize("leave", WAYS)
 async def test_C3_cleanup_and_close_are_always_called(leave: Callable[[Topology], Awaitable[None]]) -> None:
     """Once for each task that was prepared or opened, however the run ends; a failing one stops no other."""
@@ -1079,7 +1079,7 @@ async def test_C4_a_later_attempt_can_succeed() -> None:
     assert len(executed) == 2
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_C4_an_attempt_whose_emit_raises_is_made_by_the_restarted_task() -> None:
     """An exception of a key function is no outcome: the tree stays open until the attempt is made."""
     executed: list[float] = []

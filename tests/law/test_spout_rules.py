@@ -776,7 +776,7 @@ async def test_S6_every_kind_of_source_replays_what_failed(kind: str) -> None:
     assert running.statistics().components["source"].acked == 3
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 @pytest.mark.parametrize("kind", ["generator", "async generator", "iterable", "async iterable"])
 async def test_S6_a_replay_whose_emit_raises_is_emitted_by_the_restarted_task(
     kind: str, caplog: pytest.LogCaptureFixture

@@ -391,7 +391,7 @@ async def test_L15_a_settled_input_is_settled(first: str, second: str) -> None:
         assert (downstream.got, open_trees(running), orphans(running)) == ([], 0, 0)
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_L15_a_basic_bolt_may_settle_its_input_itself() -> None:
     """What it acked or failed is not settled again on return, and doing it twice is its error."""
 

@@ -51,7 +51,7 @@ def test_every_name_of_the_kit_is_on_the_page() -> None:
     assert [name for name in ours if name not in PAGE and name not in results] == ["SimulatedLoop"]
 
 
-@pytest.mark.parametrize("kind", ["inputs", "trees", "values", "tasks", "threads"])
+@pytest.mark.parametrize("kind", ["inputs", "trees", "values", "errors", "tasks", "threads"])
 def test_every_kind_of_leak_is_on_the_page(kind: str) -> None:
     """The table has each."""
     assert f"| `{kind}` |" in PAGE

@@ -310,7 +310,7 @@ async def test_nothing_is_left_when_it_ends() -> None:
     assert now() < COUNTED_FOR
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_the_place_is_the_users_line() -> None:
     """Where stormlet raises because of what user code asks for, that code's line is the place."""
 

@@ -136,6 +136,7 @@ async def test_nothing_comes_due_after_the_end() -> None:
     assert [message.value for message in waiting.replays.take_all()] == ["late"]
 
 
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_an_emit_that_raises_changes_nothing_in_the_order() -> None:
     """What could not be emitted stays the first, and those behind it wait for the restarted task with it."""
     executed: list[str] = []

@@ -33,7 +33,7 @@ from stormlet import (
 )
 from tests.helpers import ignore, run_to_end
 
-pytestmark = pytest.mark.simulated_time
+pytestmark = pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 
 LOST = FailureKind.TASK_LOST
 

@@ -32,7 +32,7 @@ from tests.helpers import ignore
 LIMIT = 60.0
 """Simulated seconds after which a topology counts as stuck."""
 
-pytestmark = pytest.mark.simulated_time
+pytestmark = pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 
 Wait = Callable[[], Awaitable[None]]
 

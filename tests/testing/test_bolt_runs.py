@@ -264,6 +264,19 @@ def test_values_that_are_changed_after_their_emit_are_an_error() -> None:
     assert run_bolt(grow, [[]], allow_leaks=True).emitted() == [[1]]
 
 
+def test_exceptions_for_which_no_input_answers_are_an_error() -> None:
+    """As in any test, unless it is allowed."""
+
+    class AcksFirst(Bolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            out.ack(tup)
+            raise LookupError
+
+    with pytest.raises(Leaked, match=r"'bolt' \(task 3\) raised LookupError\(\) in execute .* on 7, already"):
+        run_bolt(AcksFirst, [7])
+    assert run_bolt(AcksFirst, [7], allow_leaks=["errors"]).acked == [7]
+
+
 def test_crashes_come_out() -> None:
     """What no input answers for is raised, and so is a bolt that cannot be."""
 

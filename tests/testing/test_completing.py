@@ -329,6 +329,61 @@ def test_a_value_that_is_changed_after_its_emit_is_an_error() -> None:
     assert len(complete(topology, allow_leaks=["values"])["list"]) == 2
 
 
+class AcksFirst(Bolt[str, str]):
+    """Loses each output: it may not be anchored any more."""
+
+    def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+        out.ack(tup)
+        out.emit(tup.value, anchors=tup)
+
+
+def test_an_exception_for_which_no_tuple_answers_is_an_error() -> None:
+    """One line for all inputs has the component, its task, the exception and its line; it can be allowed."""
+    topology = Topology("acks first")
+    topology.bolt("early", AcksFirst, topology.spout("values", ["a", "b"]).shuffle())
+    named = (
+        r"'early' \(task 3\) raised AlreadySettled\(.* in execute \(test_completing\.py:\d+\) on 'a', already "
+        r"settled \(2 times\)$"
+    )
+    with pytest.raises(Leaked, match=named) as leaked:
+        complete(topology)
+    assert [leak.kind for leak in leaked.value.leaks] == ["errors"]
+    result = complete(topology, allow_leaks=["errors"])
+    assert (result.acked, result["early"]) == (["a", "b"], [])
+
+
+def test_each_task_and_line_that_raises_is_told() -> None:
+    """Two tasks of one bolt are two lines, and so are two lines of one method."""
+
+    class Slips(AcksFirst):
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            out.ack(tup)
+            if tup.value == "a":
+                raise LookupError
+            raise LookupError
+
+    topology = Topology("slips")
+    topology.bolt("slips", Slips, topology.spout("values", [*"aabb"]).shuffle(), parallelism=2)
+    with pytest.raises(Leaked) as leaked:
+        complete(topology)
+    assert sorted(leak.text.split(" raised")[0] for leak in leaked.value.leaks) == [
+        f"topology 'slips': 'slips' (task {task})" for task in (3, 3, 4, 4)
+    ]
+
+
+def test_an_exception_that_fails_its_input_is_no_error() -> None:
+    """The tuple answers for it, also where its task dies of it."""
+
+    def boom(value: str) -> None:
+        raise LookupError(value)
+
+    topology = Topology("fails")
+    values = topology.spout("values", ["a"])
+    topology.bolt("fails", boom, values.shuffle())
+    topology.bolt("dies", boom, values.shuffle(), on_error="restart")
+    assert complete(topology, max_attempts=2).failed == ["a"]
+
+
 def test_crashes_come_out() -> None:
     """An exception that stops a topology is raised as from its block."""
     topology = Topology("crashes")
@@ -347,7 +402,7 @@ def test_wrong_names_are_refused() -> None:
     words = WordCount()
     with pytest.raises(InvalidTopology, match="spouts: 'lines'"):
         complete(words.topology, {"line": []})
-    with pytest.raises(InvalidConfiguration, match="inputs, trees, values, tasks, threads"):
+    with pytest.raises(InvalidConfiguration, match="inputs, trees, values, errors, tasks, threads"):
         complete(words.topology, {"lines": []}, allow_leaks=["input"])  # type: ignore[list-item]
     result = complete(words.topology, {"lines": []})
     with pytest.raises(

@@ -26,6 +26,11 @@ class Holds(Bolt):
     def execute(self, tup, out):
         pass
 
+class AcksTwice(Bolt):
+    def execute(self, tup, out):
+        out.ack(tup)
+        out.ack(tup)
+
 class Remembers(Bolt):
     def __init__(self):
         self.seen = []
@@ -133,6 +138,29 @@ def test_a_value_that_is_changed_after_its_emit(inner: pytest.Pytester) -> None:
         [
             "left behind (allow_leaks=?'values'? allows it):",
             "  topology 'leaky': 'leak' (task 3) emitted ?'a'? on stream 'default', * afterwards to ?'a', 'b'?; *",
+        ],
+        consecutive=True,
+    )
+
+
+def test_an_exception_for_which_no_tuple_answers(inner: pytest.Pytester) -> None:
+    """Who raised it, at which line, and on what; a marker allows it."""
+    result = outcome(
+        inner,
+        """
+        async def test_it():
+            await fed(AcksTwice, "a", "b")
+
+        @pytest.mark.simulated_time(allow_leaks=["errors"])
+        async def test_allowed():
+            await fed(AcksTwice, "a", "b")
+        """,
+    )
+    result.assert_outcomes(failed=1, passed=1)
+    result.stdout.re_match_lines(
+        [
+            r"left behind \(allow_leaks=\['errors'\] allows it\):",
+            r"  topology 'leaky': 'leak' \(task 3\) raised AlreadySettled\(.*\) in execute \(\w+\.py:\d+\) on 'a', .*2",
         ],
         consecutive=True,
     )
@@ -258,7 +286,7 @@ def test_an_unknown_kind_in_the_configuration_file(inner: pytest.Pytester) -> No
     inner.makeini("[pytest]\nsimulated_time_allow_leaks = inputs treees\n")
     result = outcome(inner, "async def test_it():\n    pass", "-p", "no:asyncio")
     result.stderr.fnmatch_lines(
-        ["*simulated_time_allow_leaks takes any of inputs, trees, values, tasks, threads*"]
+        ["*simulated_time_allow_leaks takes any of inputs, trees, values, errors, tasks, threads*"]
     )
 
 

@@ -12,9 +12,17 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from stormlet import Bolt, Collector, Topology, TopologyCrashed, Tuple
-from stormlet.testing import Hold, Leaked, ScriptedBolt, complete, emitted_values
-from tests.helpers import leave_by
+from stormlet import Bolt, Collector, SpoutCollector, Topology, TopologyCrashed, Tuple
+from stormlet.testing import (
+    Hold,
+    Leaked,
+    ScriptedBolt,
+    complete,
+    complete_async,
+    emitted_values,
+    run_bolt,
+)
+from tests.helpers import Counting, leave_by
 from tests.testing.plugin_runs import run
 
 HOLDS = """
@@ -42,7 +50,7 @@ def leak(inner: pytest.Pytester, test: str, mark: str = MARK) -> pytest.RunResul
 
 def test_a_test_that_leaves_something(inner: pytest.Pytester) -> None:
     """After each test on simulated time stormlet looks for what no topology should leave behind, and fails the test
-    with its name; `complete` looks for the first three kinds:
+    with its name; `complete` looks for the first four kinds, `run_bolt` for values and errors:
     """
     result = leak(inner, "async def test_it():\n    await hold()")
     result.assert_outcomes(failed=1)
@@ -56,6 +64,25 @@ def test_a_test_that_leaves_something(inner: pytest.Pytester) -> None:
     assert [task.cancelled() for task in tasks] == [True]
     with pytest.raises(Leaked, match="inputs"):
         complete(held(message_timeout=1.0))
+
+    for settles_first, kind in ((False, "values"), (True, "errors")):
+        with pytest.raises(Leaked) as leaked:
+            run_bolt(lambda: Grows(settles_first), [[1]])  # noqa: B023 it is called here
+        assert {each.kind for each in leaked.value.leaks} == {kind}
+
+
+class Grows(Bolt[list[int], list[int]]):
+    """Emits the list and adds to it, or acks it and then emits it."""
+
+    def __init__(self, settles_first: bool) -> None:
+        self.settles_first = settles_first
+
+    def execute(self, tup: Tuple[list[int]], out: Collector[list[int]]) -> None:
+        if self.settles_first:
+            out.ack(tup)
+        out.emit(tup.value, anchors=tup)
+        tup.value.append(2)
+        out.ack(tup)
 
 
 def test_inputs() -> None:
@@ -98,6 +125,63 @@ def test_values() -> None:
         Leaked, match=r"'remembers' \(task 3\) emitted \[1\] .* changed afterwards to \[1, 2\]"
     ):
         complete(changed(lambda value: value.append(2), [1]))
+
+
+@pytest.mark.parametrize("method", ["tick", "cleanup", "next_tuple", "execute"])
+def test_errors(method: str) -> None:
+    """`errors`: an exception for which no tuple answers, with component, task and line: in `tick`, `cleanup`,
+    `next_tuple` and their like, or after the input was settled
+    """
+    place = rf"'\w+' \(task \d\) raised ValueError\('{method}'\) in {method} \(\w+\.py:\d+\)"
+    with pytest.raises(Leaked, match=place) as leaked:
+        complete(raising(method))
+    assert [each.kind for each in leaked.value.leaks] == ["errors"]
+
+
+def raising(method: str) -> Topology:
+    """A topology in which this method raises, once."""
+    raises = {method}
+    topology = Topology("raises")
+    numbers = topology.spout("numbers", lambda: RaisingSpout(raises))
+    topology.bolt("takes", lambda: RaisingBolt(raises), numbers.shuffle(), tick=1.0)
+    return topology
+
+
+def raise_once(method: str, raises: set[str]) -> None:
+    """Raise if this method is one that shall."""
+    if method in raises:
+        raises.remove(method)
+        raise ValueError(method)
+
+
+class RaisingSpout(Counting):
+    """Counts, and may raise once."""
+
+    def __init__(self, raises: set[str]) -> None:
+        super().__init__()
+        self.raises = raises
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        raise_once("next_tuple", self.raises)
+        super().next_tuple(out)
+
+
+class RaisingBolt(Bolt[int, int]):
+    """Takes two seconds for each input, and may raise once, when it has acked one or elsewhere."""
+
+    def __init__(self, raises: set[str]) -> None:
+        self.raises = raises
+
+    async def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        await asyncio.sleep(2)
+        out.ack(tup)
+        raise_once("execute", self.raises)
+
+    def tick(self, out: Collector[int]) -> None:
+        raise_once("tick", self.raises)
+
+    def cleanup(self) -> None:
+        raise_once("cleanup", self.raises)
 
 
 def test_tasks(inner: pytest.Pytester) -> None:
@@ -173,11 +257,21 @@ def test_what_was_outstanding(inner: pytest.Pytester) -> None:
 @pytest.mark.simulated_time(allow_leaks=False)
 @pytest.mark.parametrize(("tick", "error"), [(1.0, TopologyCrashed), (None, KeyError)])
 async def test_topologies_that_did_not_drain(tick: float | None, error: type[Exception]) -> None:
-    """Topologies that crashed, or were cancelled, may leave inputs and trees."""
-    topology = held(message_timeout=None, max_restarts=0)
+    """Topologies that crashed, or were cancelled, may leave inputs, trees and errors."""
+    topology = held(message_timeout=None, max_restarts=1)
     topology.bolt("crash", Crashes, topology.spout("none").shuffle(), tick=tick)
     with pytest.raises(error):
         await leave_by(KeyError("mine"), topology, after=5.0)
+
+
+@pytest.mark.simulated_time(allow_leaks=False)
+async def test_tasks_that_shall_die() -> None:
+    """Where a task dies of an exception on purpose, allow errors; what `running.kill` does is none."""
+    await complete_async(raising("tick"), allow_leaks=["errors"])
+    async with raising("nothing").run() as running:
+        running.kill("takes")
+        await running.finished()
+    assert running.statistics().components["takes"].restarts == 1
 
 
 class Crashes(Bolt[Any, Any]):

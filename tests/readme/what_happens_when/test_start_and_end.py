@@ -119,7 +119,7 @@ async def test_when_the_body_raises(error: type[BaseException]) -> None:
     assert sorted(closed) == ["bolt", "spout"]
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 @pytest.mark.parametrize("resuming", [False, True])
 async def test_when_the_end_raises(resuming: bool, caplog: pytest.LogCaptureFixture) -> None:
     """`close` or `cleanup` raises. The log has it, and everything else is closed all the same. If the spout is one that

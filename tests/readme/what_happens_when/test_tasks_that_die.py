@@ -41,7 +41,7 @@ class Dies(Bolt[int, None]):
             raise ConnectionError("the database is gone")
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_when_a_task_dies() -> None:
     """A spout raises, or another method that has no tuple to fail. Its task is restarted: another instance is made
     after 0.1 s, then 0.2 s, 0.4 s; what the dead one had in hand fails with TASK_LOST at once and is replayed, what
@@ -80,7 +80,7 @@ class RaisesOnce:
                 return number
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_what_was_queued_and_what_comes_next_after_a_death() -> None:
     """The second half of the sentence above: a bolt's queue survives it, and so does an iterable."""
     seen: list[tuple[int, float]] = []
