@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 from unittest import TestCase
 
 import pytest
 
 from stormlet.errors import InvalidConfiguration
-from stormlet.testing.leaks import AllowLeaks, describe_leaks, kinds_allowed, not_allowed
+from stormlet.testing.examples import each_example, given_coroutine
+from stormlet.testing.leaks import AllowLeaks, Leaked, describe_leaks, kinds_allowed, not_allowed
 from stormlet.testing.simulated_test import SimulatedTest
+from stormlet.testing.simulation import Simulation
 
 MARKER: Final = "simulated_time"
 LEAKS: Final = "simulated_time_allow_leaks"
@@ -25,13 +27,17 @@ class Claim:
     def __init__(
         self,
         name: str,
-        test: Callable[..., Awaitable[object]],
+        test: Callable[..., Any],
         seed: int = 0,
         allow_leaks: AllowLeaks = False,
     ) -> None:
         self.simulated = SimulatedTest(name, seed)
+        self._name = name
+        self._seed = seed
         self._test = test
+        self._given = given_coroutine(test)
         self._allow_leaks = allow_leaks
+        self._shared = False
         self._fixtures = 0
         self._passed = False
         self._ended = False
@@ -40,15 +46,41 @@ class Claim:
         """Run the test; without fixtures that are to end, look at once for what it has left behind."""
         wanted = inspect.signature(self._test).parameters
         arguments = {name: value for name, value in funcargs.items() if name in wanted}
-        self.simulated.run(self._test(**arguments))
+        if self._given is None:
+            self.simulated.run(self._test(**arguments))
+        else:
+            with each_example(self._test, self._given, self._run_example):
+                self._test(**arguments)
         self._passed = True
         if not self._fixtures:
             self.end()
+
+    def _run_example(self, example: Coroutine[Any, Any, object]) -> None:
+        """One example of Hypothesis', on a loop of its own unless ``sim`` or async fixtures are on that of the
+        test."""
+        if self._shared:
+            self.simulated.run(example)
+            return
+        simulated = SimulatedTest(self._name, self._seed)
+        try:
+            simulated.run(example)
+            found = simulated.leaks()
+        finally:
+            threads = simulated.close()
+        leaks = not_allowed([*found, *threads], self._allow_leaks)
+        if leaks:
+            raise Leaked(leaks)
+
+    def simulation(self) -> Simulation:
+        """The simulated time of the test."""
+        self._shared = True
+        return self.simulated.simulation()
 
     def sync_form(
         self, function: Callable[..., Any], request: pytest.FixtureRequest
     ) -> Callable[..., object]:
         """A plain function that does what this async fixture function does, in the task of the test."""
+        self._shared = True
         name = request.fixturename or ""
 
         def begin(**arguments: object) -> object:
@@ -80,8 +112,11 @@ class Claim:
 
 
 def claim(item: pytest.Item) -> Claim | None:
-    """Claim a test, if it is ours; a marker that cannot be obeyed fails it."""
+    """Claim a test, if it is ours; a marker that cannot be obeyed fails it. A plain test is not meant by the marker of
+    its class or module."""
     if next(item.iter_markers(MARKER), None) is not None:
+        if not _is_async(item) and not any(marker.name == MARKER for marker in item.own_markers):
+            return None
         _check(item)
     elif not _is_ours_to_run(item) or any(item.get_closest_marker(name) for name in OTHERS):
         return None
@@ -122,11 +157,20 @@ def _check(item: pytest.Item) -> None:
 
 
 def _is_ours_to_run(item: pytest.Item) -> bool:
-    """Whether it is a coroutine function that no class runs in its own way, as unittest's do."""
+    """Whether it is a coroutine function, also one under Hypothesis' ``@given``, that no class runs in its own way, as
+    unittest's do."""
     if not isinstance(item, pytest.Function):
         return False
     of_unittest = item.cls is not None and issubclass(item.cls, TestCase)
-    return inspect.iscoroutinefunction(item.obj) and not of_unittest
+    return not of_unittest and (
+        inspect.iscoroutinefunction(item.obj) or given_coroutine(item.obj) is not None
+    )
+
+
+def _is_async(item: pytest.Item) -> bool:
+    """Whether it is ``async def`` at all."""
+    test = getattr(item, "obj", None)
+    return inspect.isasyncgenfunction(test) or inspect.iscoroutinefunction(test) or _is_ours_to_run(item)
 
 
 def _of_instance(function: Callable[..., Any], instance: object) -> Callable[..., Any]:

@@ -73,7 +73,7 @@ def sim(request: pytest.FixtureRequest) -> Simulation:
             f"mark it with @pytest.mark.{MARKER}",
             pytrace=False,
         )
-    return claimed.simulated.simulation()
+    return claimed.simulation()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -176,15 +176,70 @@ def test_a_deadlock_fails_the_test(inner: pytest.Pytester) -> None:
     )
 
 
+@pytest.mark.parametrize("mode", ["--asyncio-mode=strict", "--asyncio-mode=auto"])
+def test_plain_tests_of_a_marked_module_are_left_alone(inner: pytest.Pytester, mode: str) -> None:
+    """Also those of a class in it, of unittest and of the documentation, as other plugins leave them."""
+    result = run(
+        inner,
+        """
+        import unittest
+        pytestmark = pytest.mark.simulated_time
+
+        def documented():
+            '''
+            >>> 1 + 1
+            2
+            '''
+
+        def test_plain():
+            pass
+
+        class TestPlain:
+            @pytest.mark.parametrize("number", [1, 2])
+            def test_plain(self, number):
+                with pytest.raises(RuntimeError):
+                    asyncio.get_running_loop()
+
+            async def test_simulated(self):
+                assert asyncio.get_running_loop().simulated_time
+
+        class Case(unittest.TestCase):
+            def test_it(self):
+                pass
+        """,
+        "--doctest-modules",
+        mode,
+    )
+    result.assert_outcomes(passed=6, warnings=0)
+
+
+@pytest.mark.parametrize("mode", ["--asyncio-mode=strict", "--asyncio-mode=auto"])
+def test_plain_tests_of_a_marked_class_are_left_alone(inner: pytest.Pytester, mode: str) -> None:
+    """Its async ones are on simulated time."""
+    result = run(
+        inner,
+        """
+        @pytest.mark.simulated_time
+        class TestMixed:
+            def test_plain(self):
+                with pytest.raises(RuntimeError):
+                    asyncio.get_running_loop()
+
+            async def test_simulated(self, sim):
+                await sim.advance(days=1)
+        """,
+        mode,
+    )
+    result.assert_outcomes(passed=2, warnings=0)
+
+
 NOT_ASYNC = [
     "@pytest.mark.simulated_time\ndef test_it(fixture):\n    pass\n",
     "@pytest.mark.simulated_time\nasync def test_it(fixture):\n    yield\n",
     """
-    import unittest
-    @pytest.mark.simulated_time
-    class Case(unittest.TestCase):
-        def test_it(self):
-            pass
+    @pytest.mark.parametrize("one", [pytest.param(1, marks=pytest.mark.simulated_time)])
+    def test_it(one, fixture):
+        pass
     """,
     """
     import unittest
@@ -196,14 +251,15 @@ NOT_ASYNC = [
 ]
 
 
-@pytest.mark.parametrize("source", NOT_ASYNC, ids=["function", "generator", "unittest", "async unittest"])
+@pytest.mark.parametrize("source", NOT_ASYNC, ids=["function", "generator", "parameter", "async unittest"])
 def test_a_marker_on_no_async_function(inner: pytest.Pytester, source: str) -> None:
-    """A marker that cannot be obeyed is an error before anything is set up, and says what to write."""
+    """A marker of a test's own, or over an async one, that cannot be obeyed is an error before anything is set up, and
+    says what to write."""
     result = run(inner, "@pytest.fixture\ndef fixture():\n    raise LookupError\n" + dedent(source))
     result.assert_outcomes(errors=1)
     result.stdout.re_match_lines(
         [
-            r"test_\w+\.py::(Case::)?test_it is marked simulated_time, but it is not an `async def` test function; a"
+            r"test_\w+\.py::(Case::)?test_it(\[1\])? is marked simulated_time, but it is not an `async def` test func"
         ]
     )
     result.stdout.no_fnmatch_line("*LookupError*")

@@ -379,6 +379,7 @@ def test_all_tests_can_be_on_simulated_time(inner: pytest.Pytester) -> None:
         inner,
         """
         import unittest
+        from hypothesis import given, strategies
 
         @pytest.fixture
         async def five():
@@ -386,6 +387,10 @@ def test_all_tests_can_be_on_simulated_time(inner: pytest.Pytester) -> None:
 
         async def test_ours(sim, five):
             await sim.advance(days=five)
+
+        @given(strategies.integers())
+        async def test_examples(number):
+            assert asyncio.get_running_loop().time() == 0
 
         @pytest.mark.asyncio
         async def test_theirs():
@@ -399,7 +404,7 @@ def test_all_tests_can_be_on_simulated_time(inner: pytest.Pytester) -> None:
                 assert not hasattr(asyncio.get_running_loop(), "simulated_time")
         """,
     )
-    result.assert_outcomes(passed=4)
+    result.assert_outcomes(passed=5)
 
 
 def test_two_plugins_cannot_both_have_all_tests(inner: pytest.Pytester) -> None:

@@ -13,7 +13,8 @@ from tests.testing.plugin_runs import run
 
 def test_the_marker(inner: pytest.Pytester) -> None:
     """`@pytest.mark.simulated_time` marks an `async def` test, a class or, as `pytestmark`, a module of them. `seed=7`
-    chooses the seed from which the topologies of the test take their randomness; it is 0 otherwise.
+    chooses the seed from which the topologies of the test take their randomness; it is 0 otherwise. Plain tests in a
+    marked class or module are left alone.
     """
     inner.makepyfile(
         test_module=dedent("""
@@ -22,6 +23,9 @@ def test_the_marker(inner: pytest.Pytester) -> None:
 
         async def test_of_the_module(sim):
             assert sim.seed == 0
+
+        def test_plain():
+            pass
         """)
     )
     source = """
@@ -33,8 +37,52 @@ def test_the_marker(inner: pytest.Pytester) -> None:
         class TestAll:
             async def test_of_the_class(self, sim):
                 assert sim.seed == 0
+
+            def test_plain(self):
+                pass
         """
-    run(inner, source).assert_outcomes(passed=3)
+    run(inner, source).assert_outcomes(passed=5)
+
+
+def test_examples(inner: pytest.Pytester) -> None:
+    """Under Hypothesis' `@given`, each example of an `async def` test has a loop of its own, and begins at time zero.
+    Where the test asks for `sim` or for async fixtures, which are set up once, its examples share their loop.
+    """
+    source = """
+        from hypothesis import HealthCheck, given, settings, strategies
+        times = {}
+        shared = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=5)
+
+        async def an_hour(name):
+            times.setdefault(name, []).append(asyncio.get_running_loop().time())
+            await asyncio.sleep(3600)
+
+        @pytest.fixture
+        async def fixture():
+            return None
+
+        @pytest.mark.simulated_time
+        @given(strategies.integers())
+        async def test_alone(number):
+            await an_hour("alone")
+
+        @pytest.mark.simulated_time
+        @shared
+        @given(strategies.integers())
+        async def test_with_sim(sim, number):
+            await an_hour("sim")
+
+        @pytest.mark.simulated_time
+        @shared
+        @given(strategies.integers())
+        async def test_with_fixture(fixture, number):
+            await an_hour("fixture")
+
+        def test_times():
+            assert set(times["alone"]) == {0}
+            assert times["sim"] == times["fixture"] == [0, 3600, 7200, 10800, 14400]
+        """
+    run(inner, source).assert_outcomes(passed=4)
 
 
 def test_the_option(inner: pytest.Pytester) -> None:
