@@ -213,6 +213,7 @@ async def test_bolts_know_the_attempt() -> None:
     assert sorted(seen) == [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (3, 1)]
 
 
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_a_bolt_that_is_restarted() -> None:
     """What it held is replayed with its epoch, and the sink has each row once."""
 

@@ -316,7 +316,7 @@ class Total(BasicBolt[int, int]):
         out.emit(-1)
 
 
-@simulated
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 @pytest.mark.parametrize("on_error", ["fail", "stop"])
 async def test_rows_of_no_message_that_do_not_fit(on_error: Any, caplog: pytest.LogCaptureFixture) -> None:
     """As they would be nobody's dead letter, they are an exception; what fits is written, once."""

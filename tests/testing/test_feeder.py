@@ -141,7 +141,7 @@ def test_it_serves_one_task() -> None:
         Topology("two").spout("lines", Feeder[str](), parallelism=2)
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 async def test_what_is_refused_is_not_pending(sim: Simulation) -> None:
     """A value that does not fit its stream was never emitted; the spout is restarted and goes on with the next one."""
     feeder, bolt = Feeder[object](), CollectingBolt[object]()
