@@ -273,6 +273,9 @@ async def test_N2_an_error_of_the_engine_is_not_restarted(monkeypatch: pytest.Mo
 
 # N3: a task never ends unnoticed.
 
+cancelling = pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
+"""No tuple answers for what a task dies of."""
+
 
 def cancel(name: str) -> None:
     """As somebody else's code does."""
@@ -299,7 +302,7 @@ def slow_topology(**options: Any) -> Topology:
     return topology
 
 
-@simulated
+@cancelling
 @pytest.mark.parametrize("moment", [0.0, 0.5, 1.5])
 @pytest.mark.parametrize("name", ["spout", "bolt", "poll", "polled", "__acker"])
 async def test_N3_a_task_that_somebody_cancels_is_restarted(
@@ -316,7 +319,7 @@ async def test_N3_a_task_that_somebody_cancels_is_restarted(
     assert "somebody else has cancelled" in caplog.text
 
 
-@simulated
+@cancelling
 @pytest.mark.parametrize("name", ["spout", "bolt", "poll", "__acker"])
 async def test_N3_beyond_its_restarts_the_topology_crashes(name: str) -> None:
     """With every message counted."""
@@ -325,7 +328,7 @@ async def test_N3_beyond_its_restarts_the_topology_crashes(name: str) -> None:
     assert conserved(running)
 
 
-@simulated
+@cancelling
 async def test_N3_a_concurrent_call_that_somebody_cancels_fails_its_input_at_once() -> None:
     """The others go on."""
     topology = Topology("t", max_attempts=1)
@@ -340,7 +343,7 @@ async def test_N3_a_concurrent_call_that_somebody_cancels_fails_its_input_at_onc
     assert running.statistics().components["spout"].acked == 3
 
 
-@simulated
+@cancelling
 @pytest.mark.parametrize("name", ["conductor", "ticker", "ticks of ticked"])
 async def test_N3_a_helper_that_somebody_cancels_crashes_the_topology(name: str) -> None:
     """Without it the topology would stand still."""
@@ -372,7 +375,7 @@ class Slow(Bolt[int, None]):
         out.ack(tup)
 
 
-@simulated
+@cancelling
 @pytest.mark.parametrize("moment", [0.5, 1.05, 1.5])
 async def test_N3_a_task_that_is_cancelled_between_two_lives_lives_on(moment: float) -> None:
     """While it cleans up, pauses, or prepares its next instance."""
@@ -387,7 +390,7 @@ async def test_N3_a_task_that_is_cancelled_between_two_lives_lives_on(moment: fl
     assert running.statistics().components["slow"].acked == 1
 
 
-@simulated
+@cancelling
 async def test_N3_a_task_that_is_cancelled_while_it_starts_fails_the_start() -> None:
     """As an exception of its prepare does."""
     topology = Topology("t")
@@ -416,7 +419,7 @@ async def yielding() -> AsyncIterator[int]:
         await asyncio.sleep(1)
 
 
-@simulated
+@cancelling
 @pytest.mark.parametrize("source", [yielding, Polled])
 async def test_N3_a_host_that_is_cancelled_with_all_its_tasks_hears_of_that_alone(source: Any) -> None:
     """No task that is cancelled with it takes that for its death."""
@@ -435,7 +438,7 @@ async def test_N3_a_host_that_is_cancelled_with_all_its_tasks_hears_of_that_alon
         await running
 
 
-@simulated
+@cancelling
 async def test_N3_a_host_that_is_cancelled_and_stays_hears_of_the_tasks_that_were_cancelled_with_it() -> None:
     """It swallows its cancellation: then the topology crashes, rather than stand still."""
 

@@ -164,6 +164,7 @@ def timers() -> int:
     return sum(not each.cancelled() for each in loop._scheduled)  # pyright: ignore[reportPrivateUsage] - nobody else tells
 
 
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 @pytest.mark.parametrize("asynchronous", [False, True])
 async def test_a_patient_bolt_that_cannot_be_prepared_leaves_no_timers(
     asynchronous: bool, monkeypatch: pytest.MonkeyPatch

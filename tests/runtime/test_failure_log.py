@@ -195,7 +195,7 @@ async def test_an_exception_that_is_raised_again_has_the_frames_of_one_raise() -
     assert frames(error)[1:] == ["execute", "_raise"]
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 async def test_so_has_one_that_tasks_die_of() -> None:
     """Also where several tasks die of one exception, each in its own way."""
     error = OSError("unreachable")

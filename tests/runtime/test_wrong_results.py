@@ -187,6 +187,7 @@ async def test_what_execute_returns_is_refused(
     assert reasons == [f"{method} of 'ten' (task 3) returned {number}, {said}" for number in (10, 20)]
 
 
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 async def test_what_is_returned_after_an_ack_is_counted_as_an_error() -> None:
     """The first outcome stands (law L15), and the log says what is wrong."""
 

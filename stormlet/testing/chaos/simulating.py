@@ -18,7 +18,6 @@ from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, 
 from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.loop import SeededLoop
 from stormlet.testing.chaos.parts import DisturbedParts
-from stormlet.testing.chaos.raising import EngineError
 from stormlet.testing.chaos.silence import silence
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
@@ -232,7 +231,7 @@ class Simulator:
         except (InvalidTopology, InvalidConfiguration):
             raise
         except TopologyCrashed as crash:
-            if not isinstance(crash.__cause__, EngineError):
+            if not parts.engine_raised:
                 witness.violation("{}", str(crash))
                 return {}
             check_counted(witness, parts.tasks)
