@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from stormlet import Topology
-from stormlet.cli.running.meter import Frame, Meter, Report, Row, known_length
+from stormlet.cli.running.meter import WINDOW, Frame, Meter, Report, Row, known_length
 from stormlet.core.statistics import ComponentStatistics, Progress, Statistics
 
 
@@ -61,6 +61,14 @@ def test_rates_are_those_of_the_last_two_seconds() -> None:
     assert [row.per_second for row in frame.rows] == [10, 10]
     assert frame.tuples_per_second == 10
     assert [row.per_second for row in meter.summary(counts(2025, 2020), 4.0).rows] == [2025 / 4, 2020 / 4]
+
+
+def test_it_remembers_no_more_than_it_needs() -> None:
+    """However long a run is watched: the frames of two seconds, and the one before them."""
+    meter = Meter(topology().describe(), {}, None)
+    for frame in range(10_000):
+        meter.frame(counts(frame, frame), frame / 4)
+        assert len(meter._past) <= 4 * WINDOW + 2  # pyright: ignore[reportPrivateUsage] - memory has no public face
 
 
 def test_a_latency_is_that_of_the_last_two_seconds_or_the_last_known() -> None:

@@ -10,7 +10,7 @@ from itertools import permutations
 
 import pytest
 
-from stormlet.core.ledger import Ledger
+from stormlet.core.ledger import Ledger, timed_out
 from stormlet.core.open_tree import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 
@@ -603,6 +603,13 @@ def test_a_timeout_names_the_holders() -> None:
         ("m11", Failure(FailureKind.TIMEOUT, holders=("split", "count"))),
         ("m12", TIMEOUT),
     ]
+
+
+def test_the_ways_to_time_out_are_forgotten_again() -> None:
+    """Of those who hold trees there may be any number of combinations: each is told, and few hundred are remembered."""
+    told = [timed_out((f"bolt {number}",)) for number in range(1000)]
+    assert [failure.holders for failure in told] == [(f"bolt {number}",) for number in range(1000)]
+    assert timed_out.cache_info().currsize <= 256
 
 
 def test_the_bucket_an_ack_finds_its_tree_in() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from stormlet import Bolt, Collector, Topology, Tuple
 from stormlet.runtime.explaining import stuck_trees
+from stormlet.runtime.explaining.stuck_trees import StuckTrees
 from tests.helpers import ignore, now
 
 pytestmark = pytest.mark.simulated_time
@@ -71,6 +72,27 @@ async def test_many_stuck_trees_are_counted(caplog: pytest.LogCaptureFixture) ->
     texts = told(caplog)
     assert len(texts) == 4
     assert texts[-1] == "37 more trees are open for at least 10 s"
+
+
+async def test_a_run_explains_so_many_and_then_only_counts(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that is stuck each day does not fill its log with explanations; and none of what is over is kept."""
+    monkeypatch.setattr(stuck_trees, "IN_ALL", 5)
+    watchers: list[StuckTrees] = []
+    monkeypatch.setattr(StuckTrees, "_warn", lambda watcher, timeout: watchers.append(watcher))
+    topology = Topology("stuck", drain_timeout=0, message_timeout=9.0, explain_stuck=10)
+    source = topology.spout("source")
+    topology.bolt("bolt", Keep, source.shuffle())
+    async with topology.run() as running:
+        for day in range(20):
+            await running.emit(source, day, attempts=3)
+            await asyncio.sleep(100)
+        (watcher,) = watchers
+        assert not watcher._seen  # pyright: ignore[reportPrivateUsage] - memory has no public face
+    texts = told(caplog)
+    assert sum(text.startswith("message of 'source'") for text in texts) == 5
+    assert texts[5:] == ["one more tree is open for at least 10 s"] * 15
 
 
 async def test_the_records_have_the_fields_of_all_others(caplog: pytest.LogCaptureFixture) -> None:
