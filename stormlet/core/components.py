@@ -141,7 +141,8 @@ class Collector(Protocol[U_contra]):
     ) -> None:
         """Fail the trees of this input at once; ``permanent`` skips the replays (law S6).
 
-        Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed before (law L15).
+        Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed before (law L15), and
+        :class:`TypeError`, before anything has changed, for a reason that is no text or an exception that is none.
         """
         ...
 
@@ -221,8 +222,8 @@ class SpoutCollector(Protocol[U_contra]):
         which a spout that replays by itself counts.
 
         Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
-        fields, or a wrong ``task``; :class:`~stormlet.errors.TopologyStopping` in ``ack`` or ``fail`` while
-        draining (law C3).
+        fields, a wrong ``task``, or an ``attempt`` that is no int from 1;
+        :class:`~stormlet.errors.TopologyStopping` in ``ack`` or ``fail`` while draining (law C3).
         """
         ...
 
@@ -271,7 +272,11 @@ class SpoutCollector(Protocol[U_contra]):
         history: tuple[Failure, ...] = (),
     ) -> None:
         """Give a message that is not replayed any more to the dead letters (law S6); returns when they have
-        it."""
+        it.
+
+        Raises :class:`TypeError` for what is no failure, and :class:`~stormlet.errors.InvalidEmit` for ``attempts``
+        that are no int from 1.
+        """
         ...
 
     def emit_threadsafe(
@@ -442,7 +447,7 @@ class BatchBolt(BoltBase[T, U]):
 
     def weight(self, value: T) -> int:
         """How much a value counts towards ``size``, by default 1: more, where one value is many rows. The last one
-        may take a batch beyond its size."""
+        may take a batch beyond its size. A value of which this gives no number from 0 fails, and is in no batch."""
         return 1
 
     def execute_batch(self, tups: Sequence[Tuple[T]], out: Collector[U]) -> Awaitable[None] | None:

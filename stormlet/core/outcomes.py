@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
 from stormlet.core.calls import Call, raised_in
 from stormlet.core.frameless import frameless
 from stormlet.core.outstanding import Outstanding
-from stormlet.core.shortened import shown
+from stormlet.core.shortened import shortened, shown
 
 KEPT_FIRST: Final = 10
 KEPT_LAST: Final = 90
@@ -58,6 +58,18 @@ class Failure:
     most 10."""
     kept_place: Call | None = field(default=None, compare=False, repr=False)
     """Where the exception was raised, if it was parted from its frames."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(cast("object", self.reason), str):
+            raise TypeError(
+                f"a failure{self._where()} has reason={shortened(self.reason)}, which is no text; an exception is "
+                f"given as exception="
+            )
+        if self.exception is not None and not isinstance(cast("object", self.exception), BaseException):
+            raise TypeError(
+                f"a failure{self._where()} has exception={shortened(self.exception)}, which is no exception; give the "
+                f"exception itself, or text as the reason"
+            )
 
     @property
     def is_common(self) -> bool:

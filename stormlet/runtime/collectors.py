@@ -126,10 +126,10 @@ class BoltCollector:
         plan, outbox = self._plan, self._outbox
         if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
             raise called_elsewhere(plan, "fail")
+        failure = failed(plan, reason, exception, permanent=permanent)
         if not self._settle(tup, FAILED, "fails"):
             return
         self._account.failed += 1
-        failure = Failure(FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent)
         for root in tup.roots:
             outbox.fails.append((root, failure))
         if not outbox.armed:
@@ -170,6 +170,7 @@ class BoltCollector:
         permanent: bool = False,
     ) -> Future[None]:
         """See :meth:`stormlet.core.components.Collector.fail_threadsafe`."""
+        failed(self._plan, reason, exception, permanent=permanent)  # what is wrong with it is wrong here
         return call_threadsafe(
             self._loop, partial(self.fail, tup, reason, exception=exception, permanent=permanent)
         )
@@ -217,6 +218,11 @@ class BoltCollector:
         raise AlreadySettled(
             f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which it {VERBS[tup.state]} before"
         )
+
+
+def failed(plan: TaskPlan, reason: str, exception: BaseException | None, *, permanent: bool) -> Failure:
+    """What a bolt says when it fails an input; raises :class:`TypeError` for what is no reason or no exception."""
+    return Failure(FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent)
 
 
 def undeclared(outlets: Mapping[str, Outlet], stream: str, plan: TaskPlan) -> InvalidEmit:

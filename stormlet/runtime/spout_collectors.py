@@ -9,10 +9,13 @@ from itertools import repeat
 from operator import is_
 
 from stormlet.core.components import DEFAULT_STREAM
+from stormlet.core.number_checks import is_int
 from stormlet.core.open_tree import OpenTree, open_tree
 from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.plan import TaskPlan
+from stormlet.core.shortened import shortened
 from stormlet.core.tuples import Lineage
-from stormlet.errors import TopologyStopping
+from stormlet.errors import InvalidEmit, TopologyStopping
 from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.lineages import lineage_now
 from stormlet.runtime.loop_thread import called_elsewhere
@@ -63,6 +66,8 @@ class SpoutOut:
         """See :meth:`stormlet.core.components.SpoutCollector.dead_letter`."""
         if self._outbox.thread.is_elsewhere():
             raise called_elsewhere(self._task.plan, "dead_letter")
+        _check_failures(self._task.plan, (failure, *history))
+        _check_attempt(self._task.plan, "attempts", attempts)
         component = self._task.plan.component
         letter = DeadLetter(component, value, message_id, attempts, failure, origin, history)
         await self._tracker.bury(letter)
@@ -81,6 +86,8 @@ class SpoutOut:
         owner, tracker = self._task, self._tracker
         if (self._strict or not self._outbox.armed) and self._outbox.thread.is_elsewhere():
             raise called_elsewhere(owner.plan, "emit")
+        if attempt != 1:
+            _check_attempt(owner.plan, "attempt", attempt)
         if owner.stopping:
             raise _stopping(owner)
         lineage = lineage_now(self._topology, origin, attempt)
@@ -102,6 +109,8 @@ class SpoutOut:
         owner, tracker = self._task, self._tracker
         if self._outbox.thread.is_elsewhere():
             raise called_elsewhere(owner.plan, "emit_many")
+        if attempt != 1:
+            _check_attempt(owner.plan, "attempt", attempt)
         if owner.stopping:
             raise _stopping(owner)
         _check_messages(values, message_ids, origins)
@@ -174,6 +183,22 @@ class ReliableSpoutOut(SpoutOut):
 
 def _stopping(task: SpoutTask) -> TopologyStopping:
     return TopologyStopping(f"{task.name} emits while the topology is draining")
+
+
+def _check_attempt(plan: TaskPlan, name: str, attempt: object) -> None:
+    if not is_int(attempt, 1):
+        raise InvalidEmit(
+            f"{plan.component!r} (task {plan.task}) gives {name}={attempt!r}, which must be an int from 1"
+        )
+
+
+def _check_failures(plan: TaskPlan, failures: Sequence[object]) -> None:
+    for each in failures:
+        if not isinstance(each, Failure):
+            raise TypeError(
+                f"dead_letter of {plan.component!r} (task {plan.task}) was given {shortened(each)}, which is no "
+                f"Failure; hand on what fail(message_id, failure) got, or Failure(FailureKind.FAILED, reason=...)"
+            )
 
 
 def _check_messages(

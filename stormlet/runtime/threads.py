@@ -22,7 +22,7 @@ from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidTopology
 from stormlet.runtime.cancellation import stray
-from stormlet.runtime.collectors import UNSAID, Anchors, AnyTuple, BoltCollector
+from stormlet.runtime.collectors import UNSAID, Anchors, AnyTuple, BoltCollector, failed
 from stormlet.runtime.loop_thread import called_elsewhere
 from stormlet.runtime.results import dropped
 from stormlet.runtime.slices import Pace
@@ -79,6 +79,7 @@ class Recorder:
         permanent: bool = False,
     ) -> None:
         """Fail on the loop."""
+        failed(self._plan, reason, exception, permanent=permanent)  # what is wrong with it is wrong here
         self._do("fail", lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
 
     def reset_timeout(self, tup: Tuple[Any]) -> None:

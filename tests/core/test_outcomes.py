@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import pytest
 
@@ -142,3 +144,20 @@ def test_a_letter_without_frames_says_the_same() -> None:
     ]
     alone = DeadLetter("lines", "a b", 7, 1, failure).without_frames()
     assert (alone.failure.exception is failure.exception, alone.history) == (False, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"exception": "disk full"}, "a failure has exception='disk full', which is no exception"),
+        (
+            {"exception": OSError, "component": "b", "task": 3},
+            "a failure in 'b' (task 3) has exception=<class",
+        ),
+        ({"reason": OSError()}, "a failure has reason=OSError(), which is no text"),
+    ],
+)
+def test_a_failure_has_text_and_an_exception(given: Any, said: str) -> None:
+    """Neither is taken for the other."""
+    with pytest.raises(TypeError, match=re.escape(said)):
+        Failure(FailureKind.FAILED, **given)

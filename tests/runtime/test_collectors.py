@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
 
-from stormlet import BasicBolt, Bolt, Collector, Topology, Tuple
-from tests.helpers import now, run_to_end
+from stormlet import (
+    BasicBolt,
+    Bolt,
+    Collector,
+    EndOfStream,
+    Failure,
+    FailureKind,
+    Spout,
+    SpoutCollector,
+    Topology,
+    Tuple,
+)
+from tests.helpers import ignore, now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
 
@@ -77,3 +89,88 @@ async def test_no_anchors_may_be_none(options: dict[str, Any]) -> None:
     topology.bolt("see", seen.append, stream.shuffle())
     running = await run_to_end(topology)
     assert (seen, running.dead_letters) == ([1, 2], ())
+
+
+class FailsBy(Bolt[int, None]):
+    """Fails its input with this; notes what is refused, and acks it then, if it is to."""
+
+    def __init__(self, *arguments: object, acks: bool = False, **options: object) -> None:
+        self.arguments, self.options, self.acks = arguments, options, acks
+        self.refused: list[str] = []
+
+    def execute(self, tup: Tuple[int], out: Any) -> None:
+        """Fail it."""
+        try:
+            out.fail(tup, *self.arguments, **self.options)
+        except TypeError as error:
+            self.refused.append(str(error))
+            if not self.acks:
+                raise
+            out.ack(tup)
+
+
+WRONG = [
+    (("no",), {"exception": "disk full"}, "exception='disk full', which is no exception"),
+    (("no",), {"exception": OSError}, "exception=<class 'OSError'>, which is no exception"),
+    ((OSError("disk"),), {}, "reason=OSError('disk'), which is no text; an exception is given as exception="),
+    ((None,), {}, "reason=None, which is no text"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "named", "said"), WRONG)
+@pytest.mark.parametrize("options", [{}, {"executor": "thread"}, {"concurrency": 2}])
+@pytest.mark.parametrize("acks", [True, False])
+async def test_a_failure_without_a_cause_is_refused_at_the_call(
+    arguments: Any, named: Any, said: str, options: dict[str, Any], *, acks: bool
+) -> None:
+    """By name; the input is open still: it may be acked, and fails by that error if nobody catches it (B4)."""
+    bolt = FailsBy(*arguments, acks=acks, **named)
+    topology = Topology("fails", max_attempts=1)
+    topology.bolt("bolt", lambda: bolt, topology.spout("spout", [1]).shuffle(), **options)
+    running = await run_to_end(topology)
+    (refused,) = bolt.refused
+    assert refused.startswith(f"a failure in 'bolt' (task 3) has {said}")
+    assert [str(letter.failure.exception) for letter in running.dead_letters] == ([] if acks else [refused])
+
+
+@pytest.mark.parametrize(("arguments", "named", "said"), WRONG)
+async def test_so_it_is_from_another_thread(arguments: Any, named: Any, said: str) -> None:
+    """Where it is called, as many never look at the future."""
+
+    class InThread(Bolt[int, None]):
+        async def execute(self, tup: Tuple[int], out: Any) -> None:
+            with pytest.raises(TypeError, match=re.escape(said)):
+                await asyncio.to_thread(out.fail_threadsafe, tup, *arguments, **named)
+            out.ack(tup)
+
+    topology = Topology("fails")
+    topology.bolt("bolt", InThread, topology.spout("spout", [1]).shuffle())
+    assert (await run_to_end(topology)).statistics().components["spout"].acked == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "history", "said"),
+    [
+        ("no", (), "dead_letter of 'spout' (task 2) was given 'no', which is no Failure"),
+        (OSError("disk"), (), "was given OSError('disk'), which is no Failure"),
+        (FailureKind.FAILED, (), "which is no Failure"),
+        (Failure(FailureKind.FAILED), ("no",), "was given 'no', which is no Failure"),
+    ],
+)
+async def test_a_dead_letter_needs_a_failure(failure: Any, history: Any, said: str) -> None:
+    """Refused at the call, and no letter is counted."""
+    refused: list[str] = []
+
+    class Gives(Spout[int]):
+        async def next_tuple(self, out: SpoutCollector[int]) -> None:
+            try:
+                await out.dead_letter(1, failure, history=history)
+            except TypeError as error:
+                refused.append(str(error))
+            raise EndOfStream
+
+    topology = Topology("letters")
+    topology.bolt("bolt", ignore, topology.spout("spout", Gives).shuffle())
+    running = await run_to_end(topology)
+    assert said in refused[0]
+    assert running.statistics().components["spout"].dead_letters == 0
