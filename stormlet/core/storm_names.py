@@ -10,6 +10,7 @@ Storm writes that something is not set.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 import msgspec
@@ -42,7 +43,12 @@ def _one_if_null(value: object) -> object:
 
 
 def _milliseconds(value: object) -> object:
-    return value / 1000 if isinstance(value, int | float) and not isinstance(value, bool) else value
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return value
+    try:
+        return value / 1000
+    except OverflowError:  # no clock counts so far
+        return inf
 
 
 TIMEOUT_SWITCH: Final = "topology.enable.message.timeouts"

@@ -24,6 +24,7 @@ from stormlet.core.groupings import AnyRoutes, Chooser, One
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
+from stormlet.core.number_checks import is_int, is_seconds
 from stormlet.core.plan import Link, Plan, TaskPlan
 from stormlet.core.schema import Schema
 from stormlet.core.shortened import shortened
@@ -320,12 +321,10 @@ def _instead_of(made: object, else_: str) -> str:
 
 
 def _check_batch(id: str, bolt: BatchBolt[Any, Any]) -> None:
-    numbers = isinstance(cast("object", bolt.size), int) and isinstance(
-        cast("object", bolt.within), int | float
-    )
-    if not numbers or bolt.size < 1 or bolt.within <= 0:
+    if not is_int(bolt.size, 1) or not is_seconds(bolt.within) or not bolt.within:
         raise InvalidTopology(
-            f"bolt {id!r}: a batch needs size >= 1 and within > 0, not size={bolt.size!r}, within={bolt.within!r}"
+            f"bolt {id!r}: a batch needs an int size >= 1 and a finite number of seconds within > 0, not "
+            f"size={bolt.size!r}, within={bolt.within!r}"
         )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Hashable, Iterable, Sequence
 from inspect import isawaitable
+from math import inf
 from typing import Any, Protocol, TypeVar, cast
 
 from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext, overrides
 from stormlet.core.outstanding import spelt
 from stormlet.core.plan import TaskPlan
+from stormlet.core.shortened import shortened
 from stormlet.core.tuples import HELD, Tuple
 from stormlet.runtime.cancellation import stray
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
@@ -60,7 +62,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     def __init__(self, bolt: BatchBolt[Any, Any], desk: BatchDesk) -> None:
         self._bolt = bolt
-        self._weigh = bolt.weight if overrides(bolt, BatchBolt, "weight") else None
+        self._weighs = overrides(bolt, BatchBolt, "weight")
         self._desk = desk
         self._batches: dict[Hashable, Batch] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -99,8 +101,13 @@ class BatchRunner(Bolt[Any, Any]):
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
         key = self._bolt.key(tup.value)
-        weight = 1 if self._weigh is None else self._weigh(tup.value)
-        batch = self._batches.get(key)
+        weight = self._weight(tup.value) if self._weighs else 1
+        try:
+            batch = self._batches.get(key)
+        except TypeError as error:
+            raise TypeError(
+                f"key of {self._task} gave {shortened(key)} as the name of a batch: {error}"
+            ) from error
         if batch is None:
             batch = self._batches[key] = Batch(self._desk.loop.time() + self._bolt.within)
             self._wait()
@@ -109,6 +116,23 @@ class BatchRunner(Bolt[Any, Any]):
         if self._resets is not None:
             self._resets.arm()
         return self._run(key, out) if batch.weight >= self._bolt.size else None
+
+    def _weight(self, value: object) -> int:
+        weight = self._bolt.weight(value)
+        try:
+            is_right = 0 <= weight < inf
+        except TypeError:
+            is_right = False
+        if not is_right:
+            raise ValueError(
+                f"weight of {self._task} returned {shortened(weight)} for {shortened(value)}, and must return a number "
+                f"from 0"
+            )
+        return weight
+
+    @property
+    def _task(self) -> str:
+        return f"{self._desk.plan.component!r} (task {self._desk.plan.task})"
 
     def tick(self, out: Collector[Any]) -> Awaitable[None] | None:
         return self._bolt.tick(out)

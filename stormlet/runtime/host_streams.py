@@ -7,6 +7,7 @@ from itertools import cycle
 from typing import Any
 
 from stormlet.core.description import Stream
+from stormlet.core.number_checks import is_int
 from stormlet.errors import InvalidTopology
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.bolts import BoltTask
@@ -41,7 +42,7 @@ class HostStreams:
             raise InvalidTopology(
                 f"{stream.id} is declared direct, and the host cannot name a receiver; emit on another"
             )
-        if not _is_int(attempts) or attempts < 1:
+        if not is_int(attempts, 1):
             raise InvalidTopology(f"emit on {stream.id}: attempts must be an int from 1, not {attempts!r}")
         return next(self._turns[stream.component])
 
@@ -64,10 +65,6 @@ class HostStreams:
             if not isinstance(outlet, TappedOutlet):
                 task.outlets[stream.name] = TappedOutlet(outlet, collected)
         return collected
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and value is not True
 
 
 def _check_stream(what: str, stream: object) -> None:

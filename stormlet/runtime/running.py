@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar, overload
@@ -14,6 +15,7 @@ from stormlet.core.description import Stream
 from stormlet.core.explanation import Explanation
 from stormlet.core.failures import RepeatedFailure
 from stormlet.core.health import Health
+from stormlet.core.number_checks import check_int
 from stormlet.core.outcomes import DeadLetter
 from stormlet.core.plan import ACKER, Plan
 from stormlet.core.statistics import Statistics, of_component
@@ -203,6 +205,7 @@ class Running:
         Raises :class:`~stormlet.errors.InvalidTopology` for a task that does not exist.
         """
         self._check_loop("kill")
+        check_int(f"kill of {component!r} of topology {self._name!r}", "task_index", task_index)
         tasks = self._tasks_by_component().get(component, ())
         if not 0 <= task_index < len(tasks):
             known = ", ".join(f"{id!r}" for id in self._tasks_by_component())
@@ -240,17 +243,20 @@ class Running:
         what went wrong on earlier attempts. ``str()`` of it is for people. A root is what ``Tuple.roots`` has; a tree
         that was settled is forgotten, and said to be unknown.
 
-        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0.
+        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0 and what is no int.
         """
+        check_int(f"explain of topology {self._name!r}", "root", root)
         return self._explainer.of_root(root)
 
     def explain_oldest(self, most: int = 10) -> Sequence[Explanation]:
         """The same for the open trees that time out first, then for messages that wait for a replay or for
         ``dead_letters=`` to return; at most so many.
 
-        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``.
+        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for what is no int from
+        0.
         """
-        return self._explainer.oldest(most)
+        check_int(f"explain_oldest of topology {self._name!r}", "most", most, 0)
+        return self._explainer.oldest(min(most, sys.maxsize))
 
     def record_edges(self, share: float = 1.0) -> None:
         """Record the edges of this share of the trees that begin from now on, so that explanations tell since when each

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar, cast
 
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.description import Stream
+from stormlet.core.number_checks import check_seconds
 from stormlet.core.outcomes import FailureKind
 from stormlet.runtime.trees import Tree
 from stormlet.testing.bolt_results import BoltResult, InputResult
@@ -37,6 +38,9 @@ class Input(Generic[T]):
     after: float = 0.0
     """How many seconds after the input before it."""
 
+    def __post_init__(self) -> None:
+        check_seconds("Input", "after", self.after)
+
 
 async def try_bolt(
     bolt: Callable[..., object],
@@ -51,6 +55,7 @@ async def try_bolt(
 ) -> BoltResult[Any, Any]:
     """See :func:`stormlet.testing.run_bolt`."""
     allowed = {"inputs", "trees", *kinds_allowed(allow_leaks)}  # what it holds is told in the result
+    check_seconds("run_bolt", "seconds", seconds)
     inputs = [cast("Input[object]", each) if isinstance(each, Input) else Input(each) for each in values]
     trial = _Trial(bolt, inputs, schema, options, time_limit)
     with observed_by(trial.recorded):

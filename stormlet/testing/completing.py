@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from stormlet.core.description import Stream
 from stormlet.core.logic import SourceKind
+from stormlet.core.number_checks import check_int, check_seconds
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import StormletError
 from stormlet.runtime.observers import OBSERVE, Observer
@@ -51,6 +52,7 @@ def complete(
     :class:`RuntimeError` in a running loop.
     """
     refuse_in_a_loop("complete")
+    check_int("complete", "seed", seed)
     recorded = RecordedRun()
     run = _complete(topology, sources, seed, time_limit, allow_leaks, configuration, recorded)
     with asyncio.Runner(loop_factory=partial(SimulatedLoop, seed)) as runner:
@@ -84,6 +86,7 @@ async def _complete(
     recorded: RecordedRun,
 ) -> Completed:
     kinds_allowed(allow_leaks)
+    check_seconds("complete", "time_limit", time_limit)
     loop, dead_letters = asyncio.get_running_loop(), list[DeadLetter]()
     given = _all_sources(topology, sources or {})
     began = loop.time()

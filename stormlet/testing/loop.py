@@ -41,6 +41,7 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
+from stormlet.core.number_checks import check_int, is_int
 from stormlet.errors import StormletError
 from stormlet.testing.livelock import Rounds
 
@@ -185,6 +186,9 @@ def run_simulated(coroutine: Coroutine[object, object, _T], seed: int = 0) -> _T
 
     Raises what the coroutine raises, :class:`Deadlock`, and :class:`~stormlet.testing.livelock.Livelock`.
     """
+    if not is_int(seed):
+        coroutine.close()  # which nobody will await
+    check_int("run_simulated", "seed", seed)
     with asyncio.Runner(loop_factory=partial(SimulatedLoop, seed)) as runner:
         return runner.run(coroutine)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from stormlet.core.components import Bolt, Collector
+from stormlet.core.number_checks import check_seconds
 from stormlet.core.tuples import Tuple
 
 T = TypeVar("T")
@@ -46,6 +47,9 @@ class Delay:
 
     seconds: float
     then: Ack | Fail | Raise | Hold = field(default_factory=Ack)
+
+    def __post_init__(self) -> None:
+        check_seconds("Delay", "seconds", self.seconds)
 
 
 Step: TypeAlias = Ack | Fail | Raise | Hold | Delay

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from stormlet.core.number_checks import check_finite
 from stormlet.testing.loop import SimulatedLoop
 
 
@@ -37,8 +38,10 @@ class Simulation:
     ) -> None:
         """Let so much time pass, and everything happen that is due by then, as :meth:`settled` says.
 
-        Raises :class:`ValueError` for a negative time.
+        Raises :class:`ValueError` for a negative time and for what is no finite number.
         """
+        for name, given in (("days", days), ("hours", hours), ("minutes", minutes), ("seconds", seconds)):
+            check_finite("sim.advance", name, given)
         by = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
         if by < 0:
             raise ValueError(f"time does not go back: {by:g} s")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from math import inf, nan
+from typing import Any, cast
 
 import pytest
 
 from stormlet import BatchBolt, Collector, TaskContext, Topology, Tree, Tuple
 from stormlet.testing import SimulatedLoop
-from tests.helpers import now
+from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
 
@@ -244,3 +246,62 @@ async def test_a_value_that_cannot_be_weighed_fails() -> None:
         await running.finished()
     assert [values for values, _ in bolt.batches] == [[1, 2]]
     assert running.statistics().components["values"].dead_letters == 1
+
+
+class Weighed(BatchBolt[object, None]):
+    """A value weighs what its first half says, and belongs to the batch that the second names."""
+
+    size = 3
+    within = 5.0
+
+    def __init__(self) -> None:
+        self.batches: list[list[object]] = []
+
+    def key(self, value: Any) -> Any:
+        """The second half."""
+        return value[1]
+
+    def weight(self, value: Any) -> Any:
+        """The first half."""
+        return value[0]
+
+    def execute_batch(self, tups: Sequence[Tuple[object]], out: Collector[None]) -> None:
+        """Note what there is."""
+        self.batches.append([tup.value for tup in tups])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ((None, "a"), "weight of 'weighed' (task 3) returned None for (None, 'a'), and must"),
+        ((nan, "a"), "weight of 'weighed' (task 3) returned nan"),
+        ((-1, "a"), "weight of 'weighed' (task 3) returned -1"),
+        (("2", "a"), "weight of 'weighed' (task 3) returned '2'"),
+        ((inf, "a"), "weight of 'weighed' (task 3) returned inf"),
+        ((1, []), "key of 'weighed' (task 3) gave [] as the name of a batch: unhashable type"),
+    ],
+)
+@pytest.mark.parametrize("options", [{}, {"executor": "thread"}])
+async def test_what_cannot_be_weighed_fails_and_is_in_no_batch(
+    wrong: object, said: str, options: dict[str, Any]
+) -> None:
+    """It fails once for each attempt, by name, and those that wait for a full batch go on waiting for it."""
+    bolt = Weighed()
+    topology = Topology("weights", max_attempts=2)
+    spout = topology.spout("spout", [(1, "a"), wrong, (2, "a")])
+    topology.bolt("weighed", lambda: bolt, spout.shuffle(), **options)
+    running = await run_to_end(topology)
+    (letter,) = running.dead_letters
+    assert (letter.value, letter.attempts, bolt.batches) == (wrong, 2, [[(1, "a"), (2, "a")]])
+    assert str(letter.failure.exception).startswith(said)
+    assert running.statistics().components["weighed"].failed == 2
+
+
+async def test_what_weighs_nothing_waits_with_the_others() -> None:
+    """0 is a weight, and so is a part of one."""
+    bolt = Weighed()
+    topology = Topology("weights")
+    spout = topology.spout("spout", [(0, "a"), (2.5, "a"), (0, "a"), (0.5, "a"), (0, "a")])
+    topology.bolt("weighed", lambda: bolt, spout.shuffle())
+    await run_to_end(topology)
+    assert [[weight for weight, _ in batch] for batch in cast("Any", bolt.batches)] == [[0, 2.5, 0, 0.5], [0]]

@@ -11,6 +11,7 @@ from math import log1p
 from random import Random
 from typing import Any, TypeAlias
 
+from stormlet.core.number_checks import check_int, is_finite
 from stormlet.errors import InvalidConfiguration
 
 
@@ -72,6 +73,14 @@ class Faults:
     crowd: float = 0.5
     engine: float = 0.0
     most: int = 20
+
+    def __post_init__(self) -> None:
+        for kind in FaultKind:
+            if not is_finite(self.rate(kind)) or not 0.0 <= self.rate(kind) <= 1.0:
+                raise InvalidConfiguration(
+                    f"Faults: {kind.value} must be a number from 0 to 1, not {self.rate(kind)!r}"
+                )
+        check_int("Faults", "most", self.most, 0)
 
     def rate(self, kind: FaultKind) -> float:
         """Of one kind."""

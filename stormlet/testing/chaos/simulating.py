@@ -6,10 +6,11 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.explanation import Explanation
+from stormlet.core.number_checks import check_int, check_seconds
 from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError, TopologyCrashed
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.running import Running
@@ -125,10 +126,13 @@ def simulate(
     :class:`~stormlet.errors.InvalidConfiguration` for exact faults at places that it has not.
     """
     wanted = read_faults(faults) if isinstance(faults, str) else faults
+    if not isinstance(cast("object", seeds), Iterable):
+        raise InvalidConfiguration(f"simulate: seeds must be numbers such as range(100), not {seeds!r}")
     report = SimulationReport()
     simulator = Simulator(topology, sources, seconds, configuration)
     with silence():
         for seed in seeds:
+            check_int("simulate", "a seed", seed)
             result = simulator.run(seed, wanted)
             if result.violations:
                 raise SimulationFailed(simulator.name, simulator.explained(simulator.shrunk(result)))
@@ -148,6 +152,8 @@ class Simulator:
         seconds: float | None = None,
         configuration: Mapping[str, object] | None = None,
     ) -> None:
+        if seconds is not None:
+            check_seconds("simulate", "seconds", seconds)
         self._topology = topology
         self._sources = sources
         self._seconds = seconds

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from random import Random, SystemRandom
 from typing import Any
 
+from stormlet.core.number_checks import check_finite
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.testing.chaos.silence import silence
 from stormlet.testing.soaking.parts import SoakedParts
@@ -52,6 +53,8 @@ def soak(
     more at the end than after the warm-up, a quarter of the time, as far as the system tells;
     :class:`~stormlet.errors.InvalidTopology` for a spout that nobody feeds.
     """
+    for name, given in (("minutes", minutes), ("burst", burst), ("every", every), ("growth", growth)):
+        check_finite("soak", name, given)
     report = SoakReport(topology.name, SystemRandom().getrandbits(32) if seed is None else seed)
     random = Random(report.seed)
     how = How(burst, every, sources, configuration or {}, on_rest)
