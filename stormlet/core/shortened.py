@@ -31,6 +31,14 @@ def shown(value: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def text_of(error: BaseException) -> str:
+    """``str``, also where ``str`` itself fails."""
+    try:
+        return str.__str__(str(error))
+    except Exception:
+        return shown(error)
+
+
 def shortened(value: object) -> str:
     """The ``repr`` of a value, its middle left out where it is longer than 200 characters."""
     try:

@@ -16,6 +16,7 @@ from stormlet.core.components import TaskContext
 from stormlet.core.description import OnError
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import TaskPlan
+from stormlet.core.shortened import text_of
 from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import HELD, LOST, OPEN, unseen
 from stormlet.errors import KeyFunctionFailed, MistakenFactory, NotExactlyOnce, Reject, StrayCancellation
@@ -170,7 +171,7 @@ class BoltTask(Task):
         if not unsettled and self.was_told(error):  # of a batch; now it ends the call that has completed it
             self._die_of(error)
         for tup in unsettled:
-            reason = str(error) if isinstance(error, Reject) else ""
+            reason = text_of(error) if isinstance(error, Reject) else ""
             out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))
         self._errors += not unsettled
         roots = (root for tup in tups for root in tup.roots)

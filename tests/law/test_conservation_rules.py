@@ -148,6 +148,19 @@ async def test_N1_a_rejection_while_such_an_exception_is_handled_goes_to_the_dea
     assert running.statistics().dead_letters == 30
 
 
+class SealedReject(Sealed, Reject):
+    """A rejection whose text nobody can have."""
+
+
+@simulated
+async def test_N1_a_rejection_that_cannot_be_printed_goes_to_the_dead_letters() -> None:
+    """With the name of its class."""
+    topology = Topology("odd")
+    topology.bolt("bolt", raising(SealedReject), topology.spout("spout", [2]).shuffle())
+    running = await run_to_end(topology)
+    assert "SealedReject" in running.dead_letters[0].failure.reason
+
+
 def refusing(limit: int) -> tuple[list[DeadLetter], Callable[[DeadLetter], None]]:
     letters: list[DeadLetter] = []
 
