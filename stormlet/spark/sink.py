@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import PathLike, fspath
-from typing import Any, ClassVar, TypeVar, cast, get_args
+from typing import Any, ClassVar, TypeVar, get_args
 
 from stormlet.core.components import BatchBolt, Collector, TaskContext
+from stormlet.core.number_checks import is_int, is_seconds
 from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidConfiguration, InvalidEmit
@@ -76,10 +77,10 @@ class DataFrameSink:
             raise _invalid("needs a path or a table=, and not both")
         if mode not in get_args(Mode):
             raise _invalid(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
-        if not isinstance(cast("object", rows), int) or rows < 1:
+        if not is_int(rows, 1):
             raise _invalid(f"rows must be an int of at least 1, not {rows!r}")
-        if not isinstance(cast("object", seconds), int | float) or not seconds > 0:
-            raise _invalid(f"seconds must be a number above 0, not {seconds!r}")
+        if not is_seconds(seconds) or not seconds:
+            raise _invalid(f"seconds must be a finite number above 0, not {seconds!r}")
         if exactly_once:
             _check_exactly_once(path, mode)
         self._destination = Destination(

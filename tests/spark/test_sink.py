@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -273,8 +274,11 @@ async def test_a_source_may_have_four_batches_pending() -> None:
         ),
         ({"path": "out", "rows": 0}, "rows must be an int of at least 1, not 0"),
         ({"path": "out", "rows": "5"}, "rows must be an int of at least 1, not '5'"),
-        ({"path": "out", "seconds": 0}, "seconds must be a number above 0, not 0"),
-        ({"path": "out", "seconds": None}, "seconds must be a number above 0, not None"),
+        ({"path": "out", "rows": True}, "rows must be an int of at least 1, not True"),
+        ({"path": "out", "seconds": 0}, "seconds must be a finite number above 0, not 0"),
+        ({"path": "out", "seconds": None}, "seconds must be a finite number above 0, not None"),
+        ({"path": "out", "seconds": math.nan}, "seconds must be a finite number above 0, not nan"),
+        ({"path": "out", "seconds": math.inf}, "seconds must be a finite number above 0, not inf"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments: dict[str, Any], message: str) -> None:
