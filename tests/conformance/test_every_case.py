@@ -8,7 +8,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 DEVIATIONS = (Path(__file__).parent / "DEVIATIONS.md").read_text("utf-8")
 COUNTS = {
-    "A": 15, "G": 11, "K": 4, "H": 2, "C": 3, "X": 3, "V": 6, "Q": 2, "T": 20,
+    "A": 15, "G": 11, "K": 4, "H": 2, "C": 3, "X": 3, "V": 6, "Q": 2, "T": 20, "P": 7,
     "D": 17, "FS-A": 5, "FS-L": 15, "FS-S": 5, "FS-G": 6, "FS-H": 10, "FS-C": 3,
     "KU-": 10,
 }  # fmt: skip
