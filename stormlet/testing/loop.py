@@ -10,8 +10,9 @@ callback sees exactly the time that it was scheduled for.
 What is no idleness:
 
 - *Work in an executor* (``asyncio.to_thread``, ``run_in_executor``) takes real time, so while any is
-  outstanding the clock stands still and the loop waits for it. Threads that were started otherwise are not
-  seen.
+  outstanding the clock stands still and the loop waits for it.
+- *The world outside* takes real time, too: other threads at work, child processes, and servers elsewhere that owe an
+  answer. The clock waits for them, but not for ever; :mod:`stormlet.testing.outside` says how it sees them.
 - *Sockets and pipes* are polled before each jump. Where no timer is left they are waited for in real time.
 - *A task that spins*, with ``sleep(0)`` until some moment has come, keeps that moment from coming, as does an
   endless source before bolts that await nothing. After very many rounds of the loop at one moment this ends
@@ -32,18 +33,20 @@ import re
 import selectors
 from asyncio import AbstractEventLoop, Task, TimerHandle
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import PurePath
+from socket import socket
 from types import FrameType
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from stormlet.core.number_checks import check_int, is_int
 from stormlet.errors import StormletError
 from stormlet.testing.livelock import Rounds
+from stormlet.testing.outside.world import World
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
@@ -76,12 +79,17 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     longest_moment: ClassVar[int] = 500_000
     """Rounds of the loop at one moment after which :class:`~stormlet.testing.Livelock` is raised: about as many as
     a million tuples take."""
+    patience: ClassVar[float] = 10.0
+    """Seconds of real time for which the clock waits for a thread at work, a child process or a server elsewhere that
+    gives no sign of life; then it goes on, with a warning."""
 
     # What asyncio's base loop keeps and has no public access for.
     _ready: deque[asyncio.Handle]
     _scheduled: list[TimerHandle]
     _clock_resolution: float
     _default_executor: ThreadPoolExecutor | None
+    _make_socket_transport: Callable[..., asyncio.Transport]
+    _make_ssl_transport: Callable[..., asyncio.Transport]
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
@@ -90,8 +98,13 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._task_numbers = count()
         self._until_idle: list[asyncio.Future[None]] = []
         self._rounds = Rounds(lambda: self._ready)
-        self._clock = _Clock(self._next_moment, self._another_round)
+        self.outside = World(self.time, lambda: self.patience)
+        """What may still bring something, although nothing is due."""
+        self._holders: list[asyncio.Task[Any] | None] = []
+        self._clock = _Clock(self.outside, self._outstanding, self._next_moment, self._another_round)
         super().__init__(self._clock)
+        for make in ("_make_socket_transport", "_make_ssl_transport"):
+            setattr(self, make, partial(self._make_telling, getattr(self, make)))
         self._clock_resolution = math.ulp(0.0)
         self.set_task_factory(self._numbered_task)
 
@@ -99,9 +112,17 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """Simulated seconds since this loop was made."""
         return self._clock.now
 
+    def run_until_complete(self, future: Generator[Any, None, _T] | Awaitable[_T]) -> _T:
+        """As in asyncio; an exception has notes that say what the clock has gone on without."""
+        try:
+            return super().run_until_complete(future)
+        except BaseException as error:
+            self.outside.explain(error)
+            raise
+
     async def idle(self) -> None:
-        """Wait until nothing can happen any more before time passes. What is awaited from sockets counts as
-        nothing; work in an executor is waited for."""
+        """Wait until nothing can happen any more before time passes. Work in an executor is waited for, and so is what
+        holds the clock outside."""
         calm: asyncio.Future[None] = self.create_future()
         self._until_idle.append(calm)
         await calm
@@ -113,7 +134,8 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         more."""
         if self.is_closed():
             raise RuntimeError("Event loop is closed")
-        work = (executor or self._threads()).submit(func, *args)
+        with self.outside.accounted_for():
+            work = (executor or self._threads()).submit(func, *args)
         future = asyncio.wrap_future(work, loop=self)
         # Counted down after wrap_future's own callback has brought the result: callbacks run in this order,
         # and the other way round the loop would see a moment without work and without its result.
@@ -130,6 +152,39 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         finally:
             self._outstanding.discard(joining)
 
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Time stands still in this block."""
+        holding, task = object(), asyncio.current_task(self)
+        self._outstanding.add(holding)
+        self._holders.append(task)
+        try:
+            yield
+        finally:
+            self._outstanding.discard(holding)
+            self._holders.remove(task)
+
+    def is_held_by(self, task: asyncio.Task[Any] | None) -> bool:
+        """Whether this task is in such a block."""
+        return task in self._holders
+
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+        """As in asyncio; the clock waits for what has been started."""
+        transport, protocol = await super().subprocess_exec(*args, **options)
+        self.outside.children.born(transport)
+        return transport, protocol
+
+    async def subprocess_shell(self, *args: Any, **options: Any) -> Any:
+        """As in asyncio; the clock waits for what has been started."""
+        transport, protocol = await super().subprocess_shell(*args, **options)
+        self.outside.children.born(transport)
+        return transport, protocol
+
+    def _make_telling(
+        self, make: Callable[..., asyncio.Transport], sock: socket, *args: Any, **options: Any
+    ) -> asyncio.Transport:
+        return make(self.outside.telling(sock), *args, **options)
+
     def _threads(self) -> Executor:
         if self._default_executor is None:
             self.set_default_executor(ThreadPoolExecutor(thread_name_prefix="asyncio"))
@@ -144,8 +199,6 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def _next_moment(self) -> float | None:
         """Where the clock jumps to, now that nothing is ready; None: wait in real time. Raises
         :class:`Deadlock`."""
-        if self._outstanding:
-            return None
         if self._until_idle:
             self._tell_idle()
             return self.time()
@@ -237,24 +290,56 @@ def _first(owner: object, *names: str) -> Any:
 class _Clock(selectors.DefaultSelector):
     """A selector that never waits for time to pass: it lets it pass."""
 
-    def __init__(self, next_moment: Callable[[], float | None], busy: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        outside: World,
+        held: Collection[object],
+        next_moment: Callable[[], float | None],
+        busy: Callable[[], None],
+    ) -> None:
         super().__init__()
         self.now = 0.0
+        self._outside = outside
+        self._held = held
         self._next_moment = next_moment
         self._busy = busy
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        key = super().register(fileobj, events, data)
+        self._outside.connections.registered(key.fd)
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        key = super().unregister(fileobj)
+        self._outside.connections.unregistered(key.fd)
+        return key
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if ready:
+            self._outside.heard(ready)
             return ready
         if timeout is not None and timeout <= 0:
             self._busy()
             return ready
+        if self._held:
+            return self._wait(None)
+        for pause in self._outside.pauses():
+            ready = self._wait(pause)
+            if ready:
+                return ready
         moment = self._next_moment()
         if moment is None:
-            return super().select(None)
+            return self._wait(None)
         self.now = moment
         return []
+
+    def _wait(self, seconds: float | None) -> list[tuple[selectors.SelectorKey, int]]:
+        """In real time."""
+        ready = super().select(seconds)
+        if ready:
+            self._outside.heard(ready)
+        return ready
 
 
 class _NumberedTask(Task[_T]):

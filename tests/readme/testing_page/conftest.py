@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.testing.outsiders import impatient
 from tests.testing.plugin_runs import inner
 
-__all__ = ["inner", "orders"]
+__all__ = ["impatient", "inner", "orders"]
 
 PAGE = (Path(__file__).parents[3] / "docs" / "testing.md").read_text("utf-8")
 

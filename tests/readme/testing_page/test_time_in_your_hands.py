@@ -172,8 +172,8 @@ def test_a_deadlock(inner: pytest.Pytester) -> None:
 
 @pytest.mark.simulated_time
 async def test_what_keeps_time_from_passing() -> None:
-    """Time does not pass while anything can still run, nor while threads work for the loop; bolts with
-    `executor="thread"` run on the loop itself.
+    """Time does not pass while anything can still run, nor while [the world outside](#the-world-outside) works for the
+    loop; bolts with `executor="thread"` run on the loop itself.
     """
     loop = asyncio.get_running_loop()
     hour = loop.create_task(asyncio.sleep(3600))
