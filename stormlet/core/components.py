@@ -158,11 +158,18 @@ class Collector(Protocol[U_contra]):
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
     ) -> Future[tuple[int, ...]]:
-        """``emit`` from another thread; the future has its result or its error."""
+        """``emit`` from another thread; the future has its result or its error.
+
+        The thread waits before as long as a queue has no room that this task has filled, and while 100 emits of its
+        threads are on their way (law F3). On the loop's own thread it never waits. Code there that waits for the
+        thread holds up the loop, and with it the room: let it await, as by ``asyncio.to_thread(thread.join)``.
+
+        Raises :class:`~stormlet.errors.TopologyStopping` when the instance has ended.
+        """
         ...
 
     def ack_threadsafe(self, tup: Tuple[object]) -> Future[None]:
-        """``ack`` from another thread."""
+        """``ack`` from another thread, which does not wait."""
         ...
 
     def fail_threadsafe(
@@ -173,7 +180,7 @@ class Collector(Protocol[U_contra]):
         exception: BaseException | None = None,
         permanent: bool = False,
     ) -> Future[None]:
-        """``fail`` from another thread."""
+        """``fail`` from another thread, which does not wait."""
         ...
 
 
@@ -289,7 +296,14 @@ class SpoutCollector(Protocol[U_contra]):
         origin: object = None,
         attempt: int = 1,
     ) -> Future[tuple[int, ...]]:
-        """``emit`` from another thread; the future has its result or its error."""
+        """``emit`` from another thread; the future has its result or its error.
+
+        The thread waits before as long as ``next_tuple`` would not be called, because ``max_spout_pending`` is
+        reached or a queue has no room (law S3), and while 100 emits of its threads are on their way (law F3). On the
+        loop's own thread it never waits; what is said of a :class:`Collector` holds here, too.
+
+        Raises :class:`~stormlet.errors.TopologyStopping` when the topology drains or the instance has ended.
+        """
         ...
 
 

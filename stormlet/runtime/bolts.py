@@ -421,6 +421,7 @@ class BoltTask(Task):
 
     async def _clean_up(self) -> None:
         self.outbox.leave()
+        self.out.threads.close()  # for which ``cleanup`` may wait
         if not self._prepared:
             return
         self._prepared = False

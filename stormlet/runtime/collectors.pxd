@@ -15,6 +15,7 @@ cdef class BoltCollector:
     cdef object _plan
     cdef bint _strict
     cdef public object default_anchors
+    cdef public object threads
 
     cdef tuple _emit_anchored(self, Outlet outlet, object value, Delivered anchor)
     cdef _check_lost(self, Delivered tup, str verb)

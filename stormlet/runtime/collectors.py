@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.outcomes import Failure, FailureKind
@@ -16,8 +16,7 @@ from stormlet.errors import AlreadySettled, InvalidEmit
 from stormlet.runtime.loop_thread import called_elsewhere
 from stormlet.runtime.outbox import Outbox
 from stormlet.runtime.outlets import Outlet
-
-R = TypeVar("R")
+from stormlet.runtime.thread_calls import ThreadCalls, room_below
 
 AnyTuple = Tuple[Any]
 Anchors = AnyTuple | Iterable[AnyTuple]
@@ -48,7 +47,7 @@ class Account:
 class BoltCollector:
     """The collector of one bolt task, or of one call where calls run concurrently (law B3)."""
 
-    __slots__ = ("_account", "_loop", "_outbox", "_outlets", "_plan", "_strict", "default_anchors")
+    __slots__ = ("_account", "_loop", "_outbox", "_outlets", "_plan", "_strict", "default_anchors", "threads")
 
     def __init__(
         self,
@@ -57,6 +56,7 @@ class BoltCollector:
         outbox: Outbox,
         outlets: dict[str, Outlet],
         account: Account,
+        threads: ThreadCalls | None = None,
     ) -> None:
         self._plan = plan
         self._loop = loop
@@ -66,10 +66,12 @@ class BoltCollector:
         self._strict = outbox.thread.strict
         self.default_anchors: Anchors = ()
         """What an emit without ``anchors`` is anchored to."""
+        self.threads = threads or ThreadCalls(loop, plan.name, partial(room_below, outbox))
+        """What other threads call."""
 
     def for_call(self) -> BoltCollector:
         """Another collector of the same task, for a call that runs beside others."""
-        return BoltCollector(self._plan, self._loop, self._outbox, self._outlets, self._account)
+        return BoltCollector(self._plan, self._loop, self._outbox, self._outlets, self._account, self.threads)
 
     def emit(
         self,
@@ -153,13 +155,11 @@ class BoltCollector:
         task: int | None = None,
     ) -> Future[tuple[int, ...]]:
         """See :meth:`stormlet.core.components.Collector.emit_threadsafe`."""
-        return call_threadsafe(
-            self._loop, partial(self.emit, value, anchors=anchors, stream=stream, task=task)
-        )
+        return self.threads.emit(partial(self.emit, value, anchors=anchors, stream=stream, task=task))
 
     def ack_threadsafe(self, tup: AnyTuple) -> Future[None]:
         """See :meth:`stormlet.core.components.Collector.ack_threadsafe`."""
-        return call_threadsafe(self._loop, partial(self.ack, tup))
+        return self.threads.call(partial(self.ack, tup))
 
     def fail_threadsafe(
         self,
@@ -171,9 +171,7 @@ class BoltCollector:
     ) -> Future[None]:
         """See :meth:`stormlet.core.components.Collector.fail_threadsafe`."""
         failed(self._plan, reason, exception, permanent=permanent)  # what is wrong with it is wrong here
-        return call_threadsafe(
-            self._loop, partial(self.fail, tup, reason, exception=exception, permanent=permanent)
-        )
+        return self.threads.call(partial(self.fail, tup, reason, exception=exception, permanent=permanent))
 
     def _emit_anchored(self, outlet: Outlet, value: object, anchor: AnyTuple) -> tuple[int, ...]:
         if anchor.state > HELD:
@@ -232,19 +230,3 @@ def undeclared(outlets: Mapping[str, Outlet], stream: str, plan: TaskPlan) -> In
         f"{plan.component!r} emits on stream {stream!r}, which it does not declare; it declares {declared}; "
         f"add it with outputs={{{stream!r}: ...}}"
     )
-
-
-def call_threadsafe(loop: asyncio.AbstractEventLoop, call: Callable[[], R]) -> Future[R]:
-    """Call on the loop's thread from another one (law F3); the future has the result or the exception."""
-    future: Future[R] = Future()
-
-    def run() -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            future.set_result(call())
-        except Exception as error:
-            future.set_exception(error)
-
-    loop.call_soon_threadsafe(run)
-    return future

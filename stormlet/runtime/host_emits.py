@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.messages import HostMessage
 from stormlet.runtime.owners import Owner
+from stormlet.runtime.thread_calls import ThreadCalls, room_below
 from stormlet.runtime.tracker import Tracker
 
 
@@ -20,6 +22,8 @@ class HostEmits:
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._room: asyncio.Future[None] | None = None
+        self.threads = ThreadCalls(owner.engine.loop, owner.plan.name, self._room_for_threads)
+        """What other threads emit, which is the spout's own."""
 
     async def room(self) -> None:
         """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
@@ -50,8 +54,19 @@ class HostEmits:
                     outbox.crowded[0].call_when_room(owner.released)
                 await self._room
 
+    def _room_for_threads(self, look: Callable[[], None]) -> int:
+        """Where the spout itself would be asked for more (law S3)."""
+        full = self._outbox.full_consumer()
+        if full is not None:
+            full.call_when_room(look)
+            return 0
+        return min(self._tracker.room, room_below(self._outbox, look))
+
     def look_again(self) -> None:
         """There may be room now, or never again."""
+        if self._owner.stopping:
+            self.threads.close()
+        self.threads.look()
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
 

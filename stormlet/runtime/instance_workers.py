@@ -30,6 +30,7 @@ class InstanceWorker(Worker):
         return None if own is getattr(BoltBase, name, None) else cast("Method", getattr(self.bolt, name))
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        self.desk.out.threads.open()
         return self.bolt.prepare(context)
 
     def cleanup(self) -> Awaitable[None] | None:

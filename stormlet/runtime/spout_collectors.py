@@ -16,7 +16,6 @@ from stormlet.core.plan import TaskPlan
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import Lineage
 from stormlet.errors import InvalidEmit, TopologyStopping
-from stormlet.runtime.collectors import call_threadsafe
 from stormlet.runtime.lineages import lineage_now
 from stormlet.runtime.loop_thread import called_elsewhere
 from stormlet.runtime.messages import SpoutMessage
@@ -159,7 +158,7 @@ class SpoutOut:
             origin=origin,
             attempt=attempt,
         )
-        return call_threadsafe(self._task.loop, emit)
+        return self._task.host.threads.emit(emit)
 
 
 class ReliableSpoutOut(SpoutOut):

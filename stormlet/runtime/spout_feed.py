@@ -59,6 +59,7 @@ class SpoutFeed(HostFeed):
         return SpoutFeed(self.task, self._make, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
+        self.task.host.threads.open()
         return _awaitable(self._spout.open(context, self._out))
 
     def switch(self, active: bool) -> Awaitable[None] | None:
@@ -142,6 +143,7 @@ class SpoutFeed(HostFeed):
         return _awaitable(self._call(self._told.fail, message_id, failure))
 
     def close(self) -> Awaitable[None] | None:
+        self.task.host.threads.close()  # for which it may wait
         return _awaitable(self._spout.close())
 
 

@@ -10,7 +10,8 @@ callback sees exactly the time that it was scheduled for.
 What is no idleness:
 
 - *Work in an executor* (``asyncio.to_thread``, ``run_in_executor``) takes real time, so while any is
-  outstanding the clock stands still and the loop waits for it.
+  outstanding the clock stands still and the loop waits for it, unless it waits for the loop itself, as
+  ``emit_threadsafe`` does for room.
 - *The world outside* takes real time, too: other threads at work, child processes, and servers elsewhere that owe an
   answer. The clock waits for them, but not for ever; :mod:`stormlet.testing.outside` says how it sees them.
 - *Sockets and pipes* are polled before each jump. Where no timer is left they are waited for in real time.
@@ -34,12 +35,13 @@ import selectors
 from asyncio import AbstractEventLoop, Task, TimerHandle
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import count
 from pathlib import PurePath
 from socket import socket
+from threading import get_ident
 from types import FrameType
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
@@ -95,6 +97,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self.seed = seed
         """Where a run takes its randomness from unless it is given a seed of its own (law L16)."""
         self._outstanding = set[object]()
+        self._at_work: dict[int, object] = {}
         self._task_numbers = count()
         self._until_idle: list[asyncio.Future[None]] = []
         self._rounds = Rounds(lambda: self._ready)
@@ -134,14 +137,27 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         more."""
         if self.is_closed():
             raise RuntimeError("Event loop is closed")
+        pool, token = executor or self._threads(), object()
+        call = partial(func, *args)
+        if isinstance(pool, ThreadPoolExecutor):  # other processes cannot take part in this
+            call = partial(self._noted, token, call)
         with self.outside.accounted_for():
-            work = (executor or self._threads()).submit(func, *args)
+            work = pool.submit(call)
         future = asyncio.wrap_future(work, loop=self)
         # Counted down after wrap_future's own callback has brought the result: callbacks run in this order,
         # and the other way round the loop would see a moment without work and without its result.
-        self._outstanding.add(work)
-        work.add_done_callback(self._work_done)
+        self._outstanding.add(token)
+        work.add_done_callback(lambda _: self._work_done(token))
         return future
+
+    def work_waits(self, thread: int) -> None:
+        """What this thread does in an executor waits for the loop: the clock need not stand still for it."""
+        self._outstanding.discard(self._at_work.get(thread))
+
+    def work_goes_on(self, thread: int) -> None:
+        """It has what it waited for."""
+        if thread in self._at_work:
+            self._outstanding.add(self._at_work[thread])
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - asyncio's own
         """As in asyncio, but waits in real time and without a limit: ``timeout`` would pass at once."""
@@ -191,10 +207,18 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         assert self._default_executor is not None
         return self._default_executor
 
-    def _work_done(self, work: Future[_T]) -> None:
+    def _noted(self, token: object, call: Callable[[], _T]) -> _T:
+        """Called in the thread that does the work."""
+        self._at_work[get_ident()] = token
+        try:
+            return call()
+        finally:
+            del self._at_work[get_ident()]
+
+    def _work_done(self, token: object) -> None:
         """Called in the thread that did the work."""
         with suppress(RuntimeError):  # the loop was closed meanwhile
-            self.call_soon_threadsafe(self._outstanding.discard, work)
+            self.call_soon_threadsafe(self._outstanding.discard, token)
 
     def _next_moment(self) -> float | None:
         """Where the clock jumps to, now that nothing is ready; None: wait in real time. Raises

@@ -8,7 +8,9 @@ unless a test is about the callbacks of spouts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -154,6 +156,25 @@ def script(
     """Add such a spout, of one task."""
     spout = Script(*values)
     return spout, topology.spout(id, lambda: spout, **options)
+
+
+# Threads.
+
+Call: TypeAlias = Callable[[int], object]
+
+
+@contextmanager
+def threads(count: int, call: Call, times: int) -> Iterator[asyncio.Future[list[None]]]:
+    """So many threads, each of which calls so often, with numbers of its own, and waits for nothing itself. Raises what
+    they raise when they are awaited."""
+    loop = asyncio.get_running_loop()
+
+    def work(thread: int) -> None:
+        for number in range(times):
+            call(thread * times + number)
+
+    with ThreadPoolExecutor(count) as pool:
+        yield asyncio.gather(*(loop.run_in_executor(pool, work, thread) for thread in range(count)))
 
 
 # What tasks tell the ackers.

@@ -16,6 +16,7 @@ from stormlet import (
     Collector,
     FailureKind,
     InvalidEmit,
+    Running,
     Spout,
     SpoutCollector,
     Stream,
@@ -24,8 +25,9 @@ from stormlet import (
     Tuple,
     TupleFailed,
 )
+from stormlet.runtime.thread_calls import MOST
 from tests.helpers import ignore
-from tests.law.puppets import AnyTuple, Puppet, Puppets, now, open_trees, script, settle, until
+from tests.law.puppets import AnyTuple, Puppet, Puppets, now, open_trees, script, settle, threads, until
 
 
 def two_levels() -> tuple[Topology, Stream[Any], Puppets, Puppets]:
@@ -297,6 +299,92 @@ async def test_F3_a_cancelled_call_is_not_made() -> None:
         assert spout.out.emit_threadsafe("x", message_id="x").cancel()
         await settle()
     assert spout.told == []
+
+
+# F3: room.
+
+
+async def hold(value: object) -> None:
+    """Never finish an input."""
+    await asyncio.Event().wait()
+
+
+async def slow(value: object) -> None:
+    """Take a second for an input."""
+    await asyncio.sleep(1)
+
+
+def pending(running: Running) -> int:
+    """How many messages of the script are pending."""
+    return running.statistics().components["script"].pending
+
+
+@pytest.mark.simulated_time
+async def test_F3_fifty_threads_have_no_more_pending_than_one_spout_may() -> None:
+    """However many calls they make without waiting for a result, none overflows; and time passes while they wait."""
+    most: list[int] = []
+    topology = Topology("threads", max_spout_pending=20, message_timeout=None)
+    spout, stream = script(topology)
+
+    async def count(value: int) -> None:
+        most.append(pending(running))
+        await asyncio.sleep(1)
+
+    topology.bolt("count", count, stream.shuffle(), concurrency=5)
+    async with topology.run() as running:
+        with threads(50, lambda number: spout.out.emit_threadsafe(number, message_id=number), 20) as done:
+            await done
+    assert sorted(map(str, spout.acked)) == sorted(map(str, range(1000)))
+    assert (spout.failed, max(most)) == ({}, 20)
+
+
+@pytest.mark.simulated_time
+async def test_F3_threads_of_a_bolt_fill_no_queue() -> None:
+    """They wait as long as a queue has no room that they have filled: what is on its way may come upon that."""
+    most, puppets = [0], Puppets()
+    topology = Topology("threads", queue_capacity=10, message_timeout=None)
+    feed = topology.spout("feed")
+    topology.bolt("slow", slow, topology.bolt("first", puppets, feed.shuffle()).shuffle())
+    async with topology.run(drain_timeout=0) as running:
+        await running.emit(feed, "x")
+        await settle()
+
+        def emit(number: int) -> None:
+            puppets[0].out.emit_threadsafe(number)
+            most[0] = max(most[0], running.statistics().components["slow"].queued)
+
+        with threads(50, emit, 20) as done:
+            await done
+        assert running.statistics().components["slow"].executed >= 1000 - 10 - MOST
+    assert most[0] <= 10 + MOST
+
+
+@pytest.mark.simulated_time
+async def test_F3_acks_wait_for_no_room() -> None:
+    """A thread whose emit waits, because an input is held, acks that input."""
+    puppets = Puppets()
+    topology = Topology("threads", max_spout_pending=1, message_timeout=None)
+    spout, stream = script(topology)
+    topology.bolt("puppets", puppets, stream.shuffle())
+    async with topology.run(drain_timeout=0):
+        with threads(2, lambda number: spout.out.emit_threadsafe(number, message_id=number), 1) as done:
+            await settle()
+            assert (len(puppets.got), done.done()) == (1, False)
+            await asyncio.to_thread(lambda: puppets[0].out.ack_threadsafe(puppets[0].got[0]).result(10))
+            await done
+
+
+@pytest.mark.simulated_time
+async def test_F3_the_loops_own_thread_never_waits() -> None:
+    """Nobody else could make room: its calls are made as soon as it comes to them."""
+    topology = Topology("threads", max_spout_pending=1, message_timeout=None)
+    spout, stream = script(topology)
+    topology.bolt("hold", hold, stream.shuffle())
+    async with topology.run(drain_timeout=0) as running:
+        futures = [spout.out.emit_threadsafe(number, message_id=number) for number in range(3 * MOST)]
+        await settle()
+        assert all(future.done() for future in futures)
+        assert pending(running) == 3 * MOST
 
 
 # F4.

@@ -31,6 +31,7 @@ from stormlet import (
 )
 from stormlet.cli.inspecting.checks import findings
 from tests.helpers import run_to_end
+from tests.law.puppets import script, threads
 from tests.readme.what_happens_when.kit import FailsAtFirst, Hold
 
 
@@ -289,7 +290,8 @@ async def test_when_a_bolt_keeps_what_is_over() -> None:
 @pytest.mark.simulated_time
 async def test_when_a_bolt_is_slow() -> None:
     """A bolt is slower than what feeds it. Its queue fills to `queue_capacity`, then those who feed it wait, up to the
-    spout, which is not asked for more; nothing is dropped and memory does not grow.
+    spout, which is not asked for more, and to threads, which wait in `emit_threadsafe`; nothing is dropped and memory
+    does not grow.
     """
     asked = 0
 
@@ -309,3 +311,19 @@ async def test_when_a_bolt_is_slow() -> None:
         assert running.statistics().components["slow"].executed == 99
         assert asked <= 99 + 2 * 10 + 1
         assert running.health().full == ("slow",)
+
+    called: list[int] = []
+    threaded = Topology("threaded", queue_capacity=10, message_timeout=None)
+    spout, stream = script(threaded)
+    threaded.bolt("slow", slow, stream.shuffle())
+
+    def emit(number: int) -> None:
+        spout.out.emit_threadsafe(number)
+        called.append(number)
+
+    async with threaded.run(drain_timeout=0) as running:
+        with threads(3, emit, 500) as done:
+            while not done.done():
+                await asyncio.sleep(1)
+                assert len(called) <= running.statistics().components["slow"].executed + 2 * 10 + 100 + 3
+    assert len(called) == 1500
