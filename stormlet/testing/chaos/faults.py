@@ -93,7 +93,8 @@ NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 FaultsLike: TypeAlias = Faults | Sequence[Fault] | str
 """Rates, or exactly these; as a text, ``kill=0.1 drop=0`` or ``kill:split[0]@3 drop:count[1]@7``."""
 
-_EXACT = re.compile(r"(\w+):(\S+)@(step:)?(\d{1,18})")
+_EXACT = re.compile(r"(\w+):(\S.*?)@(step:)?(\d{1,18})(?:\s+|$)")
+"""One of several; the name of a component may have spaces."""
 _RATE = re.compile(r"(\w+)=([\d.eE+-]+)")
 
 
@@ -102,13 +103,13 @@ def read_faults(text: str) -> Faults | Sequence[Fault]:
 
     Raises :class:`~stormlet.errors.InvalidConfiguration`, with what is understood.
     """
-    words = text.replace(",", " ").split()
-    if words == ["none"]:
+    listed = text.replace(",", " ").strip()
+    if listed == "none":
         return NO_FAULTS
-    exact = [_EXACT.fullmatch(word) for word in words]
-    if words and all(exact):
-        return [_exact(match) for match in exact if match]
-    rates = [_RATE.fullmatch(word) for word in words]
+    exact = list(_EXACT.finditer(listed))
+    if exact and "".join(match[0] for match in exact) == listed:
+        return [_exact(match) for match in exact]
+    rates = [_RATE.fullmatch(word) for word in listed.split()]
     if not all(rates):
         raise InvalidConfiguration(
             f"faults {text!r}: write rates such as 'kill=0.1 drop=0', exact ones such as 'kill:split[0]@3', or 'none'"

@@ -176,6 +176,16 @@ def test_exact_faults() -> None:
     assert results[0].counts["restarts"] == 1
 
 
+def test_exact_faults_at_names_with_spaces() -> None:
+    """As an error prints them, they are read again."""
+    results: list[SeedResult] = []
+    topology = Topology("spaces")
+    topology.bolt("split it @ 1", split, topology.spout("all lines", sentences).shuffle())
+    exactly = ["kill:split it @ 1[0]@1", "slow:split it @ 1[0]@1", "kill:all lines[0]@step:2"]
+    simulate(topology, seeds=[1], faults=" ".join(exactly), on_seed=results.append)
+    assert sorted(map(str, results[0].faults)) == sorted(exactly)
+
+
 STRUCK_IN = {
     "next_tuple of ": everything,
     "execute_batch of ": everything,
