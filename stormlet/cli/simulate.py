@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from shlex import join
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -18,13 +18,17 @@ from stormlet.core.shortened import escaped, printable
 from stormlet.loading import load_topology
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
+from stormlet.testing.chaos.allowing import Kind
 
 EXAMPLES = """\
 stormlet simulate topology.py
 stormlet simulate topology.py --seeds 10000 --faults 'kill=0.05 drop=0'
-stormlet simulate topology.py --seed 17 --faults 'kill:split[0]@3'"""
+stormlet simulate topology.py --seed 17 --faults 'kill:split[0]@3'
+stormlet simulate topology.py --allow order"""
 
 FAILED = 1
+
+Allowed: TypeAlias = Annotated[tuple[Kind, ...], Parameter(metavar="KIND", negative=(), show_default=False)]
 
 
 def simulate(
@@ -38,12 +42,15 @@ def simulate(
     seed: Annotated[Whole | None, Parameter(validator=Number(gte=0))] = None,
     faults: str = "",
     seconds: Annotated[float | None, Parameter(validator=Number(gt=0))] = None,
+    allow: Allowed = (),
 ) -> int:
     """Run a topology under many seeds, on simulated time, and judge every run.
 
     Each seed decides in which order tasks go, and what goes wrong: tasks that die, exceptions, slow bolts, messages to
     the ackers that come late, twice or never, clocks that jump, queues of one. The first seed under which a message is
-    lost, told twice, or acked too early is shrunk to the fewest faults, and the exit code is 1.
+    lost, told twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. So it is where your
+    code acks before its work, emits without anchors, loses an update across an await, and more of the kind; in the end
+    results are compared with those of runs in which one call follows another.
 
     Parameters
     ----------
@@ -55,6 +62,8 @@ def simulate(
         How likely each is, as in 'kill=0.05 drop=0'; or which exactly, as a failed run prints them; or none.
     seconds
         For topologies that never end: stop and drain after so many simulated seconds.
+    allow
+        A kind of bug that is none here, because it is meant so. May be repeated.
     """
     layered = effective_settings(config, settings)
     topology = load_topology(target, read_arguments(arg))
@@ -67,11 +76,11 @@ def simulate(
             faults=faults or "kill=0.01",
             seconds=seconds,
             configuration=layered.values,
+            allow=allow,
         )
     except SimulationFailed as failed:
-        write_text(
-            f"{escaped(str(failed))}\n\nagain: {_again(failed, target, arg, layered.values, seconds)}\n"
-        )
+        again = _again(failed, target, arg, layered.values, seconds, allow)
+        write_text(f"{escaped(str(failed))}\n\nagain: {again}\n")
         return FAILED
     write_text(_summary(topology.name, report, monotonic() - began))
     return 0
@@ -83,12 +92,14 @@ def _again(
     arguments: Sequence[str],
     options: Mapping[str, Setting],
     seconds: float | None,
+    allow: Sequence[str],
 ) -> str:
     """The command line that repeats it, wherever the options came from: files and environments change."""
     words = ["stormlet", "simulate", target]
     words += [word for each in arguments for word in ("--arg", each)]
     words += [word for option in options.items() for word in ("--set", spell_setting(*option))]
     words += [] if seconds is None else ["--seconds", str(seconds)]
+    words += [word for each in allow for word in ("--allow", each)]
     return join([*words, "--seed", str(failed.result.seed), "--faults", failed.exactly])
 
 

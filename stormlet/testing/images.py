@@ -87,11 +87,12 @@ def _parts(value: object) -> Iterable[object] | None:
         return [part for item in items for part in item]
     if isinstance(value, bytearray | array):
         return [bytes(cast("bytearray", value))]
-    names = _field_names(value)
+    names = field_names(value)
     return None if names is None else [getattr(value, name, None) for name in names]
 
 
-def _field_names(value: object) -> Iterable[str] | None:
+def field_names(value: object) -> Iterable[str] | None:
+    """The fields of a record; None for anything else."""
     if isinstance(value, msgspec.Struct):
         return value.__struct_fields__
     if is_dataclass(value):

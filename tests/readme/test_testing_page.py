@@ -18,7 +18,7 @@ def test_every_block_is_a_file() -> None:
     assert {language for language, _ in BLOCKS} == {"python"}
     names = [re.match(r"# (\w+\.py)\n", text) for _, text in BLOCKS]
     assert all(names)
-    assert len({name[1] for name in names if name}) == len(BLOCKS) == 7
+    assert len({name[1] for name in names if name}) == len(BLOCKS) == 8
 
 
 def test_its_tests_pass(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_its_tests_pass(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     passed = re.findall(r"^(\w+\.py)::\S+ PASSED", done.stdout, re.MULTILINE)
     assert set(passed) == {path.name for path in tmp_path.glob("test_*.py")}
-    assert len(passed) == 8
+    assert len(passed) == 9
 
 
 def test_every_name_of_the_kit_is_on_the_page() -> None:

@@ -43,4 +43,9 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def _shown(value: object) -> str:
-    return str(value) if isinstance(value, str | int | float) else _ADDRESS.sub("", shortened(value))
+    return str(value) if isinstance(value, str | int | float) else described(value)
+
+
+def described(value: object) -> str:
+    """A value, in the same words in every process."""
+    return _ADDRESS.sub("", shortened(value))

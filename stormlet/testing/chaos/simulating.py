@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from stormlet.core.configuration import Configuration
 from stormlet.core.explanation import Explanation
@@ -14,11 +14,16 @@ from stormlet.core.number_checks import check_int, check_seconds
 from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError, TopologyCrashed
 from stormlet.runtime.assembly import Tasks
 from stormlet.runtime.running import Running
+from stormlet.testing.chaos.allowing import Allow, kinds_allowed
+from stormlet.testing.chaos.comparing import Compared
 from stormlet.testing.chaos.endings import check_counted, check_settled
+from stormlet.testing.chaos.evidence import Evidence
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, Injector, read_faults
 from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.judged_parts import JudgedParts
 from stormlet.testing.chaos.loop import SeededLoop
 from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.chaos.serial import Way
 from stormlet.testing.chaos.silence import silence
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
@@ -28,6 +33,8 @@ from stormlet.topology import Topology
 LONGEST = 20_000.0
 """Simulated seconds after which a run that has not finished is a failure."""
 SHOWN_LINES = 60
+ROOM_AND_TIME: Mapping[str, Any] = {"message_timeout": None, "queue_capacity": 100_000}
+"""For runs with one call at a time: they take long, and a call must not wait for room that another one would make."""
 
 TopologyLike = Topology | Callable[[], Topology]
 
@@ -47,11 +54,23 @@ class SeedResult:
     """Those of an exact list that did not happen: the run went another way."""
     explanations: Sequence[Explanation] = ()
     """Of a failed seed, once it is shrunk: what kept the oldest trees open when the law was broken."""
+    evidence: Evidence = field(default=Evidence(), repr=False)
+    """For the comparison with other runs of the same input."""
 
     @property
     def log(self) -> Sequence[str]:
         """What happened, a line each; the same for the same seed in every process."""
         return self.journal.lines()
+
+    @property
+    def exactly(self) -> str:
+        """The faults, as ``simulate(..., faults=...)`` takes them."""
+        return " ".join(map(str, self.faults)) or "none"
+
+    @property
+    def repeated(self) -> str:
+        """The line that repeats it."""
+        return f"repeat it with simulate(..., seeds=[{self.seed}], faults={self.exactly!r})"
 
 
 @dataclass(slots=True)
@@ -85,7 +104,7 @@ class SimulationFailed(StormletError, AssertionError):
     @property
     def exactly(self) -> str:
         """The faults, as ``simulate(..., faults=...)`` takes them."""
-        return " ".join(map(str, self.result.faults)) or "none"
+        return self.result.exactly
 
     def __str__(self) -> str:
         result, log = self.result, self.result.log
@@ -95,7 +114,7 @@ class SimulationFailed(StormletError, AssertionError):
             (
                 f"topology {self.topology!r}, seed {result.seed}: {result.violations[0]}",
                 *(f"and: {violation}" for violation in result.violations[1:4]),
-                f"repeat it with simulate(..., seeds=[{result.seed}], faults={self.exactly!r})",
+                result.repeated,
                 *map(str, result.explanations),
                 *above,
                 *log[-SHOWN_LINES:],
@@ -112,14 +131,27 @@ def simulate(
     seconds: float | None = None,
     configuration: Mapping[str, object] | None = None,
     on_seed: Callable[[SeedResult], None] | None = None,
+    allow: Allow = False,
 ) -> SimulationReport:
     """Run the topology once for each seed, on a loop whose order, slices and faults the seed decides, and judge
-    every run.
+    every run: the engine by the law, and the user's code by what can be told without knowing what it is for.
 
     A run ends when the topology is finished; with ``seconds`` it is stopped after so many simulated ones, and
     drains; either way it is judged by what is left then. ``topology`` is a topology, or a function that makes a new
     one for each run; ``sources`` stand in for its spouts, and ``configuration`` changes its own, as for
-    :meth:`~stormlet.Topology.run`. ``on_seed`` is called with each result.
+    :meth:`~stormlet.Topology.run`.
+
+    ``on_seed`` is called with each result, after its run and before the next one. Assert there that all is well in the
+    world outside, and make that ready for the next run::
+
+        def check(result: SeedResult) -> None:
+            assert sorted(charged) == sorted(orders)
+            charged.clear()
+
+    When all seeds are done, more runs of the same input follow, with which some are compared: not with ``seconds``,
+    and not for fewer than ten seeds, unless their faults are listed or nothing may fail in them. ``allow`` names kinds
+    of bugs that are none, because it is meant so, or is True for all: "anchors", "acks", "errors", "values", "replays",
+    "joins", "updates" and "order".
 
     Raises :class:`SimulationFailed` for the first seed that breaks the law, with the fewest faults that still do;
     :class:`~stormlet.errors.InvalidTopology` for a topology that never finishes;
@@ -129,17 +161,38 @@ def simulate(
     if not isinstance(cast("object", seeds), Iterable):
         raise InvalidConfiguration(f"simulate: seeds must be numbers such as range(100), not {seeds!r}")
     report = SimulationReport()
-    simulator = Simulator(topology, sources, seconds, configuration)
+    simulator = Simulator(topology, sources, seconds, configuration, kinds_allowed(allow))
+    compared = Compared(simulator, wanted)
     with silence():
         for seed in seeds:
             check_int("simulate", "a seed", seed)
-            result = simulator.run(seed, wanted)
+            result = simulator.run(seed, wanted, collects=compared.harmless)
             if result.violations:
                 raise SimulationFailed(simulator.name, simulator.explained(simulator.shrunk(result)))
             report.add(result)
+            compared.add(result)
             if on_seed is not None:
-                on_seed(result)
+                _tell(on_seed, result)
+        for result in compared.judged() if seconds is None else ():
+            if result.violations:
+                raise SimulationFailed(simulator.name, simulator.shrunk(result, compared.judge))
     return report
+
+
+def _tell(on_seed: Callable[[SeedResult], None], result: SeedResult) -> None:
+    try:
+        on_seed(result)
+    except Exception as error:
+        error.add_note(result.repeated)
+        raise
+
+
+Judged: TypeAlias = Callable[[SeedResult], SeedResult]
+"""Gives the same result with a violation, if there is one that the run alone does not show."""
+
+
+def _as_it_is(result: SeedResult) -> SeedResult:
+    return result
 
 
 class Simulator:
@@ -151,9 +204,12 @@ class Simulator:
         sources: Mapping[Any, Any] | None = None,
         seconds: float | None = None,
         configuration: Mapping[str, object] | None = None,
+        allowed: Collection[str] = (),
     ) -> None:
         if seconds is not None:
             check_seconds("simulate", "seconds", seconds)
+        self.allowed = allowed
+        """Kinds of doubts that are left aside."""
         self._topology = topology
         self._sources = sources
         self._seconds = seconds
@@ -161,11 +217,22 @@ class Simulator:
         self.name = ""
         """The topology's, once there was a run."""
 
-    def run(self, seed: int, faults: Faults | Iterable[Fault], *, explains: bool = False) -> SeedResult:
-        """One run; ``explains`` has its edges recorded, so that it can say what was stuck if it fails."""
+    def run(
+        self,
+        seed: int,
+        faults: Faults | Iterable[Fault],
+        *,
+        explains: bool = False,
+        collects: bool = False,
+        way: Way = Way.AS_DECLARED,
+    ) -> SeedResult:
+        """One run; ``explains`` has its edges recorded, so that it can say what was stuck if it fails, and
+        ``collects`` its results."""
         topology = self._topology if isinstance(self._topology, Topology) else self._topology()
         self.name = topology.name
-        parts = DisturbedParts(Injector(seed, faults), explains=explains)
+        parts = JudgedParts(
+            Injector(seed, faults), explains=explains, allowed=self.allowed, collects=collects, way=way
+        )
         counts: dict[str, int] = {}
         with asyncio.Runner(loop_factory=lambda: SeededLoop(seed, parts)) as runner:
             loop = runner.get_loop()
@@ -184,7 +251,7 @@ class Simulator:
                     ) from None
                 parts.witness.violation("it hangs: {}", str(known))
         witness, injector = parts.witness, parts.injector
-        witness.forget()
+        parts.forget()
         return SeedResult(
             seed,
             injector.injected,
@@ -193,6 +260,7 @@ class Simulator:
             parts.journal,
             injector.missed,
             parts.explanations,
+            parts.evidence,
         )
 
     def explained(self, failed: SeedResult) -> SeedResult:
@@ -200,11 +268,11 @@ class Simulator:
         again = self.run(failed.seed, failed.faults, explains=True)
         return again if again.violations else failed
 
-    def shrunk(self, failed: SeedResult) -> SeedResult:
+    def shrunk(self, failed: SeedResult, judged: Judged = _as_it_is) -> SeedResult:
         """The same seed with the fewest faults found that still make it fail."""
         size = len(failed.faults)
         while size:
-            smaller = self._without_some(failed, size)
+            smaller = self._without_some(failed, size, judged)
             if smaller is not None:
                 failed = smaller
                 size = min(size, len(failed.faults))
@@ -212,20 +280,23 @@ class Simulator:
                 size //= 2
         return failed
 
-    def _without_some(self, failed: SeedResult, size: int) -> SeedResult | None:
+    def _without_some(self, failed: SeedResult, size: int, judged: Judged) -> SeedResult | None:
+        collects = failed.evidence.results is not None
         for first in range(0, len(failed.faults), size):
             fewer = [*failed.faults[:first], *failed.faults[first + size :]]
-            result = self.run(failed.seed, fewer)
+            result = judged(self.run(failed.seed, fewer, collects=collects))
             if result.violations and len(result.faults) < len(failed.faults):
                 return result
         return None
 
-    async def _run(self, topology: Topology, seed: int, parts: DisturbedParts) -> dict[str, int]:
+    async def _run(self, topology: Topology, seed: int, parts: JudgedParts) -> dict[str, int]:
         loop, witness = asyncio.get_running_loop(), parts.witness
         crowded = _crowded(parts)
         try:
             changed: dict[str, Any] = {**self._configuration, "drain_timeout": None, **crowded}
             changed["record_edges"] = 1.0 if parts.explains else 0.0
+            if parts.way is not Way.AS_DECLARED:
+                changed |= ROOM_AND_TIME
             run = topology.run(seed=seed, sources=self._sources, **changed)
             async with run as running:
                 config = parts.tasks.all_spouts[0].context.config
@@ -248,7 +319,7 @@ class Simulator:
             witness.violation("tasks are left: {}", ", ".join(map(describe_task, pending_tasks(loop))))
         return _counts(parts.tasks)
 
-    async def _until_end(self, running: Running, parts: DisturbedParts) -> None:
+    async def _until_end(self, running: Running, parts: JudgedParts) -> None:
         """Wait for the end, or for the first violation, which ends the run by :class:`_Broken`."""
         broken = asyncio.Event()
         parts.witness.on_violation = broken.set
@@ -265,7 +336,7 @@ class Simulator:
             parts.explain()
             raise _Broken
 
-    async def _judged_end(self, running: Running, parts: DisturbedParts) -> None:
+    async def _judged_end(self, running: Running, parts: JudgedParts) -> None:
         """Wait until nothing is under way any more, and judge what is left then."""
         ended = "finished" if self._seconds is None else "drained"
         try:
@@ -275,6 +346,7 @@ class Simulator:
             parts.witness.violation("it has not {} after {} s", ended, LONGEST)
         else:
             check_settled(parts.witness, parts.tasks)
+            parts.end()
 
 
 class _Broken(Exception):

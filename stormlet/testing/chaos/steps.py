@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from stormlet.core.plan import ACKER
 from stormlet.errors import TaskKilled
@@ -40,6 +41,8 @@ class Steps:
         self._witness = witness
         self._victims: dict[int, Victim] = {}
         """By the ``id`` of the coroutine they live in."""
+        self.before: Mapping[Any, Callable[[], None]] = {}
+        """By coroutine: to be called when it makes its next step."""
 
     def count(self, tasks: Iterable[Task]) -> None:
         """Begin: the topology has started."""
@@ -55,6 +58,8 @@ class Steps:
             victim.step += 1
             if victim.step == victim.number:
                 self._strike(victim)
+        if self.before and (look := self.before.get(coroutine)) is not None:
+            look()
 
     def _strike(self, victim: Victim) -> None:
         random = self._injector.strikes_at_step(victim.task.name, victim.step)

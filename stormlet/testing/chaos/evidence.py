@@ -1,0 +1,123 @@
+"""The part of a run that is compared with other runs of the same input."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from stormlet.core.plan import TaskPlan
+from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.bolts import BoltTask
+from stormlet.testing.chaos.calls import Joins
+from stormlet.testing.chaos.changes import added, changes
+from stormlet.testing.chaos.data import Amount, Data, data_of, frozen
+
+EMITS, FINISHES, KEEPS = "emits", "finishes with", "keeps"
+
+
+class Kept(NamedTuple):
+    """The outcomes of the messages of a ``Spout`` class."""
+
+    acked: int
+    failed: int
+
+    @property
+    def emitted(self) -> int:
+        """The number of emissions."""
+        return self.acked + self.failed
+
+
+class Result(NamedTuple):
+    """One thing that a run has come to."""
+
+    component: str
+    kind: str
+    """One of :data:`EMITS`, :data:`FINISHES` and :data:`KEEPS`."""
+    name: str
+    """The stream, or where the data is."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that a run has come to."""
+
+    sources: Counter[Hashable]
+    """The values that spouts have emitted, replays included."""
+    values: Mapping[Result, Amount]
+    """Counters of values, and numbers."""
+
+    def value(self, result: Result) -> Amount:
+        """One of them."""
+        return self.values.get(result, 0.0 if result.kind == KEEPS else Counter())
+
+    def differing(self, other: Results) -> list[Result]:
+        """Those that are not the same, upstream first."""
+        both = {**other.values, **self.values}
+        return [each for each in both if self.value(each) != other.value(each)]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is known of a run that has come to its end; nothing of another one."""
+
+    bolts: Sequence[str] = ()
+    """The names of the tasks of bolts."""
+    spouts: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
+    joins: Mapping[str, Joins] = field(default_factory=dict[str, Joins])
+    results: Results | None = None
+    """None if nobody wanted to know."""
+
+    @property
+    def is_suspicious(self) -> bool:
+        """True if other runs could show that something is wrong."""
+        joined = any(each.own_replay for each in self.joins.values())
+        return joined or self.results is not None or any(each.failed for each in self.spouts.values())
+
+
+class Collecting:
+    """Gathers the results of one run."""
+
+    def __init__(self) -> None:
+        self._sources = Counter[Hashable]()
+        self._emitted = defaultdict[Result, Counter[Hashable]](Counter)
+        self._before: dict[TaskPlan, Data] = {}
+
+    def begin(self, bolts: Iterable[BoltTask], instances: Mapping[TaskPlan, object]) -> None:
+        """Note the data of all bolts before anything has happened."""
+        self._before = {task.plan: _data(task, instances) for task in bolts}
+
+    def emitted(self, task: TaskPlan, stream: str, value: object, *, spout: bool, finishing: bool) -> None:
+        """A task has emitted a value."""
+        if spout:
+            self._sources[task.component, stream, frozen(value)] += 1
+        else:
+            kind = FINISHES if finishing else EMITS
+            self._emitted[Result(task.component, kind, stream)][frozen(value)] += 1
+
+    def results(self, tasks: Tasks, instances: Mapping[TaskPlan, object]) -> Results:
+        """The run has come to its end."""
+        values: dict[Result, Amount] = {}
+        for group in tasks.all_bolts[0].engine.plan.order if tasks.all_bolts else ():
+            for component in group:
+                values |= {
+                    result: each for result, each in self._emitted.items() if result.component == component
+                }
+                values |= self._kept(component, tasks, instances)
+        return Results(self._sources, values)
+
+    def _kept(
+        self, component: str, tasks: Tasks, instances: Mapping[TaskPlan, object]
+    ) -> Mapping[Result, Amount]:
+        total: Data = {}
+        for task in tasks.bolts.get(component, ()):
+            if task.plan.index and instances.get(task.plan) is None:
+                continue  # a function is the same for all tasks
+            total = added(total, changes(self._before[task.plan], _data(task, instances)))
+        return {Result(component, KEEPS, name): change for name, change in total.items()}
+
+
+def _data(task: BoltTask, instances: Mapping[TaskPlan, object]) -> Data:
+    logic = task.engine.plan.description.bolts[task.plan.component].logic
+    return data_of(instances.get(task.plan), logic)

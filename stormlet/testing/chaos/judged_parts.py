@@ -1,0 +1,106 @@
+"""The parts of a simulated run, by which the user's code is judged as well as the engine."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Any
+
+from stormlet.core.components import Bolt, BoltBase, ReliableSpout, Spout
+from stormlet.core.plan import TaskPlan
+from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.spouts import SpoutTask
+from stormlet.runtime.workers import Worker
+from stormlet.testing.chaos.calls import Calls
+from stormlet.testing.chaos.evidence import Collecting, Evidence, Kept
+from stormlet.testing.chaos.faults import Injector
+from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.chaos.serial import SerialWorker, Way
+from stormlet.testing.emitted_values import EmittedValues
+from stormlet.testing.watched_run import SpoutOrBolt, WatchedOutlet
+
+
+class JudgedParts(DisturbedParts):
+    """Makes the parts of one run."""
+
+    def __init__(
+        self,
+        injector: Injector,
+        *,
+        explains: bool = False,
+        allowed: Collection[str] = (),
+        collects: bool = False,
+        way: Way = Way.AS_DECLARED,
+    ) -> None:
+        super().__init__(injector, explains=explains)
+        self.evidence = Evidence()
+        """For comparison, once the run has come to its end."""
+        self.calls = Calls(self.accuse)
+        self.steps.before = self.calls.goes_on
+        self._allowed = allowed
+        self._collecting = Collecting() if collects else None
+        self.way = way
+        self._turn = asyncio.Lock()
+        self._values = EmittedValues()
+        self._instances: dict[TaskPlan, object] = {}
+
+    def accuse(self, kind: str, text: str, *values: object) -> None:
+        """The user's code does what it should not do, unless that is allowed."""
+        if kind not in self._allowed:
+            self.witness.violation(text, *values)
+
+    def assembled(self, tasks: Tasks) -> None:
+        super().assembled(tasks)
+        everyone: Sequence[SpoutOrBolt] = [*tasks.all_spouts, *tasks.all_bolts]
+        for task in everyone:
+            for stream, outlet in task.outlets.items():
+                task.outlets[stream] = WatchedOutlet(outlet, partial(self._emitted, task, stream))
+        if self._collecting is not None:
+            self._collecting.begin(tasks.all_bolts, self._instances)
+
+    def _emitted(self, task: SpoutOrBolt, stream: str, value: object, roots: Sequence[int]) -> None:
+        self._values.note(task.plan, stream, value)
+        if self._collecting is not None:
+            self._collecting.emitted(
+                task.plan,
+                stream,
+                value,
+                spout=isinstance(task, SpoutTask),
+                finishing=task.doing == "finish",
+            )
+
+    def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
+        super().instance(plan, instance)
+        self._instances[plan] = instance
+        if isinstance(instance, Bolt):
+            self.calls.watch(plan, instance)
+
+    def worker(self, plan: TaskPlan, worker: Worker) -> Worker:
+        if self.way is Way.AS_DECLARED:
+            return super().worker(plan, worker)
+        return SerialWorker(self, plan, worker, self._turn, self.way)
+
+    def end(self) -> None:
+        """The run has come to its end: judge what can be judged now, and keep what can be compared."""
+        for line in self._values.changes():
+            self.accuse("values", "{}", line)
+        results = None if self._collecting is None else self._collecting.results(self.tasks, self._instances)
+        bolts = [task.name for task in self.tasks.all_bolts]
+        self.evidence = Evidence(bolts, dict(self._kept()), dict(self.calls.joins), results)
+
+    def _kept(self) -> dict[str, Kept]:
+        """Of the spouts that must replay by themselves."""
+        kept: dict[str, Kept] = {}
+        for plan, account in self.witness.accounts.items():
+            instance = self._instances.get(plan)
+            if isinstance(instance, Spout) and not isinstance(instance, ReliableSpout):
+                acked, failed = kept.get(plan.component, Kept(0, 0))
+                kept[plan.component] = Kept(acked + account.acked, failed + account.failed)
+        return kept
+
+    def forget(self) -> None:
+        """The run is over."""
+        self.witness.forget()
+        self._instances.clear()
+        self._values = EmittedValues()
