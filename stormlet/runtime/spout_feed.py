@@ -76,7 +76,7 @@ class SpoutFeed(HostFeed):
                 return None
             if result is not None:
                 if not isawaitable(result):
-                    raise dropped(task.plan, "next_tuple", result)
+                    raise self._blamed(result)
                 return self._await(result, before)
             if task.pausing or self._nothing_came(before) or outbox.crowded:
                 return None
@@ -112,7 +112,7 @@ class SpoutFeed(HostFeed):
         try:
             given = await self.task.from_source(Asking.NEXT_TUPLE, result)
             if given is not None:
-                raise dropped(self.task.plan, "next_tuple", given)
+                raise self._blamed(given)
         except Interrupted:
             return
         except EndOfStream:
@@ -123,6 +123,12 @@ class SpoutFeed(HostFeed):
         else:
             if not self.task.pausing:
                 self._nothing_came(before)
+
+    def _blamed(self, result: object) -> TypeError:
+        """The error for what ``next_tuple`` has returned, which is user code's (law N2)."""
+        error = dropped(self.task.plan, "next_tuple", result)
+        self.task.blame(error)
+        return error
 
     def _nothing_came(self, before: int) -> bool:
         if self._tracker.emitted != before:
