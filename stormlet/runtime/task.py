@@ -217,7 +217,7 @@ class Task:
 
     def was_told(self, error: Exception) -> bool:
         """Whether the log has what the running instance dies of, or one of its calls has ended with."""
-        return any(each is error for each in self._told)
+        return _is_among(self._told, error)
 
     def _log(self, error: Exception) -> None:
         if not isinstance(error, TaskKilled) and not self.was_told(error):
@@ -285,7 +285,7 @@ class Task:
 
     def _is_blamed(self, error: Exception) -> bool:
         """Something other than the engine itself is to blame."""
-        return isinstance(error, OTHERS_DOING) or any(each is error for each in self._blamed)
+        return isinstance(error, OTHERS_DOING) or _is_among(self._blamed, error)
 
     def _allowed_pause(self, error: Exception) -> float | None:
         if not self.may_restart or isinstance(error, FINAL):
@@ -351,3 +351,10 @@ def _cause(error: Exception) -> Exception:
     """What a constructor has raised."""
     cause = error.__cause__
     return cause if isinstance(error, StartFailed) and isinstance(cause, Exception) else error
+
+
+def _is_among(errors: Sequence[BaseException], error: Exception) -> bool:
+    """Says if it is one of these. Where a StopIteration would leave a coroutine, Python raises another error."""
+    cause = error.__cause__ if type(error) is RuntimeError else None
+    raised = cause if isinstance(cause, StopIteration) else error
+    return any(each is error or each is raised for each in errors)

@@ -24,11 +24,12 @@ ENGINE = PurePath(runtime.__file__).parents[1]
 OURS = (str(ENGINE / "core"), str(ENGINE / "runtime"))
 LAST_RESORT = {
     *("Run.__aexit__", "Running.leave", "Lifecycle.leave", "Lifecycle._end", "Lifecycle._begin_to_end"),
-    *("_ring", "_Turns.turn"),
+    *("_ring", "_Turns.turn", "_blocks"),
 }
-"""What starts the end of a run, and what asks a future of asyncio's how it is: if these fail, nothing can be told."""
-WORKING = ("BaseEventLoop.", "Task.guarded")
-"""The event loop itself, and the guard of its callbacks."""
+"""What starts the end of a run, and what asks a future of asyncio's how it is: if these fail, nothing can be told.
+And the generator of ids: it is over once it has raised, and no restart makes another one."""
+WORKING = ("BaseEventLoop.", "Task.guarded", "_blocks")
+"""The event loop itself, the guard of its callbacks, and the generator of ids."""
 FOR_EVER = 5000.0
 """Simulated seconds after which a run that has not ended never will."""
 

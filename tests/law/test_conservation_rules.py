@@ -8,6 +8,7 @@ import gc
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from stormlet import (
     Bolt,
     Collector,
     DeadLetter,
+    Failure,
     Reject,
     Running,
+    Spout,
     SpoutCollector,
     StrayCancellation,
     Stream,
@@ -26,6 +29,7 @@ from stormlet import (
     Tuple,
     TupleFailed,
 )
+from stormlet.errors import EndOfStream
 from tests.helpers import Counting, ignore, interpreted_only, run_to_end
 from tests.law.conserved import SCENARIOS
 from tests.law.forced_errors import Scenario, run, strikes_of
@@ -282,6 +286,66 @@ async def test_N2_an_error_of_the_engine_is_not_restarted(monkeypatch: pytest.Mo
     with pytest.raises(TopologyCrashed, match=r"the engine's part of spout\[0\] raised") as caught:
         await run_to_end(topology)
     assert isinstance(caught.value.__cause__, TypeError)
+
+
+class Stopping(Spout[int]):
+    """Lets a StopIteration out of one of its methods, once."""
+
+    def __init__(self, method: str, raised: list[str]) -> None:
+        self._method = method
+        self._raised = raised
+        self._values = iter(range(3))
+
+    def _raise_in(self, method: str) -> None:
+        if method == self._method and not self._raised:
+            self._raised.append(method)
+            next(iter(()))
+
+    def activate(self) -> None:
+        self._raise_in("activate")
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        self._raise_in("next_tuple")
+        value = next(self._values, None)
+        if value is None:
+            raise EndOfStream
+        out.emit(value, message_id=value)
+
+    def ack(self, message_id: object) -> None:
+        self._raise_in("ack")
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        self._raise_in("fail")
+
+
+@simulated
+@pytest.mark.parametrize("method", ["activate", "next_tuple", "ack", "fail"])
+async def test_N2_a_stop_iteration_of_a_spout_is_no_error_of_the_engine(method: str) -> None:
+    """Though Python raises another error where one would leave a coroutine."""
+    topology = Topology("t")
+    spout = topology.spout("spout", partial(Stopping, method, raised := []))
+    topology.bolt("bolt", fail if method == "fail" else ignore, spout.shuffle())
+    running = await run_to_end(topology)
+    assert (raised, running.statistics().components["spout"].restarts) == ([method], 1)
+
+
+@simulated
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_N2_a_stop_iteration_of_a_bolt_is_no_error_of_the_engine(concurrency: int) -> None:
+    """A bolt that is to die of it does, and lives on."""
+    raised: list[int] = []
+
+    def bolt(value: int) -> None:
+        if not raised:
+            raised.append(value)
+            next(iter(()))
+
+    topology = Topology("t")
+    spout = topology.spout("spout", range(3))
+    topology.bolt("bolt", bolt, spout.shuffle(), on_error="restart", concurrency=concurrency)
+    running = await run_to_end(topology)
+    assert running.statistics().components["bolt"].restarts == 1
+    assert running.statistics().components["spout"].acked == 3
 
 
 # N3: a task never ends unnoticed.
