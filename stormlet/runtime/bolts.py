@@ -309,8 +309,9 @@ class BoltTask(Task):
 
     def _call_cancelled(self, tup: AnyTuple) -> None:
         """Unless the engine did that, the call has died of it (law N3)."""
-        if self._calls_cancelled or self.engine.host_leaves():
+        if self._calls_cancelled or tup.state > HELD or self.engine.host_leaves():
             return
+        self._executed_before += 1
         try:
             self.user_failed((tup,), StrayCancellation("somebody else has cancelled the call"), self.out)
         except Exception as error:

@@ -429,10 +429,10 @@ class Tracker:
             self._observe(tree)
             if tree.failure is None:
                 self._settle_acked_at_end(tree)
-            elif type(tree) is Buried:  # its spout was not told any more
-                self._count_buried(tree.failure)
-            else:
+            elif type(tree) is not Buried:
                 self.counts.failed += 1
+            elif self.buries:  # else its spout was not told, and it is not given back
+                self._count_buried(tree.failure)
         self._latency.tree = None
         for message in list(self._awaited):
             failure = message.failure or SHUTDOWN

@@ -19,6 +19,7 @@ from stormlet import (
     DeadLetter,
     Failure,
     Reject,
+    ReliableSpout,
     Running,
     Spout,
     SpoutCollector,
@@ -253,6 +254,35 @@ async def test_N1_every_tree_has_an_outcome_once_its_block_is_left() -> None:
     assert conserved(running)
 
 
+class Unheard(ReliableSpout[int]):
+    """Gives up by itself; is told of one failure, and takes its time over that."""
+
+    buries = False
+    is_done = False
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if self.is_done:
+            raise EndOfStream
+        self.is_done = True
+        out.emit_many(range(3), message_ids=range(3))
+
+    async def fail(self, message_id: object, failure: Failure) -> None:
+        await asyncio.sleep(1000)
+
+
+@simulated
+async def test_N1_a_failure_that_a_spout_was_not_told_of_is_left_over() -> None:
+    """It is not given back by having been given up."""
+    topology = Topology("untold", max_attempts=1)
+    topology.bolt("bolt", fail, topology.spout("spout", Unheard).shuffle())
+    with suppress(KeyError):
+        async with topology.run() as running:
+            await asyncio.sleep(1)
+            raise KeyError
+    counts = running.statistics().components["spout"]
+    assert (counts.given_back, counts.left_over) == (1, 2)
+
+
 # N2: what the engine itself raises puts the message back, or crashes the topology with the message counted.
 
 
@@ -418,6 +448,8 @@ async def test_N3_a_concurrent_call_that_somebody_cancels_fails_its_input_at_onc
     (letter,) = running.dead_letters
     assert isinstance(letter.failure.exception, StrayCancellation)
     assert running.statistics().components["spout"].acked == 3
+    bolt = running.statistics().components["bolt"]
+    assert (bolt.executed, bolt.acked, bolt.failed) == (4, 3, 1)
 
 
 @cancelling
