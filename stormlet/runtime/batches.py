@@ -13,7 +13,7 @@ from stormlet.core.outstanding import spelt
 from stormlet.core.plan import TaskPlan
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import HELD, Tuple
-from stormlet.runtime.cancellation import stray
+from stormlet.runtime.cancellation import as_exception
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 from stormlet.runtime.results import dropped
 from stormlet.runtime.threads import ThreadedBatchBolt
@@ -180,8 +180,7 @@ class BatchRunner(Bolt[Any, Any]):
             if not isawaitable(result):
                 self._check("execute_batch", result)
         except (Exception, asyncio.CancelledError) as error:  # nothing was awaited
-            raised = error if isinstance(error, Exception) else stray(error)
-            self._desk.user_failed(members, raised, collector)
+            self._desk.user_failed(members, as_exception(error), collector)
             collector.default_anchors = ()
             return None
         if isawaitable(result):

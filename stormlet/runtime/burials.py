@@ -8,7 +8,7 @@ from functools import partial
 
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.errors import StrayCancellation
-from stormlet.runtime.cancellation import check_stray
+from stormlet.runtime.cancellation import all_ended, check_stray
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.messages import Message
 from stormlet.runtime.owners import Owner
@@ -67,8 +67,7 @@ class Burials:
         self._closing = True
         for burying in self._letters:
             burying.cancel()
-        if self._letters:
-            await asyncio.wait(list(self._letters))
+        await all_ended(list(self._letters))
 
     def _arrived(self, letter: DeadLetter) -> None:
         """The sink has it; what a stop leaves over is no dead letter, and only handed to the sink (law S5)."""
@@ -90,7 +89,7 @@ class Burials:
         owner, letter = self._owner, self._letters.pop(burying)
         if burying.cancelled():
             owner.engine.failures.unkept(owner.plan, letter)
-            if not self._closing:
+            if not self._closing and not owner.engine.host_leaves():
                 owner.engine.crashed(owner, StrayCancellation("somebody has cancelled the sink's coroutine"))
         elif (error := burying.exception()) is not None:
             owner.engine.crashed(owner, error)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 from stormlet.errors import StrayCancellation
 
@@ -21,7 +24,19 @@ def stray(error: asyncio.CancelledError) -> StrayCancellation:
     return counted
 
 
+def as_exception(error: Exception | asyncio.CancelledError) -> Exception:
+    """What user code has raised where nothing was awaited: a cancellation is a stray one there."""
+    return error if isinstance(error, Exception) else stray(error)
+
+
 def is_stray() -> bool:
     """Whether nobody has cancelled the running task."""
     task = asyncio.current_task()
     return task is None or task.cancelling() == 0
+
+
+async def all_ended(running: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait for the end of every task, whoever cancels the one that waits: the end of a run must not be cut short."""
+    while left := [each for each in running if not each.done()]:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(left)

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from inspect import isasyncgen
 from typing import TypeAlias, cast
 
 from stormlet.core.components import DEFAULT_STREAM, TaskContext, To
 from stormlet.errors import TaskKilled
+from stormlet.runtime.cancellation import stray
 from stormlet.runtime.lineages import lineage_now
 from stormlet.runtime.messages import kept_message
 from stormlet.runtime.source_wait import Asking, Interrupted
@@ -124,6 +126,12 @@ class KeptFeed(HostFeed):
     def _is_over(self) -> bool:
         return not self.ended and (self._is_spent or _frame_of(self._source) is None)
 
+    def _raised(self, error: Exception) -> Exception:
+        """Note what user code has raised instead of giving a value."""
+        self._note(error)
+        self.task.blame(error)
+        return error
+
     def _note(self, error: BaseException) -> None:
         self._broke, self._broke_after = error, self._emitted
 
@@ -191,9 +199,10 @@ class IteratorFeed(KeptFeed):
             except StopIteration:
                 self._note_end()
                 return None
+            except asyncio.CancelledError as error:  # nothing was awaited
+                raise self._raised(stray(error)) from error
             except Exception as error:
-                self._note(error)
-                self.task.blame(error)
+                self._raised(error)
                 raise
             try:
                 self.emit(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import Context
 from typing import Any, cast
@@ -92,6 +93,8 @@ class FunctionWorker(Worker):
         try:
             await self.outbox.room()
             await self._deal(tup, result, out, None)
+        except asyncio.CancelledError as error:
+            self.desk.user_failed((tup,), self.stray(error), out)
         except Exception as error:
             self.desk.user_failed((tup,), error, out)
         else:

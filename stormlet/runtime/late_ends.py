@@ -6,13 +6,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import chain
 from typing import Final, Protocol
 
 from stormlet.core.calls import Call, stack_line
 from stormlet.core.log_fields import log_fields
 from stormlet.core.plan import TaskPlan
+from stormlet.runtime.cancellation import all_ended
 from stormlet.runtime.explaining.stacks import frames_of, thread_frames, users_of
 
 logger = logging.getLogger(__name__)
@@ -47,9 +48,7 @@ class Late(Protocol):
 async def wait_for_end(topology: str, running: Mapping[asyncio.Task[None], Late]) -> None:
     """Wait until all of them have ended, however long that takes; the log has who takes long."""
     notice = asyncio.get_running_loop().call_later(PATIENCE, _tell_late, topology, running)
-    while left := [each for each in running if not each.done()]:
-        with suppress(asyncio.CancelledError):  # of somebody else; the end must not be cut short
-            await asyncio.wait(left)
+    await all_ended(running)
     notice.cancel()
 
 

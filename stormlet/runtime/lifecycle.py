@@ -25,6 +25,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.plan import ACKER
 from stormlet.errors import StartFailed, StrayCancellation, TopologyCrashed
 from stormlet.runtime.assembly import Tasks
+from stormlet.runtime.cancellation import all_ended
 from stormlet.runtime.conductor import Conductor
 from stormlet.runtime.engine import Culprit
 from stormlet.runtime.failure_log import FailureLog
@@ -74,10 +75,12 @@ class Lifecycle:
         self._helpers: list[asyncio.Task[None]] = []
         self._crash_known: asyncio.Future[None] = self._loop.create_future()
         self._body: asyncio.Task[Any] | None = None
+        self._cancelled_before = 0
         self._started = False
         self._in_body = False
         self._body_cancelled = False
         self._draining: asyncio.Task[None] | None = None
+        self._is_cut_short = False
         self._ending: asyncio.Task[None] | None = None
 
     def lead(self, tasks: Tasks, helping: Helping) -> None:
@@ -123,7 +126,8 @@ class Lifecycle:
     async def start(self) -> None:
         """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what
         user code raised."""
-        self._body = asyncio.current_task()
+        self._body = body = asyncio.current_task()
+        self._cancelled_before = 0 if body is None else body.cancelling()
         if not self._tasks.ackers:
             logger.warning(
                 "topology %r runs with ackers=0: nothing is tracked, and every message counts as acked",
@@ -173,7 +177,11 @@ class Lifecycle:
     def host_leaves(self) -> bool:
         """Says if the host that has entered the block is being cancelled: whoever does that may cancel all else too."""
         body = self._body
-        return body is not None and not body.done() and body.cancelling() > 0 and not self._body_cancelled
+        return body is not None and not body.done() and self._is_cancelled(body) and not self._body_cancelled
+
+    def _is_cancelled(self, body: asyncio.Task[Any]) -> bool:
+        """Says if that has happened since it entered the block; it may have caught an earlier one."""
+        return body.cancelling() > self._cancelled_before
 
     def _spawn(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
@@ -200,10 +208,16 @@ class Lifecycle:
         """Drain; or cancel, if it drains already (law C3)."""
         if self._draining is None:
             self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
+            self._draining.add_done_callback(self._drain_ended)
         else:
+            self._is_cut_short = True
             self._draining.cancel()
             self._abandon()  # the body may wait for a tree
             self._conductor.give_up(None)  # a drain that has not begun yet cannot say that it is over
+
+    def _drain_ended(self, draining: asyncio.Task[None]) -> None:
+        if draining.cancelled() and not self._is_cut_short:
+            self._helper_ended("drain", draining)
 
     async def leave(self, error: BaseException | None) -> None:
         """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
@@ -264,18 +278,29 @@ class Lifecycle:
     async def _end(self) -> None:
         """Step 4 of the end, all of it, also if the host is cancelled meanwhile; a second cancellation leaves it
         to end by itself."""
-        ending = self._begin_to_end()
         try:
-            await asyncio.shield(ending)
+            await self._until_ended()
         except asyncio.CancelledError:
-            await asyncio.wait([ending])
-            if not self._body_cancelled or self._body is None or self._body.cancelling():
+            await self._until_ended()
+            if not self._body_cancelled or self._body is None or self._is_cancelled(self._body):
                 raise  # else a crash has cancelled the body in the midst of a call of its own
 
+    async def _until_ended(self) -> None:
+        while True:
+            ending = self._begin_to_end()
+            await asyncio.wait([ending])
+            if not ending.cancelled():
+                return ending.result()
+
     def _begin_to_end(self) -> asyncio.Task[None]:
-        if self._ending is None:
+        if self._ending is None or self._ending.cancelled():  # by somebody else, before its first step
             self._ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
+            self._ending.add_done_callback(self._end_ended)
         return self._ending
+
+    def _end_ended(self, ending: asyncio.Task[None]) -> None:
+        if ending.cancelled():
+            self._begin_to_end()
 
     async def _end_tasks(self) -> None:
         """Step 4. Where it raises it is gone through once more, as each part of it goes on where it was: without the
@@ -306,7 +331,7 @@ class Lifecycle:
         helpers = [*self._helpers, *([] if self._draining is None else [self._draining])]
         for each in helpers:
             each.cancel()
-        await _all_ended(helpers)
+        await all_ended(helpers)
 
     async def _end_these(self, tasks: Sequence[Task]) -> None:
         running = [each for each, task in self._running.items() if task in tasks]
@@ -365,10 +390,3 @@ class Lifecycle:
                 name,
                 extra=log_fields(self._name, name),
             )
-
-
-async def _all_ended(running: Iterable[asyncio.Task[None]]) -> None:
-    """Wait for the end of every task, whoever cancels the one that waits."""
-    while left := [each for each in running if not each.done()]:
-        with suppress(asyncio.CancelledError):
-            await asyncio.wait(left)

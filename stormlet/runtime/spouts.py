@@ -23,6 +23,7 @@ from stormlet.core.statistics import TaskStatistics
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.runtime.ackers import AckerTask
+from stormlet.runtime.cancellation import as_exception
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.host_emits import HostEmits
@@ -279,8 +280,8 @@ class SpoutTask(Task):
         else:
             try:
                 self.tracker.attend(self.feed.settle)
-            except Exception as error:
-                self.die(error)
+            except (Exception, asyncio.CancelledError) as error:
+                self.die(as_exception(error))
             self._attend_when_room()
             if self.tracker.outcomes:
                 self.attend_soon()

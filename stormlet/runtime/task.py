@@ -20,7 +20,7 @@ from stormlet.errors import (
     TaskKilled,
     TopologyStopping,
 )
-from stormlet.runtime.cancellation import check_stray
+from stormlet.runtime.cancellation import check_stray, is_stray, stray
 from stormlet.runtime.engine import Engine
 from stormlet.runtime.late_ends import restarting
 from stormlet.runtime.watched import Watched
@@ -141,6 +141,7 @@ class Task:
             self._report(error)  # before stop() has user code do something else
         finally:
             self.leaving = True
+            self._uncancel()
             await self.stop()
 
     def die(self, error: Exception) -> None:
@@ -178,14 +179,20 @@ class Task:
 
     def survived(self, error: asyncio.CancelledError) -> StrayCancellation:
         """The death by a cancellation that the engine did not ask for (law N3). Raises it again if the engine did, or
-        if the host itself is being cancelled, and all its tasks may be."""
-        if self.ending or self.leaving or self.engine.host_leaves():
+        if the host itself is being cancelled, and all its tasks may be; nothing cuts short what comes after that."""
+        if not self.leaving and (self.ending or self.engine.host_leaves()):
             raise error
+        if is_stray():
+            return stray(error)
+        self._uncancel()
+        death = StrayCancellation("somebody else has cancelled the task")
+        death.__cause__ = error
+        return death
+
+    def _uncancel(self) -> None:
+        """Every cancellation so far has been heard; one that user code lets out from now on is its own."""
         while self._coroutine is not None and self._coroutine.uncancel():
             pass
-        stray = StrayCancellation("somebody else has cancelled the task")
-        stray.__cause__ = error
-        return stray
 
     def blame(self, error: BaseException) -> None:
         """Note that user code raised this: then the task may be restarted. What the engine itself raises crashes the
@@ -196,7 +203,7 @@ class Task:
         """Take a step of the engine in a callback, where nobody would hear what it raises (law N2)."""
         try:
             step(*arguments)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self.engine.failed(self.plan, error)
 
     def check_cancelled(self, answer: Exception | None = None) -> None:
@@ -230,21 +237,21 @@ class Task:
             await self.checked(self.run())
         except Exception as error:
             self._take_fatal()
+            self._uncancel()
             return error
         except asyncio.CancelledError as error:
-            fatal = self._take_fatal()
-            return fatal or self.survived(error)
+            fatal = self._take_fatal() or self.survived(error)
+            self._uncancel()
+            return fatal
         finally:
             self._alive = False
         raise AssertionError("a task works until it is cancelled")
 
     def _take_fatal(self) -> Exception | None:
         fatal, self._fatal = self._fatal, None
-        struck, self._struck = self._struck, False
+        self._struck = False
         if self.ending:
             raise asyncio.CancelledError
-        if struck and self._coroutine is not None:
-            self._coroutine.uncancel()
         return fatal
 
     async def _revive(self, error: Exception) -> None:
@@ -252,9 +259,9 @@ class Task:
         pause = self._pause_after(error)
         self.lose(error)
         await self._timely(self.let_go())
-        self._told.clear()
-        self._blamed.clear()
         while True:
+            self._told.clear()
+            self._blamed.clear()
             self.flush_outbox()
             try:
                 await asyncio.sleep(pause)
@@ -298,6 +305,8 @@ class Task:
         """A task must never end unnoticed (law N3); what ends the process, or this task on purpose, goes on its
         way."""
         if isinstance(error, asyncio.CancelledError):
+            if self.leaving:
+                raise error
             error = self.survived(error)
         self.engine.crashed(self, error)
         if isinstance(error, KeyboardInterrupt | SystemExit):

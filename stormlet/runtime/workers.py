@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 from stormlet.core.components import TaskContext
 from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import OPEN, JoinedTuple, Lineage
+from stormlet.errors import StrayCancellation
 from stormlet.runtime.cancellation import is_stray, stray
 from stormlet.runtime.collectors import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.contexts import within
@@ -40,6 +41,10 @@ class Desk(Protocol):
 
     async def checked(self, result: Awaitable[R]) -> R:
         """Await user code; a cancellation by the engine comes out whatever that makes of it."""
+        ...
+
+    def check_cancelled(self) -> None:
+        """Raise :class:`asyncio.CancelledError` if the engine has cancelled the running coroutine."""
         ...
 
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
@@ -77,13 +82,18 @@ class Worker:
         try:
             await self.process(tup, out)
         except asyncio.CancelledError as error:
-            if not is_stray():
-                raise
-            self.desk.user_failed((tup,), stray(error), out)
+            self.desk.user_failed((tup,), self.stray(error), out)
         except Exception as error:
             self.desk.user_failed((tup,), error, out)
         else:
             self.done(tup, out)
+
+    def stray(self, error: asyncio.CancelledError) -> StrayCancellation:
+        """What a cancellation counts as that user code lets out; raises it again if somebody has cancelled the call."""
+        self.desk.check_cancelled()
+        if not is_stray():
+            raise error
+        return stray(error)
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
         """Have user code process one input."""

@@ -23,8 +23,8 @@ from tests.law.books import Books, Forced
 ENGINE = PurePath(runtime.__file__).parents[1]
 OURS = (str(ENGINE / "core"), str(ENGINE / "runtime"))
 LAST_RESORT = {
-    *("Run.__aexit__", "Running.leave", "Lifecycle.leave", "Lifecycle._end", "Lifecycle._begin_to_end"),
-    *("_ring", "_Turns.turn", "_blocks"),
+    *("Run.__aexit__", "Running.leave", "Lifecycle.leave", "Lifecycle._end", "Lifecycle._until_ended"),
+    *("Lifecycle._begin_to_end", "Lifecycle._end_ended", "_ring", "_Turns.turn", "_blocks"),
 }
 """What starts the end of a run, and what asks a future of asyncio's how it is: if these fail, nothing can be told.
 And the generator of ids: it is over once it has raised, and no restart makes another one."""

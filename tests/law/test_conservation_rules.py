@@ -6,10 +6,12 @@ import asyncio
 import dataclasses
 import gc
 import logging
-from collections.abc import AsyncIterator, Callable
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from itertools import count
+from typing import Any, ClassVar
 
 import pytest
 
@@ -31,7 +33,7 @@ from stormlet import (
     TupleFailed,
 )
 from stormlet.errors import EndOfStream
-from tests.helpers import Counting, ignore, interpreted_only, run_to_end
+from tests.helpers import Counting, ignore, interpreted_only, now, run_to_end
 from tests.law.conserved import SCENARIOS
 from tests.law.forced_errors import Scenario, run, strikes_of
 
@@ -283,6 +285,40 @@ async def test_N1_a_failure_that_a_spout_was_not_told_of_is_left_over() -> None:
     assert (counts.given_back, counts.left_over) == (1, 2)
 
 
+@simulated
+async def test_N1_a_letter_that_arrives_late_counts_once() -> None:
+    """The end waits for its sink, also if somebody cancels the task that waits."""
+
+    async def stubborn(letter: DeadLetter) -> None:
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            await asyncio.sleep(5)
+
+    topology = Topology("t", max_attempts=1, drain_timeout=1.0)
+    topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
+    asyncio.get_running_loop().call_later(3, cancel, "t/spout[0]")
+    async with topology.run(dead_letters=stubborn) as running:
+        await asyncio.sleep(0.5)
+    await asyncio.sleep(10)
+    assert (running.statistics().dead_letters, running.statistics().left_over) == (1, 0)
+    assert conserved(running)
+
+
+def cut_off() -> Iterator[int]:
+    yield 1
+    raise asyncio.CancelledError
+
+
+@simulated
+async def test_N1_a_source_that_lets_a_cancellation_out_has_not_ended() -> None:
+    """What the generator behind a map would still have yielded is not lost in silence."""
+    topology = Topology("t")
+    topology.bolt("bolt", ignore, topology.spout("spout", map(abs, cut_off())).shuffle())
+    _, error = await crash(topology)
+    assert isinstance(error.__cause__, StrayCancellation)
+
+
 # N2: what the engine itself raises puts the message back, or crashes the topology with the message counted.
 
 
@@ -508,6 +544,205 @@ async def test_N3_a_task_that_is_cancelled_while_it_starts_fails_the_start() -> 
     with pytest.raises(TopologyCrashed, match="did not start: prepare of slow"):
         async with topology.run():
             pass
+
+
+@simulated
+@pytest.mark.parametrize("name", ["__acker", "slow"])
+async def test_N3_a_task_that_is_cancelled_before_its_first_step_crashes_the_topology(name: str) -> None:
+    """Nobody waits for it for ever."""
+    topology = Topology("t")
+    topology.bolt("slow", Slow, topology.spout("spout").shuffle())
+    asyncio.get_running_loop().call_soon(cancel, f"t/{name}[0]")
+    with pytest.raises(TopologyCrashed, match=f"start of {name}.0. raised StrayCancellation"):
+        async with topology.run():
+            pass
+
+
+@simulated
+@pytest.mark.parametrize("pause", [0.0, 0.5])
+async def test_N3_a_drain_that_somebody_cancels_crashes_the_topology(pause: float) -> None:
+    """Else what it leaves over would pass for what was asked for."""
+    block = slow_topology().run()
+    running = await block.__aenter__()
+    running.stop()
+    asyncio.get_running_loop().call_later(pause, cancel, "t drain")
+    with suppress(asyncio.CancelledError):
+        await asyncio.sleep(100)
+    with pytest.raises(TopologyCrashed, match="the drain") as caught:
+        await block.__aexit__(None, None, None)
+    assert isinstance(caught.value.__cause__, StrayCancellation)
+    assert conserved(running)
+
+
+@simulated
+async def test_N3_an_end_that_somebody_cancels_ends_all_the_same() -> None:
+    """Also before its first step, and the host does not hear of it."""
+    loop = asyncio.get_running_loop()
+    block = slow_topology().run()
+    running = await block.__aenter__()
+    await asyncio.sleep(0.5)
+    loop.call_soon(cancel, "t end")
+    await block.__aexit__(KeyError, KeyError(), None)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert conserved(running)
+
+
+class Stubborn(Slow):
+    """Goes on for a while with a call that is cancelled."""
+
+    cleaned: ClassVar[list[float]] = []
+
+    async def execute(self, tup: Tuple[int], out: Collector[None]) -> None:  # type: ignore[override]
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(1000)
+        await asyncio.sleep(3)
+
+    async def cleanup(self) -> None:
+        self.cleaned.append(now())
+
+
+@simulated
+async def test_N3_a_task_that_is_cancelled_while_it_ends_cleans_up() -> None:
+    """After all of its calls."""
+    Stubborn.cleaned.clear()
+    topology = Topology("t")
+    topology.bolt("slow", Stubborn, topology.spout("spout", range(2)).shuffle(), concurrency=2)
+    with suppress(KeyError):
+        async with topology.run():
+            await asyncio.sleep(1)
+            asyncio.get_running_loop().call_later(1, cancel, "t/slow[0]")
+            raise KeyError
+    assert Stubborn.cleaned == [5]
+
+
+class Untidy(Slow):
+    """Awaits what it has cancelled."""
+
+    async def cleanup(self) -> None:
+        helper = asyncio.create_task(asyncio.sleep(1000))
+        helper.cancel()
+        await helper
+
+
+@simulated
+async def test_N3_a_cancellation_that_cleanup_lets_out_is_told_by_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As any other exception of it is."""
+    topology = Topology("t")
+    topology.bolt("untidy", Untidy, topology.spout("spout").shuffle())
+    async with topology.run():
+        await asyncio.sleep(1)
+    assert "cleanup of untidy[0] raised StrayCancellation" in caplog.text
+
+
+@simulated
+async def test_N3_a_kill_and_a_cancellation_at_once_are_one_death() -> None:
+    """The next life does not take a cancellation of its own code for one by somebody else."""
+
+    async def trip(value: int) -> None:
+        await asyncio.sleep(1)
+        helper = asyncio.create_task(asyncio.sleep(1000))
+        helper.cancel()
+        await helper
+
+    topology = Topology("t")
+    spout = topology.spout("spout")
+    topology.bolt("bolt", trip, spout.shuffle())
+    async with topology.run() as running:
+        await running.emit(spout, 1)
+        await asyncio.sleep(0.5)
+        cancel("t/bolt[0]")
+        running.kill("bolt")
+        with pytest.raises(TupleFailed, match="user code awaited"):
+            await (await running.emit(spout, 2))
+    assert running.statistics().components["bolt"].restarts == 1
+
+
+@simulated
+async def test_N3_a_host_that_has_caught_a_cancellation_before_is_not_being_cancelled() -> None:
+    """Its tasks die as elsewhere."""
+
+    async def host() -> Running:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(1000)
+        asyncio.get_running_loop().call_later(0.5, cancel, "t/bolt[0]")
+        return await run_to_end(slow_topology())
+
+    task = asyncio.create_task(host())
+    await asyncio.sleep(0)
+    task.cancel()
+    counts = (await task).statistics().components["bolt"]
+    assert (counts.restarts, now() < 10) == (1, True)
+
+
+@simulated
+async def test_N3_a_sink_that_is_cancelled_with_its_host_crashes_nothing() -> None:
+    """Whichever of them hears of it first."""
+
+    async def slow(letter: DeadLetter) -> None:
+        await asyncio.sleep(1000)
+
+    async def host() -> None:
+        topology = Topology("t", max_attempts=1)
+        topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
+        async with topology.run(dead_letters=slow):
+            await asyncio.sleep(1000)
+
+    running = asyncio.create_task(host())
+    await asyncio.sleep(0.5)
+    cancel("spout[0] dead_letters")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+@simulated
+async def test_N3_a_replay_that_is_refused_by_a_cancellation_is_heard_of() -> None:
+    """Also while the source is awaited."""
+    calls = count()
+
+    def key(value: int) -> int:
+        if next(calls) == 1:
+            raise asyncio.CancelledError
+        return value
+
+    async def source() -> AsyncIterator[int]:
+        yield 1
+        await asyncio.sleep(1000)
+
+    topology = Topology("t")
+    topology.bolt("bolt", fail, topology.spout("spout", source).fields(key))
+    _, error = await crash(topology)
+    assert (error.what, now() < 10) == ("replay", True)
+
+
+@simulated
+async def test_N3_a_task_that_is_not_revived_for_long_keeps_no_exceptions() -> None:
+    """They would keep alive the local variables of user code."""
+
+    class IsDown(Exception):
+        pass
+
+    kept: list[weakref.ref[IsDown]] = []
+
+    class Down(Slow):
+        async def prepare(self, context: object) -> None:
+            if now():
+                error = IsDown()
+                kept.append(weakref.ref(error))
+                if len(kept) <= 200:
+                    raise error
+
+    topology = Topology("t", max_restarts=200, restart_delay_max=1.0)
+    topology.bolt("down", Down, topology.spout("spout").shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(0.1)
+        running.kill("down")
+        await asyncio.sleep(400)
+        gc.collect()
+        assert len(kept) == 201
+        assert sum(each() is not None for each in kept) < 10
 
 
 def test_N3_the_end_of_the_loop_ends_a_run_that_nobody_leaves() -> None:

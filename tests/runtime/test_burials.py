@@ -41,6 +41,7 @@ class Graveyard:
             activity=self.activity,
             failures=failures,
             crashed=lambda owner, error: self.crashes.append(error),
+            host_leaves=lambda: False,
         )
         owner: Any = SimpleNamespace(
             plan=SimpleNamespace(component="spout", name="spout[0]"),

@@ -102,6 +102,18 @@ async def test_a_bolt_that_raises_it_fails_the_input(bolt: Any, executor: Any, c
     assert running.statistics().components["spout"].acked == 3
 
 
+async def yield_later(value: int) -> Iterator[int]:
+    return yield_one(value)
+
+
+async def test_a_generator_that_raises_it_after_a_wait_fails_the_input() -> None:
+    """Nothing was awaited where it came out (B4)."""
+    topology = Topology("stray", max_attempts=1)
+    topology.bolt("bolt", yield_later, topology.spout("spout", range(4)).shuffle())
+    running = await run(topology)
+    assert (one_dead_letter(running).value, running.statistics().components["bolt"].restarts) == (1, 0)
+
+
 class RaisingPairs(BatchBolt[int, None]):
     size = 2
 
