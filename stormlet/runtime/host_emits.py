@@ -54,8 +54,10 @@ class HostEmits:
                     outbox.crowded[0].call_when_room(owner.released)
                 await self._room
 
-    def _room_for_threads(self, look: Callable[[], None]) -> int:
+    def _room_for_threads(self, look: Callable[[], None]) -> int | None:
         """Where the spout itself would be asked for more (law S3)."""
+        if self._owner.stopping:
+            return None
         full = self._outbox.full_consumer()
         if full is not None:
             full.call_when_room(look)
@@ -64,8 +66,6 @@ class HostEmits:
 
     def look_again(self) -> None:
         """There may be room now, or never again."""
-        if self._owner.stopping:
-            self.threads.close()
         self.threads.look()
         if self._room is not None and not self._room.done():
             self._room.set_result(None)

@@ -43,8 +43,9 @@ LOOK = 1.0
 PATIENCE = 10
 """How often it does so in vain before it goes on without room, because the loop is held up."""
 
-CountRoom = Callable[[Callable[[], None]], int]
-"""How many more emits there is room for; where there is none in a queue, has this called when there is."""
+CountRoom = Callable[[Callable[[], None]], int | None]
+"""How many more emits there is room for, None for ever; where there is none in a queue, has this called when there
+is."""
 
 
 @runtime_checkable
@@ -97,10 +98,10 @@ class ThreadCalls:
         self._clock = loop if isinstance(loop, StandingClock) else None
         self._lock = Lock()
         self._under_way = 0
-        self._room = min(count_room(self.look), MOST)
         self._looks = 0
         self._waiting: deque[tuple[int, Waiter]] = deque()
         self._closed = False
+        self._room = min(count_room(self.look) or 0, MOST)
 
     def call(self, call: Callable[[], R]) -> Future[R]:
         """Make this call, whatever else is under way."""
@@ -137,14 +138,18 @@ class ThreadCalls:
                 self._tell(*self._waiting.popleft(), admitted=False)
 
     def look(self) -> None:
-        """There may be more room than before."""
+        """There may be more room than before, or none any more."""
         if self._waiting:
             self._look()
 
     def _look(self) -> None:
         self._looks += 1
+        room = self._count_room(self.look)
+        if room is None:
+            self.close()
+            return
         with self._lock:
-            self._room = min(self._count_room(self.look), MOST)
+            self._room = min(room, MOST)
             while self._waiting and self._under_way < self._room:
                 self._under_way += 1
                 self._tell(*self._waiting.popleft(), admitted=True)
