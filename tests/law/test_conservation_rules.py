@@ -384,7 +384,7 @@ class Stopping(Spout[int]):
         self._raise_in("fail")
 
 
-@simulated
+@pytest.mark.simulated_time(allow_leaks=["errors"])
 @pytest.mark.parametrize("method", ["activate", "next_tuple", "ack", "fail"])
 async def test_N2_a_stop_iteration_of_a_spout_is_no_error_of_the_engine(method: str) -> None:
     """Though Python raises another error where one would leave a coroutine."""
@@ -546,7 +546,7 @@ async def test_N3_a_task_that_is_cancelled_while_it_starts_fails_the_start() -> 
             pass
 
 
-@simulated
+@cancelling
 @pytest.mark.parametrize("name", ["__acker", "slow"])
 async def test_N3_a_task_that_is_cancelled_before_its_first_step_crashes_the_topology(name: str) -> None:
     """Nobody waits for it for ever."""
@@ -558,7 +558,7 @@ async def test_N3_a_task_that_is_cancelled_before_its_first_step_crashes_the_top
             pass
 
 
-@simulated
+@cancelling
 @pytest.mark.parametrize("pause", [0.0, 0.5])
 async def test_N3_a_drain_that_somebody_cancels_crashes_the_topology(pause: float) -> None:
     """Else what it leaves over would pass for what was asked for."""
@@ -574,7 +574,7 @@ async def test_N3_a_drain_that_somebody_cancels_crashes_the_topology(pause: floa
     assert conserved(running)
 
 
-@simulated
+@cancelling
 async def test_N3_an_end_that_somebody_cancels_ends_all_the_same() -> None:
     """Also before its first step, and the host does not hear of it."""
     loop = asyncio.get_running_loop()
@@ -601,7 +601,7 @@ class Stubborn(Slow):
         self.cleaned.append(now())
 
 
-@simulated
+@cancelling
 async def test_N3_a_task_that_is_cancelled_while_it_ends_cleans_up() -> None:
     """After all of its calls."""
     Stubborn.cleaned.clear()
@@ -624,7 +624,7 @@ class Untidy(Slow):
         await helper
 
 
-@simulated
+@cancelling
 async def test_N3_a_cancellation_that_cleanup_lets_out_is_told_by_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -636,7 +636,7 @@ async def test_N3_a_cancellation_that_cleanup_lets_out_is_told_by_the_log(
     assert "cleanup of untidy[0] raised StrayCancellation" in caplog.text
 
 
-@simulated
+@cancelling
 async def test_N3_a_kill_and_a_cancellation_at_once_are_one_death() -> None:
     """The next life does not take a cancellation of its own code for one by somebody else."""
 
@@ -659,7 +659,7 @@ async def test_N3_a_kill_and_a_cancellation_at_once_are_one_death() -> None:
     assert running.statistics().components["bolt"].restarts == 1
 
 
-@simulated
+@cancelling
 async def test_N3_a_host_that_has_caught_a_cancellation_before_is_not_being_cancelled() -> None:
     """Its tasks die as elsewhere."""
 
@@ -676,7 +676,7 @@ async def test_N3_a_host_that_has_caught_a_cancellation_before_is_not_being_canc
     assert (counts.restarts, now() < 10) == (1, True)
 
 
-@simulated
+@cancelling
 async def test_N3_a_sink_that_is_cancelled_with_its_host_crashes_nothing() -> None:
     """Whichever of them hears of it first."""
 
@@ -697,7 +697,7 @@ async def test_N3_a_sink_that_is_cancelled_with_its_host_crashes_nothing() -> No
         await running
 
 
-@simulated
+@cancelling
 async def test_N3_a_replay_that_is_refused_by_a_cancellation_is_heard_of() -> None:
     """Also while the source is awaited."""
     calls = count()
@@ -717,7 +717,7 @@ async def test_N3_a_replay_that_is_refused_by_a_cancellation_is_heard_of() -> No
     assert (error.what, now() < 10) == ("replay", True)
 
 
-@simulated
+@cancelling
 async def test_N3_a_task_that_is_not_revived_for_long_keeps_no_exceptions() -> None:
     """They would keep alive the local variables of user code."""
 
