@@ -13,7 +13,7 @@ import msgspec
 
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.rebuilding import CannotRebuild, portable, rebuild
-from stormlet.core.shortened import shown
+from stormlet.core.shortened import shown, text_of
 
 
 class LetterRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def record_of(letter: DeadLetter, time: datetime) -> LetterRecord:
         origin=origin.json,
         origin_type=origin.type,
         attempts=letter.attempts,
-        history=tuple(_text(each) for each in letter.history),
+        history=tuple(text_of(each) for each in letter.history),
         **_of_failure(letter.failure),
     )
 
@@ -98,7 +98,7 @@ def _of_failure(failure: Failure) -> dict[str, Any]:
         "cause": failure.kind.name,
         "failed_in": failure.component,
         "failed_task": failure.task,
-        "reason": _text(failure.reason),
+        "reason": text_of(failure.reason),
         "exception": None if failure.exception is None else shown(failure.exception),
         "held_by": failure.holders,
     }
@@ -108,11 +108,3 @@ def _rebuilt(what: str, text: msgspec.Raw, expression: str | None, records: Mapp
     if expression is None:
         raise CannotRebuild(f"its {what} could not be written so that it can be rebuilt")
     return rebuild(text, expression, records)
-
-
-def _text(words: object) -> str:
-    """``str``, in characters that every file can hold; exceptions of users may refuse to be shown."""
-    try:
-        return str(words).encode("utf-8", "backslashreplace").decode("utf-8")
-    except Exception:
-        return shown(words)

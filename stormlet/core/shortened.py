@@ -31,12 +31,12 @@ def shown(value: object) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def text_of(error: BaseException) -> str:
-    """``str``, also where ``str`` itself fails."""
+def text_of(words: object) -> str:
+    """``str``, in characters that every file can hold, also where ``str`` itself fails."""
     try:
-        return str.__str__(str(error))
+        return str(words).encode("utf-8", "backslashreplace").decode("utf-8")
     except Exception:
-        return shown(error)
+        return shown(words)
 
 
 def shortened(value: object) -> str:

@@ -186,7 +186,7 @@ class DiesOnce(Numbers):
         super().next_tuple(out)
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 async def test_P7_what_raises_takes_nothing_else_down() -> None:
     """The input of a bolt fails and the bolt goes on; a spout is restarted; the host and its other topologies notice
     nothing, where in Storm the worker dies."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.core.shortened import LONGEST, cut, shortened, visible
+from stormlet.core.shortened import LONGEST, cut, shortened, text_of, visible
 
 
 class Rude:
@@ -34,6 +34,12 @@ def test_what_is_long_is_cut(value: object) -> None:
 def test_what_cannot_be_shown_is_named() -> None:
     """A value whose repr raises is shown by its type."""
     assert shortened(Rude()).startswith("<Rude instance at ")
+
+
+def test_the_text_of_what_has_none_is_what_it_is_shown_as() -> None:
+    """Every file can hold it."""
+    assert text_of("a\ud800") == "a\\ud800"
+    assert text_of(Rude()) == "<Rude, whose repr raised ValueError>"
 
 
 @pytest.mark.parametrize("name", ["list", "dict", "str", "deque", "array"])

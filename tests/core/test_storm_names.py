@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from stormlet.core.configuration import OPTIONS
@@ -64,3 +66,8 @@ def test_other_names_are_unknown(name: str) -> None:
 def test_what_would_change_results_is_refused(name: str) -> None:
     """Keys whose loss would change what comes out are not merely ignored."""
     assert REFUSED[name]
+
+
+def test_a_time_that_no_float_can_hold_is_endless() -> None:
+    """The check of the option refuses it by name then."""
+    assert MAPPED["topology.sleep.spout.wait.strategy.time.ms"].convert(10**400) == inf

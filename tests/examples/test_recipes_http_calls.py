@@ -30,6 +30,7 @@ def test_it_fetches_all_pages(run_example: RunExample) -> None:
 
 def test_an_overloaded_server_is_called_again() -> None:
     """Over real connections every tenth page is refused at first, and succeeds at the second call."""
+    recipe.Shop.calls.clear()  # which other tests of this process may have made
     running = asyncio.run(run_to_end(fetched(pages=30)))
     paths = running.statistics().components["paths"]
     assert (paths.acked, paths.failed, paths.dead_letters) == (30, 3, 0)

@@ -306,6 +306,7 @@ def test_no_pause_of_the_year_is_longer_than_it_may_be(year: Year) -> None:
     assert LONGEST_REPLAY < year.longest["replay"] <= LONGEST_REPLAY * (1 + JITTER)
 
 
+@pytest.mark.untraced
 def test_nothing_has_grown_in_a_year(year: Year) -> None:
     """No table, ring, queue or list is larger than it may be, nor are there more objects in all."""
     assert {name: size for name, size in year.most.items() if size > MOST[name]} == {}

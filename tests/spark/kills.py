@@ -33,7 +33,7 @@ LONGEST_COMMIT = 0.6
 def epochs_in_checkpoint(folder: Path) -> int:
     """As a DataFrame's source remembers them."""
     path = folder / "checkpoint"
-    return int(json.loads(path.read_text())["epochs"]) if path.exists() else 0
+    return int(json.loads(path.read_text())["checkpoint"]["epochs"]) if path.exists() else 0
 
 
 @dataclass

@@ -327,7 +327,7 @@ async def wait(value: int) -> None:
     await asyncio.sleep(1)
 
 
-@pytest.mark.simulated_time
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 @pytest.mark.parametrize(("concurrency", "name"), [(1, "t/wait[0]"), (3, "wait[0] execute")])
 async def test_when_a_task_is_cancelled(
     concurrency: int, name: str, caplog: pytest.LogCaptureFixture
