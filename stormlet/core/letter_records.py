@@ -48,7 +48,7 @@ class LetterRecord(msgspec.Struct, frozen=True, kw_only=True):
             **_of_failure(history[-1]),
             time=time,
             attempts=self.attempts + len(history),
-            history=(*self.history, *map(_text, history)),
+            history=(*self.history, *map(text_of, history)),
         )
 
     def rebuilt_value(self, records: Mapping[str, type]) -> object:
