@@ -11,6 +11,9 @@ from typing import TypeVar
 
 C = TypeVar("C", bound=type)
 
+compiled: bool = False
+"""Cython knows it as True, and leaves out what is for the other case."""
+
 
 def is_extension(file: str) -> bool:
     """Whether a module with this ``__file__`` is compiled; a frozen application may have a .pyc instead of a .py."""

@@ -126,7 +126,7 @@ class BoltCollector:
     ) -> None:
         """See :meth:`stormlet.core.components.Collector.fail`."""
         plan, outbox = self._plan, self._outbox
-        if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
+        if outbox.thread.is_elsewhere():
             raise called_elsewhere(plan, "fail")
         failure = failed(plan, reason, exception, permanent=permanent)
         if not self._settle(tup, FAILED, "fails"):
@@ -140,7 +140,7 @@ class BoltCollector:
     def reset_timeout(self, tup: AnyTuple) -> None:
         """See :meth:`stormlet.core.components.Collector.reset_timeout`."""
         outbox = self._outbox
-        if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
+        if outbox.thread.is_elsewhere():
             raise called_elsewhere(self._plan, "reset_timeout")
         outbox.resets.extend(tup.roots)
         if not outbox.armed:

@@ -25,24 +25,25 @@ class HostEmits:
         self.threads = ThreadCalls(owner.engine.loop, owner.plan.name, self._room_for_threads)
         """What other threads emit, which is the spout's own."""
 
-    async def room(self) -> None:
-        """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
-        topology drains (law C4)."""
-        if self._waiting or not self._has_room:
-            await self._wait_for_room()
-        if self._owner.stopping:
-            raise TopologyStopping("the topology is draining or stopped and takes no new messages")
+    @property
+    def may_emit(self) -> bool:
+        """Nobody asked before, there is room, and the topology does not drain."""
+        return not self._waiting and self._has_room and not self._owner.stopping
 
     @property
     def _has_room(self) -> bool:
         return self._tracker.room > 0 and self._outbox.has_room
 
-    async def _wait_for_room(self) -> None:
+    async def room(self) -> None:
+        """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
+        topology drains (law C4)."""
         self._waiting += 1
         try:
             await self._room_in_turn()
         finally:
             self._waiting -= 1
+        if self._owner.stopping:
+            raise TopologyStopping("the topology is draining or stopped and takes no new messages")
 
     async def _room_in_turn(self) -> None:
         owner, outbox = self._owner, self._outbox
@@ -66,7 +67,8 @@ class HostEmits:
 
     def look_again(self) -> None:
         """There may be room now, or never again."""
-        self.threads.look()
+        if self.threads.waiting:
+            self.threads.look()
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
 

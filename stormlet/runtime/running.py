@@ -27,6 +27,7 @@ from stormlet.runtime.directory import Directory
 from stormlet.runtime.explaining.explainer import Explainer
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.helping import helping
+from stormlet.runtime.host_emits import HostEmits
 from stormlet.runtime.host_streams import HostStreams
 from stormlet.runtime.lifecycle import Lifecycle
 from stormlet.runtime.messages import HostMessage
@@ -136,12 +137,8 @@ class Running:
                 f"topology {self._name!r} is draining or stopped and takes no new messages"
             )
         collected = None if collect is None else self._host_streams.tap(collect)
-        try:
-            await task.host.room()
-        except TopologyStopping:
-            self._raise_crash()  # which says more
-            raise
-        self._raise_crash()
+        if not task.host.may_emit:
+            await self._room(task.host)
         tree: Tree[Any] = Tree(tracked=bool(self._tasks.ackers), spout=stream.component, loop=self._loop)
         lineage = task.lineage(origin)
         message = HostMessage(
@@ -150,6 +147,14 @@ class Running:
         task.host.emit(message)
         tree.explained_by(partial(self._explainer.of_message, message))
         return tree
+
+    async def _room(self, host: HostEmits) -> None:
+        try:
+            await host.room()
+        except TopologyStopping:
+            self._raise_crash()  # which says more
+            raise
+        self._raise_crash()
 
     async def finished(self) -> None:
         """Wait until all spouts have ended and everything is settled, or a requested stop has drained.
@@ -165,7 +170,7 @@ class Running:
             await self._conductor.quiescent()
 
     def _check_loop(self, method: str) -> None:
-        if not _runs_here(self._loop):
+        if asyncio._get_running_loop() is not self._loop:  # pyright: ignore[reportPrivateUsage]
             is_awaited = method in ("emit", "finished")
             way = "asyncio.run_coroutine_threadsafe" if is_awaited else "loop.call_soon_threadsafe"
             raise RuntimeError(
@@ -300,10 +305,3 @@ class Running:
         """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
         C5)."""
         await self._lifecycle.leave(error)
-
-
-def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
-    try:
-        return asyncio.get_running_loop() is loop
-    except RuntimeError:
-        return False

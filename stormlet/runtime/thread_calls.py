@@ -87,7 +87,7 @@ class ThreadCalls:
         "_name",
         "_room",
         "_under_way",
-        "_waiting",
+        "waiting",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str, count_room: CountRoom) -> None:
@@ -99,7 +99,8 @@ class ThreadCalls:
         self._lock = Lock()
         self._under_way = 0
         self._looks = 0
-        self._waiting: deque[tuple[int, Waiter]] = deque()
+        self.waiting: deque[tuple[int, Waiter]] = deque()
+        """The threads that wait for room."""
         self._closed = False
         self._room = min(count_room(self.look) or 0, MOST)
 
@@ -134,12 +135,12 @@ class ThreadCalls:
         """The instance ends: nothing more is emitted by its threads."""
         with self._lock:
             self._closed = True
-            while self._waiting:
-                self._tell(*self._waiting.popleft(), admitted=False)
+            while self.waiting:
+                self._tell(*self.waiting.popleft(), admitted=False)
 
     def look(self) -> None:
         """There may be more room than before, or none any more."""
-        if self._waiting:
+        if self.waiting:
             self._look()
 
     def _look(self) -> None:
@@ -150,11 +151,11 @@ class ThreadCalls:
             return
         with self._lock:
             self._room = min(room, MOST)
-            while self._waiting and self._under_way < self._room:
+            while self.waiting and self._under_way < self._room:
                 self._under_way += 1
-                self._tell(*self._waiting.popleft(), admitted=True)
+                self._tell(*self.waiting.popleft(), admitted=True)
         if self._clock is not None:
-            for thread, _ in tuple(self._waiting):
+            for thread, _ in tuple(self.waiting):
                 self._clock.work_waits(thread)
 
     def _made(self) -> None:
@@ -177,11 +178,11 @@ class ThreadCalls:
         with self._lock:
             if self._closed:
                 raise self._ended()
-            if not self._waiting and self._under_way < self._room:
+            if not self.waiting and self._under_way < self._room:
                 self._under_way += 1
                 return
             waiter = Waiter()
-            self._waiting.append((get_ident(), waiter))
+            self.waiting.append((get_ident(), waiter))
         try:
             self._await(waiter)
         except BaseException:
@@ -206,9 +207,9 @@ class ThreadCalls:
 
     def _withdraw(self, waiter: Waiter) -> bool:
         with self._lock:
-            was_waiting = (get_ident(), waiter) in self._waiting
+            was_waiting = (get_ident(), waiter) in self.waiting
             if was_waiting:
-                self._waiting.remove((get_ident(), waiter))
+                self.waiting.remove((get_ident(), waiter))
         return was_waiting
 
     def _ended(self) -> TopologyStopping:

@@ -69,7 +69,8 @@ class Tree(Generic[V]):
 
         Raises :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9).
         """
-        self._check_tracked()
+        if not self._tracked:
+            raise _not_tracked()
         if self._explain is None:
             state = TreeState.ACKED if self._failure is None else TreeState.FAILED
             return Explanation(state=state, spout=self._spout, failures=self._history)
@@ -97,10 +98,13 @@ class Tree(Generic[V]):
         return "<Tree acked>" if self._failure is None else f"<Tree failed: {self._failure}>"
 
     def __await__(self) -> Generator[Any, None, Sequence[V]]:
-        self._check_tracked()
+        if not self._tracked:
+            raise _not_tracked()
         if not self._settled:
-            self._check_loop()
-            waiter = asyncio.get_running_loop().create_future()
+            loop = asyncio.get_running_loop()
+            if loop is not self._loop:
+                self._check_loop(loop)
+            waiter = loop.create_future()
             self._waiters[waiter] = None
             try:
                 yield from waiter
@@ -110,19 +114,18 @@ class Tree(Generic[V]):
             return list(self.values)
         raise _error(self._failure) from self._failure.exception
 
-    def _check_loop(self) -> None:
-        if self._loop is not None and asyncio.get_running_loop() is not self._loop:
+    def _check_loop(self, running: asyncio.AbstractEventLoop) -> None:
+        if self._loop not in (None, running):
             raise RuntimeError(
                 f"a tree of {self._spout!r} was awaited outside the event loop of its topology, where nobody would "
                 f"tell of its outcome; from another thread, use asyncio.run_coroutine_threadsafe"
             )
 
-    def _check_tracked(self) -> None:
-        if not self._tracked:
-            raise NotTracked(
-                "the topology runs with ackers=0, so nobody knows when a tree is complete; "
-                "set ackers to 1 or more"
-            )
+
+def _not_tracked() -> NotTracked:
+    return NotTracked(
+        "the topology runs with ackers=0, so nobody knows when a tree is complete; set ackers to 1 or more"
+    )
 
 
 def _error(failure: Failure) -> TupleFailed:
