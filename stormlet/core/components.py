@@ -281,8 +281,8 @@ class SpoutCollector(Protocol[U_contra]):
         """Give a message that is not replayed any more to the dead letters (law S6); returns when they have
         it.
 
-        Raises :class:`TypeError` for what is no failure, and :class:`~stormlet.errors.InvalidEmit` for ``attempts``
-        that are no int from 1.
+        Raises :class:`TypeError` for what is no failure, :class:`~stormlet.errors.InvalidEmit` for ``attempts``
+        that are no int from 1, and what ``run(dead_letters=...)`` raises: then the message stays with the spout.
         """
         ...
 

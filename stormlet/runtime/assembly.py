@@ -24,7 +24,6 @@ from stormlet.core.groupings import AnyRoutes, Chooser, One
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
-from stormlet.core.number_checks import is_int, is_seconds
 from stormlet.core.plan import Link, Plan, TaskPlan
 from stormlet.core.schema import Schema
 from stormlet.core.shortened import shortened
@@ -33,7 +32,7 @@ from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Source
 from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.runtime.ackers import AckerTask, ScanHolders
-from stormlet.runtime.batches import BatchRunner
+from stormlet.runtime.batches import BatchRunner, check_batch
 from stormlet.runtime.bolts import BoltTask
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.engine import Engine
@@ -265,7 +264,7 @@ class Assembly:
             )
         self._engine.parts.instance(task.plan, bolt)
         if isinstance(bolt, BatchBolt):
-            _check_batch(spec.id, bolt)
+            check_batch(spec.id, bolt)
             return BatchWorker(
                 task, BatchRunner(ThreadedBatchBolt(bolt, task, threads) if threads else bolt, task)
             )
@@ -318,14 +317,6 @@ def _instead_of(made: object, else_: str) -> str:
     if isinstance(made, Spout):
         return "add it with topology.spout(...)"
     return "add it with topology.bolt(...)" if isinstance(made, BoltBase) else else_
-
-
-def _check_batch(id: str, bolt: BatchBolt[Any, Any]) -> None:
-    if not is_int(bolt.size, 1) or not is_seconds(bolt.within) or not bolt.within:
-        raise InvalidTopology(
-            f"bolt {id!r}: a batch needs an int size >= 1 and a finite number of seconds within > 0, not "
-            f"size={bolt.size!r}, within={bolt.within!r}"
-        )
 
 
 def _feed_of(task: SpoutTask, values: object, resume: Resume | None = None) -> Feed:

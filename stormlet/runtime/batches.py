@@ -9,10 +9,12 @@ from math import inf
 from typing import Any, Protocol, TypeVar, cast
 
 from stormlet.core.components import BatchBolt, Bolt, Collector, TaskContext, overrides
+from stormlet.core.number_checks import is_int, is_seconds
 from stormlet.core.outstanding import spelt
 from stormlet.core.plan import TaskPlan
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import HELD, Tuple
+from stormlet.errors import InvalidTopology
 from stormlet.runtime.cancellation import as_exception
 from stormlet.runtime.collectors import AnyTuple, BoltCollector
 from stormlet.runtime.results import dropped
@@ -44,6 +46,20 @@ class BatchDesk(Protocol):
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised while it processed these inputs (law B4)."""
         ...
+
+    def batch_cancelled(self, tups: Sequence[AnyTuple]) -> None:
+        """What processed these inputs was cancelled; if that was one of several calls, and not the engine's doing, they
+        fail (law N3)."""
+        ...
+
+
+def check_batch(component: str, bolt: BatchBolt[Any, Any]) -> None:
+    """Raises :class:`~stormlet.errors.InvalidTopology` for a size or a time that is none; ``prepare`` may set them."""
+    if not is_int(bolt.size, 1) or not is_seconds(bolt.within) or not bolt.within:
+        raise InvalidTopology(
+            f"bolt {component!r}: a batch needs an int size >= 1 and a finite number of seconds within > 0, not "
+            f"size={bolt.size!r}, within={bolt.within!r}"
+        )
 
 
 class Batch:
@@ -87,14 +103,18 @@ class BatchRunner(Bolt[Any, Any]):
             self._resets.begin()
         try:
             preparing = self._bolt.prepare(context)
+            if isawaitable(preparing):
+                return self._prepared(preparing)
+            check_batch(self._desk.plan.component, self._bolt)
         except BaseException:
             self._cancel_timers()
             raise
-        return self._prepared(preparing) if isawaitable(preparing) else None
+        return None
 
     async def _prepared(self, preparing: Awaitable[None]) -> None:
         try:
             await preparing
+            check_batch(self._desk.plan.component, self._bolt)
         except BaseException:
             self._cancel_timers()  # there is no cleanup of what was not prepared
             raise
@@ -192,6 +212,9 @@ class BatchRunner(Bolt[Any, Any]):
     async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
         try:
             self._check("execute_batch", await self._desk.checked(result))
+        except asyncio.CancelledError:
+            self._desk.batch_cancelled(members)
+            raise
         except Exception as error:
             self._desk.user_failed(members, error, out)
         else:

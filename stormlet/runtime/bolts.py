@@ -309,13 +309,26 @@ class BoltTask(Task):
 
     def _call_cancelled(self, tup: AnyTuple) -> None:
         """Unless the engine did that, the call has died of it (law N3)."""
-        if self._calls_cancelled or tup.state > HELD or self.engine.host_leaves():
+        if self._engine_cancels:
             return
         self._executed_before += 1
         try:
-            self.user_failed((tup,), StrayCancellation("somebody else has cancelled the call"), self.out)
+            self._fail_cancelled((tup,))
         except Exception as error:
             self._call_raised(tup, error)
+
+    def batch_cancelled(self, tups: Sequence[AnyTuple]) -> None:
+        """See :meth:`stormlet.runtime.batches.BatchDesk.batch_cancelled`."""
+        if asyncio.current_task(self.loop) in self._calls and not self._engine_cancels:
+            self._fail_cancelled(tups)
+
+    @property
+    def _engine_cancels(self) -> bool:
+        return self._calls_cancelled or self.engine.host_leaves()
+
+    def _fail_cancelled(self, tups: Sequence[AnyTuple]) -> None:
+        if any(tup.state <= HELD for tup in tups):
+            self.user_failed(tups, StrayCancellation("somebody else has cancelled the call"), self.out)
 
     def _call_raised(self, tup: AnyTuple, error: BaseException) -> None:
         self._fatal_calls.append(tup)

@@ -140,17 +140,20 @@ class Lifecycle:
             await self._ready([task.ready for task in self._tasks.all_bolts])
             self._spawn(self._tasks.all_spouts)
             await self._ready([task.ready for task in self._tasks.all_spouts])
+            self._start_helpers()
         except BaseException:
             await self._end()
             raise
-        for name, coroutine in self._helping():
-            helper = self._loop.create_task(coroutine, name=f"{self._name} {name}")
-            self._helpers.append(helper)
-            helper.add_done_callback(partial(self._helper_ended, name))
         if self._active:
             self.switch(True)
         self._started = True
         self._in_body = True
+
+    def _start_helpers(self) -> None:
+        for name, coroutine in self._helping():
+            helper = self._loop.create_task(coroutine, name=f"{self._name} {name}")
+            self._helpers.append(helper)
+            helper.add_done_callback(partial(self._helper_ended, name))
 
     def _helper_ended(self, name: str, helper: asyncio.Task[None]) -> None:
         """A helper works until the end; without it the topology would stand still (law N3)."""

@@ -256,8 +256,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
         self._plan = desk.plan
         self._threads = Threads(desk, threads)
         self._recorder = Recorder(desk.out, desk.plan)
-        self.size = bolt.size
-        self.within = bolt.within
+        self._copy_bounds()
         self.resets_timeouts = bolt.resets_timeouts
         self.restartable = bolt.restartable
 
@@ -273,6 +272,10 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
 
     async def prepare(self, context: TaskContext) -> None:
         await self._threads.prepare(partial(self._bolt.prepare, context))
+        self._copy_bounds()
+
+    def _copy_bounds(self) -> None:
+        self.size, self.within = self._bolt.size, self._bolt.within
 
     async def execute_batch(self, tups: Sequence[AnyTuple], out: Any) -> None:
         await self._record("execute_batch", partial(self._bolt.execute_batch, tups), out)

@@ -21,6 +21,13 @@ from tests.cli.terminal import read_until
 RUN = [sys.executable, "-m", "stormlet", "run", "flow.py"]
 SIGNALS = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
 
+# Starts a command in the terminal that is its standard input, so that it hears when that is closed.
+IN_ITS_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
 # The spout raises a signal when it has yielded three values, then goes on forever.
 SIGNALLED = """
     import asyncio, itertools, signal
@@ -193,12 +200,18 @@ def test_a_terminal_that_is_closed_drains(kind: str, monkeypatch: pytest.MonkeyP
     """What the run still prints goes to nowhere, and fails nothing."""
     monkeypatch.setenv("TERM", kind)
     write(HUNG_UP)
-    child, master = pty.fork()
-    if not child:
-        os.execv(sys.executable, RUN)
+    master, slave = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", IN_ITS_TERMINAL, *RUN],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+    )
+    os.close(slave)
     read_until(master, "3\r\n")
     os.close(master)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 129
+    assert child.wait(30) == 129
     assert Path("ended").read_text("utf-8") == "printed all"
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import gc
 import logging
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import pytest
 
 from stormlet import (
+    BatchBolt,
     Bolt,
     Collector,
     DeadLetter,
@@ -27,6 +28,7 @@ from stormlet import (
     SpoutCollector,
     StrayCancellation,
     Stream,
+    TaskContext,
     Topology,
     TopologyCrashed,
     Tuple,
@@ -196,6 +198,33 @@ async def crash(
     with pytest.raises(TopologyCrashed) as caught:
         await block.__aexit__(None, None, None)
     return running, caught.value
+
+
+@simulated
+async def test_N1_a_letter_that_its_sink_refuses_stays_with_the_spout_that_gave_it() -> None:
+    """Where that is a ``Spout`` class: it hears why, and counts nothing."""
+    heard: list[OSError] = []
+
+    class GivesUp(Counting):
+        count = 5
+
+        def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+            self.out = out
+
+        async def fail(self, message_id: object, failure: Failure) -> None:
+            try:
+                await self.out.dead_letter(message_id, failure, message_id=message_id)
+            except OSError as error:
+                heard.append(error)
+
+    letters, sink = refusing(3)
+    topology = Topology("full disk")
+    topology.bolt("bolt", fail, topology.spout("spout", GivesUp).shuffle())
+    async with topology.run(dead_letters=sink) as running:
+        await running.finished()
+    assert (len(heard), len(letters), running.statistics().dead_letters) == (2, 3, 3)
+    assert running.statistics().components["spout"].given_back == 5
+    assert conserved(running)
 
 
 @simulated
@@ -486,6 +515,30 @@ async def test_N3_a_concurrent_call_that_somebody_cancels_fails_its_input_at_onc
     assert running.statistics().components["spout"].acked == 3
     bolt = running.statistics().components["bolt"]
     assert (bolt.executed, bolt.acked, bolt.failed) == (4, 3, 1)
+
+
+@cancelling
+async def test_N3_a_batch_whose_call_somebody_cancels_fails_with_all_of_its_inputs() -> None:
+    """At once, and the next batch goes on."""
+
+    class Slow(BatchBolt[int, None]):
+        size = 3
+
+        async def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+            await asyncio.sleep(1)
+
+    topology = Topology("t", max_attempts=1)
+    topology.bolt("bolt", Slow, topology.spout("spout", range(6)).shuffle(), concurrency=6)
+    async with topology.run() as running:
+        await asyncio.sleep(0.5)
+        next(task for task in asyncio.all_tasks() if task.get_name() == "bolt[0] execute").cancel()
+        await running.finished()
+        assert asyncio.get_running_loop().time() == 1
+    assert [letter.value for letter in running.dead_letters] == [0, 1, 2]
+    assert {type(letter.failure.exception) for letter in running.dead_letters} == {StrayCancellation}
+    assert running.statistics().components["spout"].acked == 3
+    bolt = running.statistics().components["bolt"]
+    assert (bolt.executed, bolt.acked, bolt.failed) == (6, 3, 3)
 
 
 @cancelling

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from stormlet import BatchBolt, Collector, TaskContext, Topology, Tree, Tuple
+from stormlet.errors import StartFailed
 from stormlet.testing import SimulatedLoop
 from tests.helpers import now, run_to_end
 
@@ -305,3 +306,38 @@ async def test_what_weighs_nothing_waits_with_the_others() -> None:
     topology.bolt("weighed", lambda: bolt, spout.shuffle())
     await run_to_end(topology)
     assert [[weight for weight, _ in batch] for batch in cast("Any", bolt.batches)] == [[0, 2.5, 0, 0.5], [0]]
+
+
+class Sized(BatchBolt[int, None]):
+    """Knows the size of its batches when it is prepared."""
+
+    def __init__(self, size: Any) -> None:
+        self._prepared_size = size
+        self.batches: list[list[int]] = []
+
+    def prepare(self, context: TaskContext) -> None:
+        self.size = self._prepared_size
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        self.batches.append([tup.value for tup in tups])
+
+
+@pytest.mark.parametrize("executor", ["loop", "thread"])
+async def test_prepare_may_set_the_size(executor: Any) -> None:
+    """Batches are of that size from the first one on."""
+    topology, bolt = Topology("sized"), Sized(2)
+    numbers = topology.spout("numbers", range(4))
+    topology.bolt("bolt", lambda: bolt, numbers.shuffle(), executor=executor)
+    await run_to_end(topology)
+    assert bolt.batches == [[0, 1], [2, 3]]
+
+
+@pytest.mark.parametrize("executor", ["loop", "thread"])
+@pytest.mark.parametrize("size", [0, nan, "2"])
+async def test_a_size_that_prepare_sets_is_checked(size: Any, executor: Any) -> None:
+    """As that of the class is."""
+    topology = Topology("sized")
+    numbers = topology.spout("numbers", range(4))
+    topology.bolt("bolt", lambda: Sized(size), numbers.shuffle(), executor=executor)
+    with pytest.raises(StartFailed, match="bolt 'bolt': a batch needs an int size >= 1"):
+        await run_to_end(topology)
