@@ -245,7 +245,7 @@ def test_a_wait_that_is_interrupted_takes_no_room() -> None:
         threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
             calls.emit(lambda: None)
-        assert (calls._under_way, list(calls._waiting)) == (0, [])
+        assert (calls._under_way, list(calls.waiting)) == (0, [])
         loop.call_soon_threadsafe(loop.stop)
         running.result(10)
     loop.close()

@@ -20,6 +20,8 @@ from stormlet import (
     NotTracked,
     Reject,
     ReliableSpout,
+    SpoutCollector,
+    TaskContext,
     Topology,
     TopologyCrashed,
     Tuple,
@@ -107,7 +109,8 @@ async def test_when_a_traceback_is_kept() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 async def test_when_a_dead_letter_cannot_be_kept(tmp_path: Path) -> None:
     """The dead letter sink raises, or its file cannot be written. The topology crashes, and the message is left over: a
-    dead letter counts when its sink has it. A file that cannot be opened is refused at the start.
+    dead letter counts when its sink has it. Where a `Spout` class has called `out.dead_letter`, the exception comes out
+    of that call, and the message stays with the spout. A file that cannot be opened is refused at the start.
     """
 
     def full(letter: DeadLetter) -> None:
@@ -126,6 +129,22 @@ async def test_when_a_dead_letter_cannot_be_kept(tmp_path: Path) -> None:
         await run_to_end(topology, dead_letters="/dev/full")
     with pytest.raises(InvalidConfiguration, match="cannot be written"):
         await run_to_end(topology, dead_letters=tmp_path / "missing" / "letters.jsonl")
+    told: list[object] = []
+
+    class GivesUp(EmitsOnce):
+        def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+            super().open(context, out)
+            self.out = out
+
+        async def fail(self, message_id: object, failure: Failure) -> None:
+            with pytest.raises(OSError, match="no space left"):
+                await self.out.dead_letter(1, failure, message_id=message_id)
+            told.append(message_id)
+
+    topology = Topology("given up")
+    topology.bolt("reject", reject, topology.spout("once", GivesUp).shuffle())
+    running = await run_to_end(topology, dead_letters=full)
+    assert (len(told), running.statistics().dead_letters) == (1, 0)
 
 
 class EmitsReliably(EmitsOnce, ReliableSpout[int]):
