@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from stormlet import Configuration
-from stormlet.core import storm_names
-from stormlet.core.configuration import COMPONENT_OPTIONS, OPTIONS, expected
+from stormlet.model import storm_names
+from stormlet.model.configuration import COMPONENT_OPTIONS, OPTIONS, expected
 
 PAGE = Path(__file__).with_name("configuration.md")
 
 HEAD = """\
 # Configuration
 
-<!-- Written by docs/build.py from stormlet/core/configuration.py and storm_names.py; change those. -->
+<!-- Written by docs/build.py from stormlet/model/configuration.py and storm_names.py; change those. -->
 
 An option has the value of the last of these that gives one:
 

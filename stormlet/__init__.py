@@ -3,14 +3,14 @@
 The package, and its import rule: imports only go down, and nothing inside imports ``stormlet`` itself
 (``tests/test_layers.py``)::
 
-    starting      Ctrl-C while the command line is loaded
-    acceleration  whether hot modules run compiled
-    errors        every error, as one tree
-    core/         DECIDES: pure rules, no clock, no event loop
-    runtime/      ACTS: the asyncio shells around them
-    topology      the builder users hold
-    blocking      runs a topology where there is no loop
-    loading, testing/, spark/, ui/, cli/      the edges
+    starting, acceleration   what must happen before anything else is imported
+    errors                   every error, as one tree
+    core/                    DECIDES: the law, without a clock or an event loop
+    report/                  SAYS: records of what is known of a run
+    model/                   DECLARES: what users describe, checked before anything runs
+    runtime/                 ACTS: coroutines, queues and timers around these
+    topology                 the builder that users hold
+    blocking, loading, log_formatter, testing/, spark/, bench/, cli/   the edges
 """
 
 from __future__ import annotations
@@ -21,26 +21,9 @@ import typing
 from stormlet.starting import imported as _imported  # isort: skip # first, as it is about all these imports
 from stormlet.acceleration import is_compiled  # second, as it decides which files the others are
 from stormlet.core.calls import Call
-from stormlet.core.components import (
-    BasicBolt,
-    BatchBolt,
-    Bolt,
-    Collector,
-    ReliableSpout,
-    Spout,
-    SpoutCollector,
-    TaskContext,
-    To,
-)
-from stormlet.core.configuration import Configuration
-from stormlet.core.description import Description, DirectStream, Stream, Subscription
-from stormlet.core.explanation import Explanation, Occupation, TreeState
-from stormlet.core.failures import RepeatedFailure
 from stormlet.core.groupings import CustomGrouping
-from stormlet.core.health import Health, RunState
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.outstanding import Outstanding, Place
-from stormlet.core.statistics import ComponentStatistics, Progress, Statistics, TaskStatistics
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
     AlreadySettled,
@@ -64,13 +47,30 @@ from stormlet.errors import (
     TupleTimedOut,
     UnroutableKey,
 )
+from stormlet.model.components import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    Collector,
+    ReliableSpout,
+    Spout,
+    SpoutCollector,
+    TaskContext,
+    To,
+)
+from stormlet.model.configuration import Configuration
+from stormlet.model.description import Description, DirectStream, Stream, Subscription
+from stormlet.report.explanation import Explanation, Occupation, TreeState
+from stormlet.report.failures import RepeatedFailure
+from stormlet.report.health import Health, RunState
+from stormlet.report.statistics import ComponentStatistics, Progress, Statistics, TaskStatistics
 from stormlet.topology import Topology
 
 if typing.TYPE_CHECKING:
     from stormlet.blocking import run
-    from stormlet.runtime.log_formatter import LogFormatter
-    from stormlet.runtime.running import Running
-    from stormlet.runtime.trees import Tree
+    from stormlet.log_formatter import LogFormatter
+    from stormlet.runtime.run.handle import Running
+    from stormlet.runtime.tree import Tree
 
 __all__ = [
     "AlreadySettled",
@@ -134,9 +134,9 @@ __all__ = [
 ]
 
 _LATER = {
-    "LogFormatter": "stormlet.runtime.log_formatter",
-    "Running": "stormlet.runtime.running",
-    "Tree": "stormlet.runtime.trees",
+    "LogFormatter": "stormlet.log_formatter",
+    "Running": "stormlet.runtime.run.handle",
+    "Tree": "stormlet.runtime.tree",
     "run": "stormlet.blocking",
 }
 """What needs asyncio or logging, which take longer to import than all the rest."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from stormlet.core.statistics import Statistics
+from stormlet.report.statistics import Statistics
 from stormlet.runtime.dead_letters import DeadLetterTarget
 from stormlet.topology import Sources, Topology
 

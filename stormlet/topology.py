@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast, overloa
 
 import msgspec
 
-from stormlet.core.builder_types import AddressedOutputs, BoltFactory, BoltOptions, SpoutOptions
-from stormlet.core.component_checks import (
+from stormlet.errors import InvalidConfiguration, InvalidTopology
+from stormlet.model.builder_types import AddressedOutputs, BoltFactory, BoltOptions, SpoutOptions
+from stormlet.model.component_checks import (
     check_at_least_one,
     check_id,
     check_inputs,
@@ -22,9 +23,9 @@ from stormlet.core.component_checks import (
     declared_outputs,
     may_tick,
 )
-from stormlet.core.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, To
-from stormlet.core.configuration import Configuration, component_options, configure, read_options
-from stormlet.core.description import (
+from stormlet.model.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, To
+from stormlet.model.configuration import Configuration, component_options, configure, read_options
+from stormlet.model.description import (
     BoltSpec,
     Description,
     DirectStream,
@@ -36,16 +37,14 @@ from stormlet.core.description import (
     StreamId,
     Subscription,
 )
-from stormlet.core.log_fields import log_fields
-from stormlet.core.logic import check_code, logic_kind, source_kind
-from stormlet.core.one_shot_sources import OneShotSources
-from stormlet.core.plan import plan
-from stormlet.errors import InvalidConfiguration, InvalidTopology
+from stormlet.model.logic import check_code, logic_kind, source_kind
+from stormlet.model.one_shot_sources import OneShotSources
+from stormlet.model.plan import plan
+from stormlet.report.log_fields import log_fields
 
 if TYPE_CHECKING or "asyncio" in sys.modules:  # who has a loop already would wait for these in it
     from stormlet.runtime.dead_letters import DeadLetterTarget
-    from stormlet.runtime.run import Run
-    from stormlet.runtime.running import Running
+    from stormlet.runtime.run.handle import Run, Running
 
 T = TypeVar("T")
 T2 = TypeVar("T2")
@@ -61,7 +60,7 @@ Sources: TypeAlias = Mapping[str, object] | Mapping[Stream[Any], object]
 class Topology:
     """A named graph of spouts and bolts.
 
-    ``configuration`` are options of :class:`~stormlet.core.configuration.Configuration`; Storm's names go
+    ``configuration`` are options of :class:`~stormlet.model.configuration.Configuration`; Storm's names go
     through ``**{...}``. Raises :class:`~stormlet.errors.InvalidTopology` for an empty name and
     :class:`~stormlet.errors.InvalidConfiguration` for an option that does not exist or does not fit.
     """
@@ -77,7 +76,7 @@ class Topology:
         self._one_shot = OneShotSources()
         # Now, as the first run would hold its loop for a tenth of a second (law F2); and not with this module, as
         # asyncio takes longer to import than all of this.
-        importlib.import_module("stormlet.runtime.run")
+        importlib.import_module("stormlet.runtime.run.handle")
 
     @property
     def configuration(self) -> Configuration:
@@ -142,7 +141,7 @@ class Topology:
         """Add a spout and return its default stream.
 
         ``source`` is a ``Spout`` class or factory, a generator function (sync or async; it may take the
-        task's :class:`~stormlet.core.components.TaskContext`), any iterable or async iterable, or nothing:
+        task's :class:`~stormlet.model.components.TaskContext`), any iterable or async iterable, or nothing:
         then ``running.emit`` feeds it. ``outputs`` declares the streams: a record type, a list of field
         names, a ``DirectStream``, or a mapping of these by stream name. ``overrides`` are options for this
         spout alone, such as ``max_spout_pending``, or ``max_restarts=0``: then an exception in it crashes the
@@ -415,8 +414,7 @@ class Topology:
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
         block.
         """
-        from stormlet.runtime.run import Run
-        from stormlet.runtime.running import Running, RunOptions
+        from stormlet.runtime.run.handle import Run, Running, RunOptions
 
         where = f"run of topology {self.name!r}"
         if seed is not None and not isinstance(cast("object", seed), int):

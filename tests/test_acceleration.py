@@ -23,7 +23,10 @@ DECLARED = sorted(
 )
 EXTENSION = EXTENSION_SUFFIXES[0]
 BUILT = any(PACKAGE.rglob(f"*{EXTENSION}"))
-FILES = "import sys, stormlet.cli, stormlet.runtime.run; print(*(sys.modules[name].__file__ for name in sys.argv[1:]))"
+FILES = (
+    "import sys, stormlet.cli, stormlet.runtime.run.handle; "
+    "print(*(sys.modules[name].__file__ for name in sys.argv[1:]))"
+)
 
 
 def run_with(setting: str, code: str = FILES) -> subprocess.CompletedProcess[str]:

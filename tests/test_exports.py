@@ -116,7 +116,7 @@ def test_what_needs_asyncio_is_loaded_when_it_is_asked_for() -> None:
 
 def test_a_first_run_imports_nothing() -> None:
     """It would hold the loop of a service: what it needs comes with asyncio, or with the first topology."""
-    loaded = "'stormlet.runtime.running' in sys.modules"
+    loaded = "'stormlet.runtime.run.handle' in sys.modules"
     assert printed_by(f"import sys, asyncio, stormlet; print({loaded})") == ["True"]
     assert printed_by(
         f"import sys, stormlet; print({loaded}); stormlet.Topology('words'); print({loaded})"

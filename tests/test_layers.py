@@ -17,15 +17,37 @@ ROWS = [
     {"acceleration"},
     {"errors"},
     {"core"},
+    {"report"},
+    {"model"},
     {"runtime"},
     {"topology"},
-    {"blocking"},
+    {"blocking", "log_formatter"},
     {"__init__", "loading", "testing", "spark", "ui"},
     {"bench"},
     {"cli"},
     {"__main__"},
 ]
 LEVELS = {layer: level for level, row in enumerate(ROWS) for layer in row}
+
+# The rooms of a layer, likewise.
+ROOMS = {
+    "runtime": [
+        {"failure_log", "slices", "tree", "usercode", "wire"},
+        {"context", "dead_letters", "slow_code"},
+        {"task"},
+        {"acker", "bolt"},
+        {"spout"},
+        {"tasks"},
+        {"explain"},
+        {"run"},
+        {"__init__"},
+    ],
+}
+FLOORS = {
+    layer: {room: floor for floor, rooms in enumerate(rows) for room in rooms}
+    for layer, rows in ROOMS.items()
+}
+PURE = {"core", "report", "model"}
 
 NOT_IN_CORE = {
     "asyncio", "concurrent.futures.thread", "logging", "multiprocessing", "os", "secrets", "select", "selectors",
@@ -101,7 +123,7 @@ def violations(package: Path) -> list[str]:
         *(
             breach
             for name, tree in modules.items()
-            if layer_of(name) == "core"
+            if layer_of(name) in PURE
             for breach in impurities(name, tree)
         ),
         *circles(modules, imports),
@@ -113,10 +135,18 @@ def layer_of(name: str) -> str:
     return name.split(".")[1]
 
 
+def room_of(name: str) -> str:
+    """``stormlet.runtime.spout.task`` -> ``spout``; ``stormlet.runtime.task`` -> ``task``."""
+    return name.split(".")[2]
+
+
 def homeless(modules: Mapping[str, ast.Module]) -> Iterator[str]:
     for name in modules:
-        if layer_of(name) not in LEVELS:
+        layer = layer_of(name)
+        if layer not in LEVELS:
             yield f"{name} belongs to no layer"
+        elif layer in FLOORS and room_of(name) not in FLOORS[layer]:
+            yield f"{name} belongs to no room of {layer}"
 
 
 def breaches(one: Import, package: str) -> Iterator[str]:
@@ -127,15 +157,22 @@ def breaches(one: Import, package: str) -> Iterator[str]:
         yield f"{where} imports {package} itself"
     elif one.imported.startswith(f"{package}.") and not points_down(one):
         yield f"{where} imports {one.imported}, which is not below it"
-    elif layer_of(one.importer) == "core" and any(is_within(one.imported, banned) for banned in NOT_IN_CORE):
-        yield f"{where} imports {one.imported} into the core"
+    elif layer_of(one.importer) in PURE and any(is_within(one.imported, banned) for banned in NOT_IN_CORE):
+        yield f"{where} imports {one.imported} into {layer_of(one.importer)}, which is pure"
 
 
 def points_down(one: Import) -> bool:
     importer, imported = layer_of(one.importer), layer_of(one.imported)
-    if importer == imported or (importer == "errors" and imported == "core" and one.typing_only):
+    if importer == imported:
+        return importer not in FLOORS or points_down_in(FLOORS[importer], one)
+    if importer == "errors" and imported == "core" and one.typing_only:
         return True  # errors carry the core's records, and say so to the type checker only
     return LEVELS.get(importer, 0) > LEVELS.get(imported, len(ROWS))
+
+
+def points_down_in(floors: Mapping[str, int], one: Import) -> bool:
+    importer, imported = room_of(one.importer), room_of(one.imported)
+    return importer == imported or floors.get(importer, 0) > floors.get(imported, len(floors))
 
 
 def is_within(module: str, parent: str) -> bool:
@@ -184,7 +221,7 @@ def names_imported(module: str, tree: ast.Module) -> Iterator[ast.alias]:
 def circles(modules: Mapping[str, ast.Module], imports: list[Import]) -> list[str]:
     graph: dict[str, list[str]] = {name: [] for name in modules}
     for one in imports:
-        if one.imported in modules and not one.typing_only:
+        if one.imported in modules:
             graph[one.importer].append(one.imported)
     groups = strongly_connected(graph)
     return [f"a circle: {', '.join(sorted(group))}" for group in groups if len(group) > 1]
@@ -235,11 +272,12 @@ def tree_of(root: Path, files: Mapping[str, str]) -> Path:
 GOOD = {
     "__init__.py": "from stormlet.topology import Topology",
     "errors.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from stormlet.core.outcomes import Failure",
-    "core/outcomes.py": "from stormlet.errors import Oops",
+    "core/outcomes.py": "from enum import Enum",
+    "core/keys.py": "from stormlet.errors import Oops",
     "core/ids.py": "from random import Random\nimport random\ndef new(r: random.Random) -> Random: return Random(1)",
-    "core/plan.py": "from stormlet.core import ids\nimport datetime",
-    "runtime/running.py": "import asyncio\nfrom stormlet.core.plan import Plan",
-    "topology.py": "from stormlet.runtime.running import Running",
+    "model/plan.py": "from stormlet.core import ids\nimport datetime",
+    "runtime/run/handle.py": "import asyncio\nfrom stormlet.model.plan import Plan",
+    "topology.py": "from stormlet.runtime.run.handle import Running",
     "cli/run.py": "from stormlet.loading import load",
     "loading.py": "from stormlet.topology import Topology",
 }
@@ -255,27 +293,40 @@ def test_a_tree_that_keeps_the_rules_passes(tmp_path: Path) -> None:
     [
         (
             "core/bad.py",
-            "import stormlet.runtime.running",
-            "imports stormlet.runtime.running, which is not below it",
+            "import stormlet.runtime.run.handle",
+            "imports stormlet.runtime.run.handle, which is not below it",
         ),
         (
             "core/bad.py",
-            "def f():\n    from stormlet.runtime.running import Running",
+            "def f():\n    from stormlet.runtime.run.handle import Running",
             "which is not below it",
         ),
         ("core/bad.py", "if TYPE_CHECKING:\n    from stormlet.topology import T", "which is not below it"),
-        ("errors.py", "from stormlet.core.plan import Plan", "which is not below it"),
+        ("errors.py", "from stormlet.model.plan import Plan", "which is not below it"),
         ("testing/bad.py", "from stormlet.loading import load", "which is not below it"),
-        ("runtime/bad.py", "from stormlet import Topology", "imports stormlet itself"),
+        ("runtime/run/bad.py", "from stormlet import Topology", "imports stormlet itself"),
+        ("report/bad.py", "from stormlet.model.plan import Plan", "which is not below it"),
+        ("model/bad.py", "import asyncio", "imports asyncio into model, which is pure"),
+        ("runtime/bad.py", "", "stormlet.runtime.bad belongs to no room of runtime"),
+        ("runtime/wire/bad.py", "from stormlet.runtime.run.handle import Running", "which is not below it"),
+        (
+            "runtime/bolt/bad.py",
+            "if TYPE_CHECKING:\n    from stormlet.runtime.acker import task",
+            "not below it",
+        ),
         ("cli/bad.py", "import stormlet", "imports stormlet itself"),
-        ("runtime/bad.py", "from . import running", "imports by a relative name"),
+        ("runtime/run/bad.py", "from . import handle", "imports by a relative name"),
         ("extra.py", "", "stormlet.extra belongs to no layer"),
-        ("core/bad.py", "import asyncio", "imports asyncio into the core"),
-        ("core/bad.py", "from asyncio.events import TimerHandle", "imports asyncio.events into the core"),
-        ("core/bad.py", "import time", "imports time into the core"),
-        ("core/bad.py", "from logging import getLogger", "imports logging into the core"),
-        ("core/bad.py", "import threading", "imports threading into the core"),
-        ("core/bad.py", "import socket", "imports socket into the core"),
+        ("core/bad.py", "import asyncio", "imports asyncio into core, which is pure"),
+        (
+            "core/bad.py",
+            "from asyncio.events import TimerHandle",
+            "imports asyncio.events into core, which is pure",
+        ),
+        ("core/bad.py", "import time", "imports time into core, which is pure"),
+        ("core/bad.py", "from logging import getLogger", "imports logging into core, which is pure"),
+        ("core/bad.py", "import threading", "imports threading into core, which is pure"),
+        ("core/bad.py", "import socket", "imports socket into core, which is pure"),
         ("core/bad.py", "import random\nrandom.random()", "uses the shared random.random"),
         ("core/bad.py", "from random import choice", "takes more than Random from random"),
         ("core/bad.py", "import random as r\nr.random()", "hides random behind another name"),
@@ -302,10 +353,10 @@ def test_a_circle_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_imports_for_the_type_checker_make_no_circle(tmp_path: Path) -> None:
-    """An import under TYPE_CHECKING closes no circle, as it never happens."""
+def test_imports_for_the_type_checker_make_a_circle_too(tmp_path: Path) -> None:
+    """An import under TYPE_CHECKING closes a circle, as a reader goes in it."""
     pair = {
         "core/a.py": "from stormlet.core import b",
         "core/b.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from stormlet.core.a import x",
     }
-    assert violations(tree_of(tmp_path, GOOD | pair)) == []
+    assert violations(tree_of(tmp_path, GOOD | pair)) == ["a circle: stormlet.core.a, stormlet.core.b"]

@@ -24,8 +24,8 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from stormlet.core.configuration import COMPONENT_OPTIONS, OPTIONS
 from stormlet.errors import StormletError
+from stormlet.model.configuration import COMPONENT_OPTIONS, OPTIONS
 from stormlet.testing import (
     Delay,
     Faults,

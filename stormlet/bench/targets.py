@@ -12,7 +12,7 @@ import msgspec
 from stormlet.bench.peers.bytewax_peer import BATCHES
 from stormlet.bench.rounds import Measured, Results, figure
 from stormlet.bench.units import UNITS
-from stormlet.core.configuration import Configuration
+from stormlet.model.configuration import Configuration
 
 Build: TypeAlias = Literal["interpreted", "compiled"]
 

@@ -15,10 +15,10 @@ from cyclopts.validators import Number
 from stormlet.cli.letters.letter_table import in_words, letter_table
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag, Whole
-from stormlet.core.letter_records import LetterRecord, NoLetter
 from stormlet.core.outcomes import FailureKind
 from stormlet.errors import TargetError
-from stormlet.runtime.letter_files import Line, read_lines
+from stormlet.report.letter_records import LetterRecord, NoLetter
+from stormlet.runtime.dead_letters import Line, read_lines
 
 EXAMPLES = """\
 stormlet dead-letters given-up.jsonl

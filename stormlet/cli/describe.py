@@ -19,9 +19,9 @@ from stormlet.cli.inspecting.portrait import (
 )
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
-from stormlet.core.components import DEFAULT_STREAM
-from stormlet.core.configuration import Setting
 from stormlet.core.shortened import printable
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.configuration import Setting
 
 EXAMPLES = """\
 stormlet describe topology.py

@@ -8,9 +8,9 @@ from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter, Token
 
-from stormlet.core.configuration import parse_setting
 from stormlet.core.shortened import cut
 from stormlet.errors import InvalidConfiguration, TargetError
+from stormlet.model.configuration import parse_setting
 
 Target: TypeAlias = Annotated[
     str, Parameter(help="topology.py, topology.py:name or package.module:name", show_default=False)

@@ -15,7 +15,7 @@ import cyclopts
 
 from stormlet.core.shortened import cut, escaped, visible
 from stormlet.errors import Reject, StormletError, TargetError, TopologyCrashed
-from stormlet.runtime.log_formatter import ExceptionInfo, LogFormatter, text_of, trace_of
+from stormlet.log_formatter import ExceptionInfo, LogFormatter, text_of, trace_of
 
 _OURS = f"{Path(__file__).parents[1]}{os.sep}"
 _THE_WAY_THERE = (asyncio, concurrent.futures, cyclopts, importlib)

@@ -18,9 +18,9 @@ from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.settings import effective_settings, warn_of_ignored
 from stormlet.cli.streams import GuardedStream, guarded_streams
-from stormlet.core.layers import Layered
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 from stormlet.loading import load_topology
+from stormlet.model.setting_layers import Layered
 
 EXAMPLES = """\
 stormlet run topology.py

@@ -13,11 +13,11 @@ from typing import Final, cast
 
 from stormlet.acceleration import VARIABLE as COMPILED
 from stormlet.cli.parameters import read_settings
-from stormlet.core.configuration import OPTIONS, parse_setting
-from stormlet.core.layers import Layer, Layered, lay
-from stormlet.core.log_fields import log_fields
-from stormlet.core.storm_names import NAMES
 from stormlet.errors import InvalidConfiguration
+from stormlet.model.configuration import OPTIONS, parse_setting
+from stormlet.model.setting_layers import Layer, Layered, lay
+from stormlet.model.storm_names import NAMES
+from stormlet.report.log_fields import log_fields
 
 logger = logging.getLogger(__name__)
 

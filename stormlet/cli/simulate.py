@@ -13,9 +13,9 @@ from cyclopts.validators import Number
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, Whole, read_arguments
 from stormlet.cli.settings import effective_settings
-from stormlet.core.configuration import Setting, spell_setting
 from stormlet.core.shortened import escaped, printable
 from stormlet.loading import load_topology
+from stormlet.model.configuration import Setting, spell_setting
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
 from stormlet.testing.chaos.allowing import Kind

@@ -1,5 +1,18 @@
 cimport cython
-from stormlet.core.open_tree cimport OpenTree
+
+cdef class AckerLoad:
+    cdef public Py_ssize_t trees
+    cdef public Py_ssize_t limit
+
+@cython.no_gc
+cdef class OpenTree:
+    cdef public unsigned long long checksum
+    cdef public int spout
+    cdef public object message_id
+    cdef public object failure
+
+@cython.locals(tree=OpenTree)
+cpdef OpenTree new_tree(object message_id)
 
 cdef class Orphan:
     cdef public unsigned long long checksum

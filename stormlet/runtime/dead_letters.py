@@ -2,19 +2,110 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from datetime import UTC, datetime
 from inspect import isawaitable
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias, cast
+from typing import BinaryIO, TypeAlias, cast
+
+import msgspec
 
 from stormlet.core.outcomes import DeadLetter
-from stormlet.core.plan import TaskPlan
-from stormlet.errors import InvalidConfiguration
+from stormlet.errors import InvalidConfiguration, StormletError
+from stormlet.model.plan import TaskPlan
+from stormlet.report.letter_records import LetterRecord, read_record, record_of
 from stormlet.runtime.failure_log import FailureLog
-from stormlet.runtime.letter_files import LetterFile
-from stormlet.runtime.parts import Parts
+
+
+class LetterFile:
+    """A file that letters are appended to.
+
+    A letter is handed to the operating system before its message is released: it outlives the process, but not
+    the machine. An ``fsync`` for each would hold the loop up for milliseconds; :meth:`sync` does one for all
+    that were written before. The file is opened for each letter, so that it may be moved away at any time.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Create the file if it is missing, and end a last line that a killed process left open. Raises
+        :class:`OSError` if it cannot be written."""
+        self._path = path.absolute()  # whatever becomes of the current directory
+        with self._path.open("ab") as file:
+            if _is_open_ended(self._path):
+                file.write(b"\n")
+
+    def write(self, letter: DeadLetter) -> None:
+        """Append one letter; raises :class:`~stormlet.errors.StormletError` naming the file."""
+        self.append(record_of(letter, datetime.now(UTC)))
+
+    def append(self, record: LetterRecord) -> None:
+        """Append one record; raises :class:`~stormlet.errors.StormletError` naming the file."""
+        self.append_line(msgspec.json.encode(record))
+
+    def append_line(self, text: bytes) -> None:
+        """Append one line as it is; raises :class:`~stormlet.errors.StormletError` naming the file."""
+        try:
+            with self._path.open("ab") as file:
+                file.write(text + b"\n")
+        except OSError as error:
+            raise _not_written(self._path, error) from None
+
+    def sync(self) -> None:
+        """Have the device hold what was appended, against a loss of power. It blocks: call it from a thread.
+        A file that was moved away meanwhile is not synced."""
+        try:
+            with self._path.open("ab") as file:
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise _not_written(self._path, error) from None
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of a file of dead letters."""
+
+    number: int
+    """From 1."""
+    text: bytes
+    """Without the newline."""
+
+    def record(self) -> LetterRecord:
+        """Raises :class:`~stormlet.report.letter_records.NoLetter`."""
+        return read_record(self.text)
+
+
+def read_lines(path: Path, size: int | None = None) -> Iterator[Line]:
+    """The lines of a file that are not blank, up to ``size`` bytes, as it may grow meanwhile. Raises
+    :class:`OSError`."""
+    with path.open("rb") as file:
+        for number, text in enumerate(_up_to(size, file), 1):
+            if text.strip():
+                yield Line(number, text.rstrip(b"\r\n"))
+
+
+def _up_to(size: int | None, file: BinaryIO) -> Iterator[bytes]:
+    read = 0
+    for line in file:
+        read += len(line)
+        if size is not None and read > size:
+            return
+        yield line
+
+
+def _is_open_ended(path: Path) -> bool:
+    """Whether the last line lacks its newline; a pipe or device has no last line."""
+    if not path.is_file() or not path.stat().st_size:
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
+
+
+def _not_written(path: Path, error: OSError) -> StormletError:
+    """An error of ours, as no line of the user's has to do with it."""
+    return StormletError(f"{path} cannot be written: {error.strerror}")
+
 
 KEPT = 1000
 """How many of the last dead letters are kept in memory."""
@@ -25,18 +116,27 @@ DeadLetterSink: TypeAlias = Callable[[DeadLetter], Awaitable[None] | None]
 """Receives each dead letter; it is awaited before the message is released."""
 
 DeadLetterTarget: TypeAlias = DeadLetterSink | str | PathLike[str]
-"""A sink, or the path of a JSONL file to append to: see :class:`~stormlet.runtime.letter_files.LetterFile`."""
+"""A sink, or the path of a JSONL file to append to: see :class:`~stormlet.runtime.dead_letters.LetterFile`."""
+
+
+def _unchanged(sink: DeadLetterSink | None) -> DeadLetterSink | None:
+    return sink
 
 
 class DeadLetters:
     """All dead letters of one run."""
 
-    def __init__(self, target: DeadLetterTarget | None, failures: FailureLog, parts: Parts) -> None:
+    def __init__(
+        self,
+        target: DeadLetterTarget | None,
+        failures: FailureLog,
+        replaced: Callable[[DeadLetterSink | None], DeadLetterSink | None] = _unchanged,
+    ) -> None:
         self.last: deque[DeadLetter] = deque(maxlen=KEPT)
         """The last ones."""
         self.sync: Callable[[], None] | None = None
         """Has the device hold what the sink was given; None without a sink."""
-        self._sink = parts.dead_letters(self._sink_of(target))
+        self._sink = replaced(self._sink_of(target))
         self._failures = failures
 
     def note(self, plan: TaskPlan, letter: DeadLetter) -> None:

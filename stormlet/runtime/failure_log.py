@@ -13,13 +13,13 @@ from pathlib import PurePath
 from typing import Protocol
 
 from stormlet.core.calls import forget_earlier_raises, raised_in
-from stormlet.core.failures import MOST_KINDS, FailureCounts, RepeatedFailure
-from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import DeadLetter, Failure
-from stormlet.core.plan import TaskPlan
 from stormlet.core.restarts import Restarts
 from stormlet.core.shortened import cut, printable, shortened
 from stormlet.errors import TaskKilled
+from stormlet.model.plan import TaskPlan
+from stormlet.report.failures import MOST_KINDS, FailureCounts, RepeatedFailure
+from stormlet.report.log_fields import log_fields
 
 logger = logging.getLogger(__name__)
 

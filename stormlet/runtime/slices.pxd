@@ -1,5 +1,12 @@
 cimport cython
 
+cdef class Activity:
+    cdef public Py_ssize_t busy
+    cdef object _on_calm
+
+    cpdef begin(self)
+    cpdef end(self)
+
 cdef class Pace:
     cdef public Py_ssize_t chunk
 

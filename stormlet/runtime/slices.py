@@ -13,6 +13,30 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
+
+class Activity:
+    """The number of tasks and calls that can still move something by themselves.
+
+    A task counts from the moment it is woken, not from the moment it runs: in between nothing may look calm.
+    """
+
+    __slots__ = ("_on_calm", "busy")
+
+    def __init__(self, on_calm: Callable[[], None]) -> None:
+        self.busy = 0
+        self._on_calm = on_calm
+
+    def begin(self) -> None:
+        """One more is under way."""
+        self.busy += 1
+
+    def end(self) -> None:
+        """One less; when it was the last, the owner is told."""
+        self.busy -= 1
+        if not self.busy:
+            self._on_calm()
+
+
 LONGEST_CHUNK = 32
 """However cheap the tuples were so far: the next ones may cost a thousand times as much, and nothing
 interrupts them."""

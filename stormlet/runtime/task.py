@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
-from stormlet.core.configuration import Configuration
-from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.restarts import RestartPolicy, Restarts
 from stormlet.errors import (
     EndOfStream,
@@ -20,10 +18,11 @@ from stormlet.errors import (
     TaskKilled,
     TopologyStopping,
 )
-from stormlet.runtime.cancellation import check_stray, is_stray, stray
-from stormlet.runtime.engine import Engine
-from stormlet.runtime.late_ends import restarting
-from stormlet.runtime.watched import Watched
+from stormlet.model.configuration import Configuration
+from stormlet.model.plan import ACKER, TaskPlan
+from stormlet.runtime.context import Engine
+from stormlet.runtime.slow_code import Watched, restarting
+from stormlet.runtime.usercode import check_stray, is_stray, stray
 
 FINAL = (MistakenFactory, NotExactlyOnce)
 """What another instance would die of, too."""

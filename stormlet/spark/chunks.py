@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from stormlet.core.components import SpoutCollector, TaskContext
 from stormlet.errors import EndOfStream
+from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.spark.beside import beside
 from stormlet.spark.frames import has_fixed_order
 from stormlet.spark.ordering import OrderedRead

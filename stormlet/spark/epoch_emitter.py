@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
-from stormlet.core.components import SpoutCollector, TaskContext
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
 from stormlet.errors import NotExactlyOnce
+from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.spark.beside import beside
 from stormlet.spark.epoch_account import EpochAccount, GivenUp
 from stormlet.spark.epochs import Epochs, SourceKey

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from stormlet.core.components import Spout, SpoutCollector, TaskContext
 from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, InvalidTopology
+from stormlet.model.components import Spout, SpoutCollector, TaskContext
 from stormlet.spark.beside import beside
 from stormlet.spark.bookmarks import Bookmark
 from stormlet.spark.checkpoint import Checkpoint, Fingerprint

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from stormlet.core.components import BatchBolt, Collector, TaskContext
 from stormlet.core.schema import Schema
-from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
 from stormlet.errors import NotExactlyOnce, SparkFailed, StormletError
+from stormlet.model.components import BatchBolt, Collector, TaskContext
+from stormlet.report.statistics import Progress
 from stormlet.spark.epochs import Attempt, Epochs, SourceKey
 from stormlet.spark.origins import Origin
 from stormlet.spark.tables import Batch

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import cast
 
-from stormlet.core.components import Spout, SpoutCollector, TaskContext
 from stormlet.core.outcomes import Failure
 from stormlet.errors import SparkFailed
+from stormlet.model.components import Spout, SpoutCollector, TaskContext
 from stormlet.spark.batch_reader import BatchReader
 from stormlet.spark.epoch_account import EpochAccount
 from stormlet.spark.epoch_emitter import EpochEmitter

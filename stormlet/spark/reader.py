@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stormlet.core.components import ReliableSpout, SpoutCollector, TaskContext
+from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.spark.chunks import Chunks
 from stormlet.spark.origins import Origin
 from stormlet.spark.reading import Done, Read

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from stormlet.core.components import SpoutCollector, TaskContext
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import EndOfStream, InvalidTopology
+from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.spark.beside import beside
 from stormlet.spark.bookmarks import Bookmark
 from stormlet.spark.done_rows import DoneRows

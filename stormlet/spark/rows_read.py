@@ -7,8 +7,8 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from stormlet.core.components import TaskContext
-from stormlet.core.statistics import Progress
+from stormlet.model.components import TaskContext
+from stormlet.report.statistics import Progress
 from stormlet.spark.beside import beside
 from stormlet.spark.extents import Extent, extent_of
 from stormlet.spark.job_threads import JobThread

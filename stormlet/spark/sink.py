@@ -9,11 +9,11 @@ from functools import partial
 from os import PathLike, fspath
 from typing import Any, ClassVar, TypeVar, get_args
 
-from stormlet.core.components import BatchBolt, Collector, TaskContext
-from stormlet.core.number_checks import is_int, is_seconds
-from stormlet.core.statistics import Progress
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidConfiguration, InvalidEmit
+from stormlet.model.components import BatchBolt, Collector, TaskContext
+from stormlet.model.number_checks import is_int, is_seconds
+from stormlet.report.statistics import Progress
 from stormlet.spark.destinations import Destination, Mode
 from stormlet.spark.epoch_sink import EpochSink
 from stormlet.spark.epoch_writer import SparkEpochWriter
@@ -57,7 +57,7 @@ class DataFrameSink:
     """
 
     needs_acks: ClassVar[bool] = True
-    """See :attr:`stormlet.core.components.BoltBase.needs_acks`."""
+    """See :attr:`stormlet.model.components.BoltBase.needs_acks`."""
 
     def __init__(
         self,
@@ -95,17 +95,17 @@ class DataFrameSink:
         self._rows = rows
         self._seconds = seconds
         self.least_pending = PENDING_BATCHES * rows
-        """See :attr:`stormlet.core.components.BoltBase.least_pending`."""
+        """See :attr:`stormlet.model.components.BoltBase.least_pending`."""
         self.keeps_state = mode == "overwrite"
         """A run that goes on after another would replace what that has written, as it would miss a bolt's state:
-        see :attr:`stormlet.core.components.BoltBase.keeps_state`."""
+        see :attr:`stormlet.model.components.BoltBase.keeps_state`."""
         self.state_advice = (
             'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
         )
-        """See :attr:`stormlet.core.components.BoltBase.state_advice`."""
+        """See :attr:`stormlet.model.components.BoltBase.state_advice`."""
 
         self.needs_epochs = exactly_once
-        """See :attr:`stormlet.core.components.BoltBase.needs_epochs`."""
+        """See :attr:`stormlet.model.components.BoltBase.needs_epochs`."""
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, overload
 
-from stormlet.core.components import Spout
 from stormlet.errors import InvalidTopology
+from stormlet.model.components import Spout
 from stormlet.spark.bookmarks import Bookmark
 from stormlet.spark.checkpoint import CheckpointFile
 from stormlet.spark.conversion import conversion
@@ -71,7 +71,7 @@ class DataFrameSpout(Generic[T]):
     """
 
     single_task: ClassVar[bool] = True
-    """See :attr:`stormlet.core.components.Spout.single_task`."""
+    """See :attr:`stormlet.model.components.Spout.single_task`."""
 
     @overload
     def __init__(
@@ -128,9 +128,9 @@ class DataFrameSpout(Generic[T]):
         self._frame = df
         self._batches = batches
         self.resumes = checkpoint is not None
-        """See :attr:`stormlet.core.components.Spout.resumes`."""
+        """See :attr:`stormlet.model.components.Spout.resumes`."""
         self.gives_epochs = epoch_rows is not None
-        """See :attr:`stormlet.core.components.Spout.gives_epochs`."""
+        """See :attr:`stormlet.model.components.Spout.gives_epochs`."""
         self._epoch_rows = epoch_rows
         refining = Refining(zone_of_session(df), transport)
         self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
@@ -149,7 +149,7 @@ class DataFrameSpout(Generic[T]):
         self.outputs: object = as_ or (_record_batch() if batches else self._conversion.names)
         """What the stream's values are: the record type, the names of a tuple's fields, or record batches."""
         self.most_pending = MOST_BATCHES if batches else None
-        """See :attr:`stormlet.core.components.Spout.most_pending`."""
+        """See :attr:`stormlet.model.components.Spout.most_pending`."""
 
     def __call__(self) -> Spout[T]:
         """A new instance, for one task."""

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
-from stormlet.core.components import DEFAULT_STREAM
-from stormlet.core.description import Stream
 from stormlet.core.restarts import RestartPolicy
 from stormlet.core.schema import FieldList, Opaque, Record, Schema
 from stormlet.errors import InvalidTopology
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.description import Stream
 from stormlet.spark.conversion import conversion
 from stormlet.spark.frames import check_streaming_frame, zone_of_session
 from stormlet.spark.query_plans import OutputMode, QueryPlan, Trigger

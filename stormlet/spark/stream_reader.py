@@ -6,9 +6,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeAlias
 
-from stormlet.core.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import InvalidTopology, SparkFailed, TupleFailed
+from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.spark.batch_reader import BatchReader
 from stormlet.spark.beside import beside
 from stormlet.spark.origins import Origin

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from stormlet.core.components import SpoutCollector, TaskContext
-from stormlet.core.logic import says
 from stormlet.core.restarts import RestartPolicy
+from stormlet.model.components import SpoutCollector, TaskContext
+from stormlet.model.logic import says
 from stormlet.spark.batch_reader import BatchReader
 from stormlet.spark.chunks import Chunks
 from stormlet.spark.conversion import Conversion
@@ -26,14 +26,14 @@ class StreamSource:
     """The source of a spout that :func:`~stormlet.spark.stream` feeds."""
 
     needs_acks: ClassVar[bool] = True
-    """See :attr:`stormlet.core.components.Spout.needs_acks`."""
+    """See :attr:`stormlet.model.components.Spout.needs_acks`."""
     single_task: ClassVar[bool] = True
-    """See :attr:`stormlet.core.components.Spout.single_task`."""
+    """See :attr:`stormlet.model.components.Spout.single_task`."""
     resumes: ClassVar[bool] = True
-    """See :attr:`stormlet.core.components.Spout.resumes`."""
+    """See :attr:`stormlet.model.components.Spout.resumes`."""
 
     gives_epochs: ClassVar[bool] = True
-    """See :attr:`stormlet.core.components.Spout.gives_epochs`."""
+    """See :attr:`stormlet.model.components.Spout.gives_epochs`."""
 
     def __init__(
         self,

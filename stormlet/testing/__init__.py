@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from stormlet.testing.bolt_runs import run_bolt, run_bolt_async
     from stormlet.testing.bolt_trial import Input
     from stormlet.testing.chaos.faults import Fault, FaultKind, Faults
-    from stormlet.testing.chaos.simulating import SeedResult, SimulationFailed, SimulationReport, simulate
+    from stormlet.testing.chaos.simulating import SimulationFailed, SimulationReport, simulate
+    from stormlet.testing.chaos.simulator import SeedResult
     from stormlet.testing.collecting import CollectingBolt
     from stormlet.testing.completed import Completed
     from stormlet.testing.completing import NotCompleted, complete, complete_async
@@ -33,7 +34,8 @@ _HOMES = {
     "bolt_runs": ["run_bolt", "run_bolt_async"],
     "bolt_trial": ["Input"],
     "chaos.faults": ["Fault", "FaultKind", "Faults"],
-    "chaos.simulating": ["SeedResult", "SimulationFailed", "SimulationReport", "simulate"],
+    "chaos.simulator": ["SeedResult"],
+    "chaos.simulating": ["SimulationFailed", "SimulationReport", "simulate"],
     "collecting": ["CollectingBolt"],
     "completed": ["Completed"],
     "completing": ["NotCompleted", "complete", "complete_async"],

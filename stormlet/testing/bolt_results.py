@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, overload
 
-from stormlet.core.components import DEFAULT_STREAM
 from stormlet.core.outcomes import Failure
+from stormlet.model.components import DEFAULT_STREAM
 from stormlet.testing.recorded_run import Emission
 
 T = TypeVar("T")

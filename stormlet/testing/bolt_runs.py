@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any, TypeVar, Unpack, overload
 
-from stormlet.core.builder_types import BoltFactory, BoltOptions
-from stormlet.core.components import BoltBase, To
+from stormlet.model.builder_types import BoltFactory, BoltOptions
+from stormlet.model.components import BoltBase, To
 from stormlet.testing.bolt_results import BoltResult
 from stormlet.testing.bolt_trial import Input, try_bolt
 from stormlet.testing.completing import refuse_in_a_loop

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar, cast
 
-from stormlet.core.components import DEFAULT_STREAM
-from stormlet.core.description import Stream
-from stormlet.core.number_checks import check_seconds
 from stormlet.core.outcomes import FailureKind
-from stormlet.runtime.trees import Tree
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.description import Stream
+from stormlet.model.number_checks import check_seconds
+from stormlet.runtime.tree import Tree
 from stormlet.testing.bolt_results import BoltResult, InputResult
 from stormlet.testing.completing import observed_by
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from stormlet.core.components import BasicBolt, Collector
 from stormlet.core.tuples import Tuple
+from stormlet.model.components import BasicBolt, Collector
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeVar, overload
 
-from stormlet.core.components import DEFAULT_STREAM
-from stormlet.core.description import Description, Stream
 from stormlet.core.outcomes import DeadLetter
-from stormlet.core.statistics import Statistics
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.description import Description, Stream
+from stormlet.report.statistics import Statistics
 from stormlet.testing.recorded_run import Emission, Outcome
 
 T = TypeVar("T")

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
-from stormlet.core.description import Stream
-from stormlet.core.logic import SourceKind
-from stormlet.core.number_checks import check_int, check_seconds
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import StormletError
-from stormlet.runtime.observers import OBSERVE, Observer
-from stormlet.runtime.running import Running
+from stormlet.model.description import Stream
+from stormlet.model.logic import SourceKind
+from stormlet.model.number_checks import check_int, check_seconds
+from stormlet.runtime.run.handle import Running
+from stormlet.runtime.run.observers import OBSERVE, Observer
 from stormlet.testing.completed import Completed
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
 from stormlet.testing.livelock import Livelock

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from stormlet.core.plan import TaskPlan
 from stormlet.core.shortened import shortened
+from stormlet.model.plan import TaskPlan
 from stormlet.testing.images import can_change, image
 
 MOST: Final = 10_000

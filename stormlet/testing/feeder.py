@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar, Generic, TypeVar
 
-from stormlet.core.components import DEFAULT_STREAM, ReliableSpout, Spout, SpoutCollector, TaskContext
 from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream
+from stormlet.model.components import DEFAULT_STREAM, ReliableSpout, Spout, SpoutCollector, TaskContext
 
 T = TypeVar("T")
 

@@ -45,8 +45,8 @@ from threading import get_ident
 from types import FrameType
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
-from stormlet.core.number_checks import check_int, is_int
 from stormlet.errors import StormletError
+from stormlet.model.number_checks import check_int, is_int
 from stormlet.testing.livelock import Rounds
 from stormlet.testing.outside.world import World
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
-from stormlet.core.plan import TaskPlan
-from stormlet.runtime.messages import Message
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout.messages import Message
 from stormlet.testing.watched_run import SpoutOrBolt, WatchedRun
 
 

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from stormlet.core.components import Bolt, Collector
-from stormlet.core.number_checks import check_seconds
 from stormlet.core.tuples import Tuple
+from stormlet.model.components import Bolt, Collector
+from stormlet.model.number_checks import check_seconds
 
 T = TypeVar("T")
 

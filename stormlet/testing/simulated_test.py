@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable
 from time import monotonic
 from typing import TypeVar
 
-from stormlet.runtime.observers import OBSERVE
+from stormlet.runtime.run.observers import OBSERVE
 from stormlet.testing.leaks import Leak
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock

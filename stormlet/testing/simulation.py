@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from stormlet.core.number_checks import check_finite
+from stormlet.model.number_checks import check_finite
 from stormlet.testing.loop import SimulatedLoop
 
 

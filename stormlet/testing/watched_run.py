@@ -7,19 +7,18 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from stormlet.core.explanation import Explanation
-from stormlet.core.failures import Key, RepeatedFailure
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import FailureKind
-from stormlet.core.plan import TaskPlan
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import HELD
-from stormlet.runtime.assembly import Tasks
-from stormlet.runtime.bolts import BoltTask
-from stormlet.runtime.observers import Observed
-from stormlet.runtime.outlets import Outlet
-from stormlet.runtime.spouts import SpoutTask
-from stormlet.runtime.wrapped_outlets import WrappedOutlet
+from stormlet.model.plan import TaskPlan
+from stormlet.report.explanation import Explanation
+from stormlet.report.failures import Key, RepeatedFailure
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.run.observers import Observed
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.wire.outlets import Outlet, WrappedOutlet
 from stormlet.testing.emitted_values import EmittedValues
 from stormlet.testing.leaks import Leak, LeakKind
 
@@ -27,7 +26,7 @@ SpoutOrBolt = SpoutTask | BoltTask
 
 
 class WatchedRun:
-    """An observer of one run (see :class:`stormlet.runtime.observers.Observer`)."""
+    """An observer of one run (see :class:`stormlet.runtime.run.observers.Observer`)."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -48,7 +47,7 @@ class WatchedRun:
         return None if self._run is None else self._run.health().crash
 
     def built(self, name: str, run: Observed, tasks: Tasks) -> None:
-        """See :meth:`stormlet.runtime.observers.Observer.built`."""
+        """See :meth:`stormlet.runtime.run.observers.Observer.built`."""
         self.name, self._run, self._tracks = name, run, bool(tasks.ackers)
         run.record_edges(1.0)
         self._spouts, self._bolts = tasks.all_spouts, tasks.all_bolts
@@ -62,11 +61,11 @@ class WatchedRun:
         self._values.note(task.plan, stream, value)
 
     def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
-        """See :meth:`stormlet.runtime.messages.MessageObserver.tracked`."""
+        """See :meth:`stormlet.runtime.spout.messages.MessageObserver.tracked`."""
         self._open[id(tree)] = (tree, value)
 
     def settled(self, task: TaskPlan, tree: OpenTree) -> None:
-        """See :meth:`stormlet.runtime.messages.MessageObserver.settled`."""
+        """See :meth:`stormlet.runtime.spout.messages.MessageObserver.settled`."""
         _, value = self._open.pop(id(tree), (tree, tree.message_id))
         if tree.failure is not None and tree.failure.kind is FailureKind.SHUTDOWN:
             held = "".join(f"\n    {each}" for each in tree.failure.outstanding)
@@ -76,13 +75,13 @@ class WatchedRun:
             )
 
     def unanswered(self, task: TaskPlan, failure: RepeatedFailure) -> None:
-        """See :meth:`stormlet.runtime.observers.Observer.unanswered`."""
+        """See :meth:`stormlet.runtime.run.observers.Observer.unanswered`."""
         key = (task.task, failure.key)
         first = self._errors.get(key)
         self._errors[key] = failure if first is None else replace(first, count=first.count + 1)
 
     def ended(self, *, drained: bool) -> None:
-        """See :meth:`stormlet.runtime.observers.Observer.ended`. The run is kept no longer: whatever it holds can
+        """See :meth:`stormlet.runtime.run.observers.Observer.ended`. The run is kept no longer: whatever it holds can
         be collected."""
         self.leaks = list(self._leaks(drained))
         self._run, self._spouts, self._bolts = None, (), ()

@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from stormlet import is_compiled
-from stormlet.core.open_tree import OpenTree, open_tree
+from stormlet.core.ledger import OpenTree, new_tree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.tuples import PLAIN
-from stormlet.runtime.messages import Buried, HostMessage, Message, SpoutMessage, kept_message
-from stormlet.runtime.trees import Tree
+from stormlet.runtime.spout.messages import Buried, HostMessage, Message, SpoutMessage, kept_message
+from stormlet.runtime.tree import Tree
 
 FIELDS = ("checksum", "spout", "message_id", "failure")
 KEPT = (*FIELDS, "value", "stream", "task", "lineage", "history", "root")
@@ -25,7 +25,7 @@ def host_message() -> HostMessage:
 def test_the_short_way_makes_the_same() -> None:
     """As the constructor does, field by field."""
     for field in FIELDS:
-        assert getattr(open_tree("m"), field) == getattr(OpenTree(message_id="m"), field)
+        assert getattr(new_tree("m"), field) == getattr(OpenTree(message_id="m"), field)
     for field in KEPT:
         made = Message("cow", "words", 4, PLAIN, message_id="m")
         assert getattr(kept_message("cow", "words", 4, PLAIN, "m"), field) == getattr(made, field)
@@ -34,7 +34,7 @@ def test_the_short_way_makes_the_same() -> None:
 @pytest.mark.parametrize(
     "tree",
     [
-        open_tree("m"),
+        new_tree("m"),
         Buried(message_id="m", failure=Failure(FailureKind.FAILED)),
         kept_message("cow", "words", None, PLAIN, "m"),
         SpoutMessage("cow", "words", None, PLAIN, message_id="m"),
@@ -49,7 +49,7 @@ def test_the_collector_is_spared_all_kinds(tree: OpenTree) -> None:
 
 def test_the_highest_checksum_fits() -> None:
     """Ids have 64 bits."""
-    tree = open_tree(None)
+    tree = new_tree(None)
     tree.checksum = 2**64 - 1
     assert tree.checksum == 2**64 - 1
 
@@ -57,4 +57,4 @@ def test_the_highest_checksum_fits() -> None:
 @pytest.mark.skipif(not is_compiled(), reason="the memory of the compiled build")
 def test_a_tree_is_small() -> None:
     """Its checksum is no object of its own."""
-    assert sys.getsizeof(open_tree(7)) <= 48
+    assert sys.getsizeof(new_tree(7)) <= 48

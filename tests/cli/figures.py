@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stormlet.cli.running.meter import Frame, Row
-from stormlet.core.failures import RepeatedFailure
+from stormlet.report.failures import RepeatedFailure
 
 SPOUT = Row("lines", True, 12_340, 0, 1_000.0, 11_340, 0, 1_000, 900, 1_000, 0.0193)
 BOLT = Row("split", False, 74_040, 12_340, 1_000.0, 12_339, 1, 512, 0, 2_048, 0.0000068)

@@ -9,7 +9,7 @@ import pytest
 
 from stormlet import DeadLetter, Failure, FailureKind
 from stormlet.cli import main
-from stormlet.runtime.letter_files import LetterFile
+from stormlet.runtime.dead_letters import LetterFile
 from tests.cli.flows import write
 
 FAILED = Failure(FailureKind.FAILED, "work", 3, exception=ZeroDivisionError("odd"))

@@ -27,8 +27,8 @@ from stormlet.cli.inspecting.graphs.mermaid import as_mermaid, escaped
 from stormlet.cli.inspecting.graphs.svg import as_svg
 from stormlet.cli.inspecting.graphs.text import as_text, without_marks
 from stormlet.cli.inspecting.inspection import inspect_topology
-from stormlet.core.layers import lay
 from stormlet.core.shortened import printable
+from stormlet.model.setting_layers import lay
 from tests.cli.flows import write
 
 NASTY = [

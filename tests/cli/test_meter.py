@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from stormlet import Topology
 from stormlet.cli.running.meter import WINDOW, Frame, Meter, Report, Row, known_length
-from stormlet.core.statistics import ComponentStatistics, Progress, Statistics
+from stormlet.report.statistics import ComponentStatistics, Progress, Statistics
 
 
 def topology(source: object = range(100), **options: object) -> Topology:

@@ -13,7 +13,7 @@ import pytest
 from stormlet.cli.running.endings import Ending, Stage
 from stormlet.cli.running.meter import Meter
 from stormlet.cli.running.observation import Observation
-from stormlet.core.statistics import ComponentStatistics, Statistics
+from stormlet.report.statistics import ComponentStatistics, Statistics
 from tests.cli.test_meter import topology
 
 BUSY = Statistics(

@@ -8,8 +8,8 @@ import signal
 import pytest
 
 from stormlet.cli.running.outcome import Outcome, Replayed, Result, as_json
-from stormlet.core.statistics import ComponentStatistics, Progress, Statistics
 from stormlet.errors import StormletError
+from stormlet.report.statistics import ComponentStatistics, Progress, Statistics
 
 DONE = Statistics({"lines": ComponentStatistics(acked=3)})
 GIVEN_UP = Statistics({"lines": ComponentStatistics(dead_letters=1, progress=Progress(7, None, "rows read"))})

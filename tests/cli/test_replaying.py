@@ -31,8 +31,8 @@ from stormlet import (
 )
 from stormlet.cli.letters import failed_again
 from stormlet.cli.letters.replaying import Replay
-from stormlet.core.letter_records import LetterRecord
-from stormlet.runtime.letter_files import LetterFile, read_lines
+from stormlet.report.letter_records import LetterRecord
+from stormlet.runtime.dead_letters import LetterFile, read_lines
 from tests.helpers import run_to_end
 
 LETTERS = Path("dead.jsonl")

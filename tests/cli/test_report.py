@@ -14,9 +14,9 @@ import pytest
 from stormlet.cli import main
 from stormlet.cli.report import RunFormatter, explain
 from stormlet.cli.units import short_count
-from stormlet.core.configuration import parse_setting
 from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
 from stormlet.loading import load_topology
+from stormlet.model.configuration import parse_setting
 from tests.cli.flows import write
 
 
@@ -52,7 +52,7 @@ def test_an_error_of_the_user_is_shown_by_their_own_frames(user_file: Path) -> N
 def test_what_an_exception_came_from_is_trimmed_too(user_file: Path) -> None:
     """The exceptions that led to the user's, and those of a group, are shown without stormlet's frames."""
     code = """
-from stormlet.core.configuration import parse_setting
+from stormlet.model.configuration import parse_setting
 try:
     parse_setting("nonsense")
 except ValueError as error:
@@ -73,7 +73,7 @@ def test_a_syntax_error_shows_its_place(user_file: Path) -> None:
 
 def test_an_invalid_topology_shows_the_users_line(user_file: Path) -> None:
     """Under the message stands the line of the user's file that made the topology invalid."""
-    code = "from stormlet.core.configuration import parse_setting\nparse_setting('x')\n"
+    code = "from stormlet.model.configuration import parse_setting\nparse_setting('x')\n"
     error = error_of(user_file, code)
     assert isinstance(error, InvalidTopology)
     message, place, line = explain(error).splitlines()

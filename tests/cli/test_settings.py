@@ -12,8 +12,8 @@ from stormlet.cli import main
 from stormlet.cli import settings as settings_module
 from stormlet.cli.parameters import read_arguments, read_settings
 from stormlet.cli.settings import VARIABLES, effective_settings, warn_of_ignored
-from stormlet.core.configuration import OPTIONS
 from stormlet.errors import InvalidConfiguration, TargetError
+from stormlet.model.configuration import OPTIONS
 from tests.cli.flows import write
 
 FILE = Path("settings.toml")

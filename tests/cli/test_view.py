@@ -10,7 +10,7 @@ from msgspec import structs
 
 from stormlet.cli.running.meter import Frame, Progress, Report
 from stormlet.cli.running.view import closing_summary, live_view, repeated
-from stormlet.core.failures import RepeatedFailure
+from stormlet.report.failures import RepeatedFailure
 from tests.cli.figures import BOLT, FAILURE, FRAME, SPOUT, bolt, frame_of
 
 

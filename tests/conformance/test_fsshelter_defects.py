@@ -25,8 +25,7 @@ from stormlet import (
     Tuple,
     UnroutableKey,
 )
-from stormlet.core.ledger import Ledger
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import Ledger, OpenTree
 from tests.conformance.kit import (
     Ack,
     Agg,

@@ -23,7 +23,7 @@ from stormlet import (
     Topology,
     Tuple,
 )
-from stormlet.runtime.inbox import Inbox
+from stormlet.runtime.wire.inbox import Inbox
 from tests.conformance.kit import (
     Ack,
     Count,

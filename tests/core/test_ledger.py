@@ -10,8 +10,7 @@ from itertools import permutations
 
 import pytest
 
-from stormlet.core.ledger import Ledger, timed_out
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import Ledger, OpenTree, timed_out
 from stormlet.core.outcomes import Failure, FailureKind
 
 A, B, C = 11, 12, 13

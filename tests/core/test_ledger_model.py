@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from stormlet.core.ids import IdSource
-from stormlet.core.ledger import Ledger
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.schema import schema_of
 from stormlet.core.tuples import PLAIN, Source, Tuple, joined_tuple

@@ -95,9 +95,9 @@ Checked = NewType("Checked", Pair)
 
 
 class To(Generic[T]):
-    """Stands for stormlet.core.components.To, which is recognised by its name."""
+    """Stands for stormlet.model.components.To, which is recognised by its name."""
 
-    __module__ = "stormlet.core.components"
+    __module__ = "stormlet.model.components"
 
 
 RECORDS: list[tuple[type, Callable[..., object]]] = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from stormlet.core.configuration import OPTIONS
-from stormlet.core.storm_names import NAMES
+from stormlet.model.configuration import OPTIONS
+from stormlet.model.storm_names import NAMES
 
 ODD = (
     *(

@@ -27,8 +27,8 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import EndOfStream
-from stormlet.runtime.ackers import AckerTask
-from stormlet.runtime.outbox import Control
+from stormlet.runtime.acker.task import AckerTask
+from stormlet.runtime.wire.outbox import Control
 
 A_MOMENT = 0.001
 """Seconds: whatever can happen at once has happened after it, and no timer of these tests is as short."""

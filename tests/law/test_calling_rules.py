@@ -25,7 +25,7 @@ from stormlet import (
     Tuple,
     TupleFailed,
 )
-from stormlet.runtime.thread_calls import MOST
+from stormlet.runtime.wire.thread_calls import MOST
 from tests.helpers import ignore
 from tests.law.puppets import AnyTuple, Puppet, Puppets, now, open_trees, script, settle, threads, until
 

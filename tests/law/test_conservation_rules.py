@@ -375,7 +375,7 @@ def test_N2_no_message_slips_whatever_call_of_the_engine_raises(
 @interpreted_only
 async def test_N2_an_error_of_the_engine_is_not_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would come again, and what it left half done would be trusted; the crash names the engine, not user code."""
-    monkeypatch.setattr("stormlet.runtime.tracker.Tracker._settle_failed", fail)
+    monkeypatch.setattr("stormlet.runtime.spout.tracker.Tracker._settle_failed", fail)
     topology = Topology("broken")
     topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
     with pytest.raises(TopologyCrashed, match=r"the engine's part of spout\[0\] raised") as caught:

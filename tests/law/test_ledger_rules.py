@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 
 from stormlet import FailureKind, Running, Topology, TupleFailed, TupleTimedOut
 from stormlet.core.ids import BLOCK, IdSource
-from stormlet.core.ledger import Ledger
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import Failure
-from stormlet.runtime.outbox import Control
+from stormlet.runtime.wire.outbox import Control
 from tests.law.puppets import (
     Post,
     Puppets,

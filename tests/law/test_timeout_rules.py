@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stormlet import Running, Stream, Topology, Tree, TupleTimedOut
-from stormlet.runtime.outbox import Control
+from stormlet.runtime.wire.outbox import Control
 from stormlet.testing import run_simulated
 from tests.law.puppets import Puppets, ackers, now, open_trees, script, settle, until
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from stormlet.core.configuration import OPTIONS, read_options
-from stormlet.core.storm_names import NAMES
+from stormlet.model.configuration import OPTIONS, read_options
+from stormlet.model.storm_names import NAMES
 
 DOCS = Path(__file__).parents[2] / "docs"
 

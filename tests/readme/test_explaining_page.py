@@ -44,7 +44,7 @@ def test_the_transcript_is_real(tmp_path: Path, caplog: pytest.LogCaptureFixture
             await asyncio.sleep(14)
 
     run_simulated(run())
-    told = [record.getMessage() for record in caplog.records if record.name.endswith(".stuck_trees")]
+    told = [record.getMessage() for record in caplog.records if record.name.endswith(".explain.stuck")]
     (transcript,) = [text for language, text in BLOCKS if not language]
     assert without_foreign_lines("\n".join(told)) == without_foreign_lines(transcript.rstrip("\n"))
 

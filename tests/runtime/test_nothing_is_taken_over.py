@@ -18,7 +18,7 @@ import pytest
 import uvloop
 
 from stormlet import InvalidTopology, Running, Topology, TopologyCrashed
-from stormlet.core.health import RunState
+from stormlet.report.health import RunState
 from tests.helpers import ignore
 from tests.runtime.surroundings import ASPECTS
 from tests.runtime.watched_process import SPOILERS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from stormlet.runtime.results import MOST_TYPES, Kinds, ResultKind
+from stormlet.runtime.usercode import MOST_TYPES, Kinds, ResultKind
 
 
 def test_types_that_are_made_at_run_time_are_forgotten() -> None:

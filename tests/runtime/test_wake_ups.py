@@ -12,9 +12,9 @@ from stormlet.core.groupings import Global, One
 from stormlet.core.ids import IdSource
 from stormlet.core.schema import schema_of
 from stormlet.core.tuples import PLAIN, Source
-from stormlet.runtime.inbox import Inbox
-from stormlet.runtime.outbox import Outbox
-from stormlet.runtime.outlets import FixedOutlet, Outlet, SingleOutlet, Target
+from stormlet.runtime.wire.inbox import Inbox
+from stormlet.runtime.wire.outbox import Outbox
+from stormlet.runtime.wire.outlets import FixedOutlet, Outlet, SingleOutlet, Target
 
 pytestmark = pytest.mark.simulated_time
 

@@ -28,9 +28,9 @@ from stormlet import (
     Tuple,
     TupleFailed,
 )
-from stormlet.core.failures import MOST_KINDS
 from stormlet.core.replay import JITTER, ReplayPolicy
 from stormlet.core.restarts import KEPT_EXACTLY, Restarts
+from stormlet.report.failures import MOST_KINDS
 from stormlet.testing import run_simulated
 from tests.helpers import now
 

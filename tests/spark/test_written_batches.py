@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stormlet import DeadLetter, InvalidTopology, StartFailed, Topology
-from stormlet.core.statistics import Progress
+from stormlet.report.statistics import Progress
 from stormlet.spark import DataFrameSink, DataFrameSpout
 from tests.helpers import run_to_end
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from stormlet.core.builder_types import BoltOptions, SpoutOptions
-from stormlet.core.configuration import COMPONENT_OPTIONS, ComponentKind
+from stormlet.model.builder_types import BoltOptions, SpoutOptions
+from stormlet.model.configuration import COMPONENT_OPTIONS, ComponentKind
 
 ROOT = Path(__file__).parents[2]
 RIGHT = Path("tests/typing/api.py")

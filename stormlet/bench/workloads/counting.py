@@ -9,9 +9,9 @@ from functools import partial
 from stormlet.bench.event_loop import run
 from stormlet.bench.word_count import WORDS_PER_SENTENCE, Total, check, rate, sentences, split
 from stormlet.bench.workload import Figures, Workload, expect
-from stormlet.core.components import BasicBolt, Collector
-from stormlet.core.statistics import Statistics
 from stormlet.core.tuples import Tuple
+from stormlet.model.components import BasicBolt, Collector
+from stormlet.report.statistics import Statistics
 from stormlet.topology import Topology
 
 

@@ -12,11 +12,10 @@ from stormlet.bench.event_loop import run
 from stormlet.bench.holds import HoldMeter
 from stormlet.bench.workload import Figures, Workload, expect
 from stormlet.bench.workloads.memory_use import Numbers
-from stormlet.core.components import Bolt, Collector
-from stormlet.core.ledger import Ledger
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.tuples import Tuple
+from stormlet.model.components import Bolt, Collector
 from stormlet.topology import Topology
 
 TREES_PER_SECOND = 40_000

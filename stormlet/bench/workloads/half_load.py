@@ -15,8 +15,8 @@ from math import inf
 from stormlet.bench.event_loop import run
 from stormlet.bench.quantiles import quantile
 from stormlet.bench.workload import Figures, Workload, expect
-from stormlet.core.components import Spout, SpoutCollector
 from stormlet.errors import EndOfStream
+from stormlet.model.components import Spout, SpoutCollector
 from stormlet.topology import Topology
 
 MOST_AT_ONCE = 50

@@ -6,8 +6,8 @@ import asyncio
 import selectors
 
 from stormlet.bench.workload import Figures, Workload, expect
-from stormlet.core.components import Bolt, Collector
 from stormlet.core.tuples import Tuple
+from stormlet.model.components import Bolt, Collector
 from stormlet.topology import Topology
 
 ROTATION = 0.1

@@ -12,8 +12,8 @@ from stormlet.bench.event_loop import run
 from stormlet.bench.word_count import check, rate, sentences, split
 from stormlet.bench.workload import Figures, Workload, expect
 from stormlet.bench.workloads.counting import Count
-from stormlet.core.components import Bolt, Collector, To
 from stormlet.core.tuples import Tuple
+from stormlet.model.components import Bolt, Collector, To
 from stormlet.topology import Topology
 
 TIMEOUT = 1000.0

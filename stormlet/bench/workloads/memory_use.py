@@ -12,9 +12,9 @@ from typing import NamedTuple
 from stormlet.bench.event_loop import run
 from stormlet.bench.memory import peak_mib, resident_bytes
 from stormlet.bench.workload import Figures, Workload, expect
-from stormlet.core.components import Bolt, Collector, Spout, SpoutCollector
 from stormlet.core.tuples import Tuple
 from stormlet.errors import EndOfStream
+from stormlet.model.components import Bolt, Collector, Spout, SpoutCollector
 from stormlet.topology import Topology
 
 SLOWNESS = 1000

@@ -8,9 +8,9 @@ from functools import partial
 
 from stormlet.bench.event_loop import run
 from stormlet.bench.workload import Figures, Workload, expect
-from stormlet.core.components import Bolt, Collector
-from stormlet.core.statistics import Statistics
 from stormlet.core.tuples import Tuple
+from stormlet.model.components import Bolt, Collector
+from stormlet.report.statistics import Statistics
 from stormlet.topology import Topology
 
 WIDTH = 100

@@ -8,9 +8,9 @@ from functools import partial
 
 from stormlet.bench.event_loop import run
 from stormlet.bench.workload import Figures, Workload, expect
-from stormlet.core.components import Bolt, Collector, Spout, SpoutCollector
 from stormlet.core.tuples import Tuple
 from stormlet.errors import EndOfStream
+from stormlet.model.components import Bolt, Collector, Spout, SpoutCollector
 from stormlet.topology import Topology
 
 ACKED = {True: "acked", False: "ackers=0"}

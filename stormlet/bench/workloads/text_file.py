@@ -15,9 +15,9 @@ from stormlet.bench.event_loop import run
 from stormlet.bench.word_count import WORDS
 from stormlet.bench.workload import Figures, Workload, expect
 from stormlet.bench.workloads.counting import Count
-from stormlet.core.components import BasicBolt, Collector, Spout, SpoutCollector, TaskContext
 from stormlet.core.tuples import Tuple
 from stormlet.errors import EndOfStream
+from stormlet.model.components import BasicBolt, Collector, Spout, SpoutCollector, TaskContext
 from stormlet.topology import Topology
 
 LINES = 14_000

@@ -10,10 +10,10 @@ from stormlet.bench.event_loop import run
 from stormlet.bench.quantiles import quantile
 from stormlet.bench.workload import Figures, Workload, expect
 from stormlet.bench.workloads.storm import ConstSpout
-from stormlet.core.components import Bolt, Collector, Spout, SpoutCollector
 from stormlet.core.tuples import Tuple
 from stormlet.errors import EndOfStream
-from stormlet.runtime.running import Running
+from stormlet.model.components import Bolt, Collector, Spout, SpoutCollector
+from stormlet.runtime.run.handle import Running
 from stormlet.topology import Topology
 
 BOLT_SLEEP = 0.001

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from stormlet.core.components import DEFAULT_STREAM, BoltBase
+from stormlet.model.components import DEFAULT_STREAM, BoltBase
 
 EMITS = frozenset({"emit", "emit_threadsafe"})
 SETTLES = frozenset({"ack", "fail", "ack_threadsafe", "fail_threadsafe"})

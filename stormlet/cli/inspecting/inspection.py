@@ -9,12 +9,12 @@ import msgspec
 
 from stormlet.cli.parameters import read_arguments
 from stormlet.cli.settings import effective_settings
-from stormlet.core.configuration import Configuration, configure
-from stormlet.core.description import Description
-from stormlet.core.layers import Layered
-from stormlet.core.plan import Plan, plan
 from stormlet.core.shortened import printable
 from stormlet.loading import load_topology
+from stormlet.model.configuration import Configuration, configure
+from stormlet.model.description import Description
+from stormlet.model.plan import Plan, plan
+from stormlet.model.setting_layers import Layered
 from stormlet.topology import Topology
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from stormlet.core.components import BasicBolt, BatchBolt, Bolt, Spout
-from stormlet.core.description import BoltSpec, SpoutSpec
-from stormlet.core.logic import LogicKind, SourceKind, component_class, what_is_called
+from stormlet.model.components import BasicBolt, BatchBolt, Bolt, Spout
+from stormlet.model.description import BoltSpec, SpoutSpec
+from stormlet.model.logic import LogicKind, SourceKind, component_class, what_is_called
 
 INTERFACES = (Spout, Bolt, BasicBolt, BatchBolt)
 

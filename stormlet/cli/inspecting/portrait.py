@@ -9,8 +9,8 @@ import msgspec
 from stormlet.cli.inspecting.graphs.drawing import grouping_words
 from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.cli.inspecting.kinds import kind_of
-from stormlet.core.configuration import OPTIONS, Setting
-from stormlet.core.description import BoltSpec, Output, SpoutSpec, StreamId, Subscription
+from stormlet.model.configuration import OPTIONS, Setting
+from stormlet.model.description import BoltSpec, Output, SpoutSpec, StreamId, Subscription
 
 
 class StreamPortrait(msgspec.Struct, frozen=True):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from stormlet.core.log_fields import log_fields
 from stormlet.core.outcomes import Failure
 from stormlet.core.shortened import cut
+from stormlet.report.log_fields import log_fields
 
 logger = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from rich.table import Table
 
 from stormlet.cli.fitting import encodable
 from stormlet.cli.output import encoding, write_text
-from stormlet.core.letter_records import LetterRecord
 from stormlet.core.outcomes import FailureKind
 from stormlet.core.shortened import printable
-from stormlet.runtime.letter_files import Line
+from stormlet.report.letter_records import LetterRecord
+from stormlet.runtime.dead_letters import Line
 
 LONGEST = 1000
 """Characters of a cell at most, whatever the terminal; a value may be megabytes."""

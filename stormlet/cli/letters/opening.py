@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from stormlet.errors import TargetError
-from stormlet.runtime.letter_files import LetterFile
+from stormlet.runtime.dead_letters import LetterFile
 
 
 def letter_file(path: Path) -> LetterFile:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stormlet.core.configuration import configure
-from stormlet.core.description import Stream, StreamId
-from stormlet.core.letter_records import LetterRecord, NoLetter
-from stormlet.core.rebuilding import CannotRebuild
 from stormlet.core.schema import Record
 from stormlet.errors import StormletError
-from stormlet.runtime.letter_files import Line
+from stormlet.model.configuration import configure
+from stormlet.model.description import Stream, StreamId
+from stormlet.report.letter_records import LetterRecord, NoLetter
+from stormlet.report.rebuilding import CannotRebuild
+from stormlet.runtime.dead_letters import Line
 from stormlet.topology import Topology
 
 

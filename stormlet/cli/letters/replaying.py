@@ -33,9 +33,9 @@ from stormlet.errors import (
     TupleFailed,
     UnroutableKey,
 )
-from stormlet.runtime.letter_files import LetterFile, Line, read_lines
-from stormlet.runtime.running import Running
-from stormlet.runtime.trees import Tree
+from stormlet.runtime.dead_letters import LetterFile, Line, read_lines
+from stormlet.runtime.run.handle import Running
+from stormlet.runtime.tree import Tree
 from stormlet.topology import Topology
 
 AT_ONCE = 1000

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from traceback import walk_tb
 from typing import Any, Protocol, TypeVar
 
-from stormlet.core.description import BoltSpec, SpoutSpec
 from stormlet.errors import StartFailed, TopologyCrashed
+from stormlet.model.description import BoltSpec, SpoutSpec
 from stormlet.runtime.task import Task
 
 R = TypeVar("R")

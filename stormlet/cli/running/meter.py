@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from operator import length_hint
 
-from stormlet.core.configuration import Configuration, configure
-from stormlet.core.description import Description
-from stormlet.core.logic import SourceKind
-from stormlet.core.statistics import ComponentStatistics, Statistics
+from stormlet.model.configuration import Configuration, configure
+from stormlet.model.description import Description
+from stormlet.model.logic import SourceKind
+from stormlet.report.statistics import ComponentStatistics, Statistics
 
 WINDOW = 2.0
 """Seconds that rates and latencies are means of."""

@@ -10,11 +10,11 @@ from stormlet.cli.running.endings import Ending, Stage
 from stormlet.cli.running.meter import Frame, Meter
 from stormlet.cli.running.stuck_threads import tasks_of_threads
 from stormlet.cli.units import duration
-from stormlet.core.failures import RepeatedFailure
-from stormlet.core.plan import ACKER
 from stormlet.core.shortened import printable
-from stormlet.core.statistics import ComponentStatistics
-from stormlet.runtime.running import Running
+from stormlet.model.plan import ACKER
+from stormlet.report.failures import RepeatedFailure
+from stormlet.report.statistics import ComponentStatistics
+from stormlet.runtime.run.handle import Running
 
 PATIENCE = 1.0
 """Seconds that a drain may take before it is told what it waits for."""

@@ -9,7 +9,7 @@ from enum import Enum
 
 import msgspec
 
-from stormlet.core.statistics import ComponentStatistics, Statistics, TaskStatistics
+from stormlet.report.statistics import ComponentStatistics, Statistics, TaskStatistics
 
 DONE = 0
 FAILED = 1

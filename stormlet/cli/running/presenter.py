@@ -14,8 +14,8 @@ from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.progress import report
 from stormlet.cli.running.view import closing_summary
 from stormlet.cli.streams import GuardedStream
-from stormlet.core.failures import RepeatedFailure
 from stormlet.core.shortened import visible
+from stormlet.report.failures import RepeatedFailure
 
 
 class Presenter:

@@ -21,14 +21,14 @@ from stormlet.cli.running.presenter import Presenter
 from stormlet.cli.running.signals import signals_handled_by
 from stormlet.cli.running.stuck_threads import await_default_threads, await_threads
 from stormlet.cli.streams import GuardedStream
-from stormlet.core.description import Description
-from stormlet.core.health import RunState
-from stormlet.core.layers import Layered
-from stormlet.core.logic import SourceKind
 from stormlet.core.shortened import printable
-from stormlet.core.statistics import Statistics
 from stormlet.errors import StartFailed, TopologyCrashed
-from stormlet.runtime.running import Running
+from stormlet.model.description import Description
+from stormlet.model.logic import SourceKind
+from stormlet.model.setting_layers import Layered
+from stormlet.report.health import RunState
+from stormlet.report.statistics import Statistics
+from stormlet.runtime.run.handle import Running
 from stormlet.topology import Topology
 
 

@@ -12,8 +12,8 @@ from stormlet.cli.fitting import bar, fitted
 from stormlet.cli.running.meter import Frame, Progress, Report, Row
 from stormlet.cli.running.table import closing_table, live_table
 from stormlet.cli.units import duration, rough_duration, short_count
-from stormlet.core.failures import RepeatedFailure
 from stormlet.core.shortened import printable
+from stormlet.report.failures import RepeatedFailure
 
 LONGEST_BAR = 30
 SHOWN_FAILURES = 5

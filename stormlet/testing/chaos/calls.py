@@ -12,12 +12,12 @@ from types import CodeType
 from typing import Any
 
 from stormlet.core.calls import Call as Place
-from stormlet.core.components import DEFAULT_STREAM, Bolt
-from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, OPEN, Tuple
 from stormlet.errors import KeyFunctionFailed
-from stormlet.runtime.collectors import UNSAID, Anchors, AnyTuple, BoltCollector
-from stormlet.runtime.explaining.stacks import suspended_frames
+from stormlet.model.components import DEFAULT_STREAM, Bolt
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.slow_code import suspended_frames
+from stormlet.runtime.wire.collector import UNSAID, Anchors, AnyTuple, BoltCollector
 from stormlet.testing.chaos.journal import described
 from stormlet.testing.chaos.positions import work_in
 
@@ -149,7 +149,7 @@ class WatchedCall:
         stream: str = DEFAULT_STREAM,
         task: int | None = None,
     ) -> tuple[int, ...]:
-        """See :meth:`stormlet.core.components.Collector.emit`."""
+        """See :meth:`stormlet.model.components.Collector.emit`."""
         if anchors is not UNSAID and anchors is not None and not isinstance(anchors, Tuple):
             anchors = list(anchors)
             self._calls.joins[self._plan.component].note(anchors)
@@ -172,7 +172,7 @@ class WatchedCall:
             )
 
     def ack(self, tup: AnyTuple) -> None:
-        """See :meth:`stormlet.core.components.Collector.ack`."""
+        """See :meth:`stormlet.model.components.Collector.ack`."""
         was_open = tup.state == OPEN
         self._out.ack(tup)
         self._late = None

@@ -16,15 +16,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from stormlet.testing.chaos.changes import is_less, spelt
 from stormlet.testing.chaos.evidence import FINISHES, KEEPS, Evidence, Result, Results
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults
 from stormlet.testing.chaos.other_runs import OtherRuns
-
-if TYPE_CHECKING:
-    from stormlet.testing.chaos.simulating import SeedResult, Simulator
+from stormlet.testing.chaos.simulator import SeedResult, Simulator
 
 KINDS: Final = frozenset({"joins", "replays", "updates", "order"})
 HARMLESS: Final = frozenset({FaultKind.SLOW, FaultKind.CROWD})

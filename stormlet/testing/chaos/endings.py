@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stormlet.runtime.assembly import Tasks
-from stormlet.runtime.bolts import BoltTask
-from stormlet.runtime.messages import Buried
-from stormlet.runtime.spouts import SpoutTask
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.spout.messages import Buried
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.tasks import Tasks
 from stormlet.testing.chaos.witness import Witness
 
 

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from stormlet.core.plan import TaskPlan
-from stormlet.runtime.assembly import Tasks
-from stormlet.runtime.bolts import BoltTask
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.tasks import Tasks
 from stormlet.testing.chaos.calls import Joins
 from stormlet.testing.chaos.changes import added, changes
 from stormlet.testing.chaos.data import Amount, Data, data_of, frozen

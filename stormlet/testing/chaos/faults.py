@@ -11,8 +11,8 @@ from math import log1p
 from random import Random
 from typing import Any, TypeAlias
 
-from stormlet.core.number_checks import check_int, is_finite
 from stormlet.errors import InvalidConfiguration
+from stormlet.model.number_checks import check_int, is_finite
 
 
 class FaultKind(StrEnum):

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from stormlet.core.components import Spout
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.plan import TaskPlan
-from stormlet.runtime.messages import HostMessage, Message
+from stormlet.model.components import Spout
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout.messages import HostMessage, Message
 
 Violation = Callable[..., None]
 """Notes that the law was broken: a text with a ``{}`` for each value, and the values."""

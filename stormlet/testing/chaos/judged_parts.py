@@ -7,21 +7,21 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from stormlet.core.components import Bolt, BoltBase, ReliableSpout, Spout
-from stormlet.core.plan import TaskPlan
-from stormlet.runtime.assembly import Tasks
-from stormlet.runtime.spouts import SpoutTask
-from stormlet.runtime.workers import Worker
+from stormlet.model.components import Bolt, BoltBase, ReliableSpout, Spout
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.worker import Worker
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.tasks import Tasks
 from stormlet.testing.chaos.calls import Calls
 from stormlet.testing.chaos.evidence import Collecting, Evidence, Kept
 from stormlet.testing.chaos.faults import Injector
-from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.chaos.parts import DisturbedKit
 from stormlet.testing.chaos.serial import SerialWorker, Way
 from stormlet.testing.emitted_values import EmittedValues
 from stormlet.testing.watched_run import SpoutOrBolt, WatchedOutlet
 
 
-class JudgedParts(DisturbedParts):
+class JudgedKit(DisturbedKit):
     """Makes the parts of one run."""
 
     def __init__(

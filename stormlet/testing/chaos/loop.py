@@ -7,7 +7,7 @@ from collections import deque
 from random import Random
 from typing import Any
 
-from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.chaos.parts import DisturbedKit
 from stormlet.testing.chaos.steps import Steps
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import SimulatedLoop
@@ -23,7 +23,7 @@ LONGER_AT_WORK = 5
 class SeededLoop(SimulatedLoop):
     """A simulated loop that steps tasks in an order of the seed's. Callbacks keep theirs, as asyncio promises."""
 
-    def __init__(self, seed: int, parts: DisturbedParts) -> None:
+    def __init__(self, seed: int, parts: DisturbedKit) -> None:
         self.parts = parts
         """What the runtime finds here, and uses."""
         super().__init__(seed)

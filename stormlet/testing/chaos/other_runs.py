@@ -6,15 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from stormlet.errors import StormletError
 from stormlet.testing.chaos.evidence import Evidence
 from stormlet.testing.chaos.faults import NO_FAULTS, Fault, FaultKind, Faults
 from stormlet.testing.chaos.serial import Way
-
-if TYPE_CHECKING:
-    from stormlet.testing.chaos.simulating import SeedResult, Simulator
+from stormlet.testing.chaos.simulator import SeedResult, Simulator
 
 SLOW: Final = replace(NO_FAULTS, slow=0.5, most=1000)
 MOST_BOLTS, FIRST_INPUTS = 5, 3

@@ -12,24 +12,25 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from stormlet.core.components import BoltBase, Spout, TaskContext
-from stormlet.core.explanation import Explanation
 from stormlet.core.groupings import Fields, Grouping, PartialKey
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter
-from stormlet.core.plan import ACKER, TaskPlan
 from stormlet.core.tuples import Tuple
 from stormlet.errors import TaskKilled
-from stormlet.runtime.assembly import Tasks
-from stormlet.runtime.bolts import BoltTask
-from stormlet.runtime.collectors import AnyTuple, BoltCollector
+from stormlet.model.components import BoltBase, Spout, TaskContext
+from stormlet.model.plan import ACKER, TaskPlan
+from stormlet.report.explanation import Explanation
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.bolt.worker import Method, Worker
 from stormlet.runtime.dead_letters import DeadLetterSink
-from stormlet.runtime.inbox import Inbox
-from stormlet.runtime.outbox import Control, Shard
-from stormlet.runtime.parts import Parts, Told
-from stormlet.runtime.running import Running
+from stormlet.runtime.run.handle import Running
+from stormlet.runtime.run.kit import Kit
+from stormlet.runtime.spout.spout_feed import OutcomeReceiver
 from stormlet.runtime.task import Task
-from stormlet.runtime.workers import Method, Worker
+from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
+from stormlet.runtime.wire.inbox import Inbox
+from stormlet.runtime.wire.outbox import Control, Shard
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import FaultKind, Injector
 from stormlet.testing.chaos.hearings import HeardSpout
@@ -44,7 +45,7 @@ LONGEST_JUMP = 40.0
 MOST_EXPLAINED = 3
 
 
-class DisturbedParts(Parts):
+class DisturbedKit(Kit):
     """Makes the parts of one run."""
 
     def __init__(self, injector: Injector, *, explains: bool = False) -> None:
@@ -166,7 +167,7 @@ class DisturbedParts(Parts):
         """Outcomes that are judged when they are told."""
         return WatchedOutcomes(partial(self.witness.told, plan), partial(self.engine_fault, plan))
 
-    def told(self, plan: TaskPlan, spout: Spout[Any]) -> Told:
+    def receiver(self, plan: TaskPlan, spout: Spout[Any]) -> OutcomeReceiver:
         """An instance that is listened to."""
         self.witness.tellings.listens(plan)
         return HeardSpout(spout, partial(self.witness.tellings.heard, plan), partial(self.raising.call, plan))
@@ -283,7 +284,7 @@ class WatchedOutcomes(deque[OpenTree]):
 class DisturbedShard:
     """The way from one task to one acker."""
 
-    def __init__(self, parts: DisturbedParts, plan: TaskPlan, acker: Shard, acker_plan: TaskPlan) -> None:
+    def __init__(self, parts: DisturbedKit, plan: TaskPlan, acker: Shard, acker_plan: TaskPlan) -> None:
         self._parts = parts
         self._plan = plan
         self._acker = acker
@@ -345,7 +346,7 @@ class DisturbedShard:
 class DisturbedWorker(Worker):
     """Around another worker, which has the tuples between two faults for itself."""
 
-    def __init__(self, parts: DisturbedParts, plan: TaskPlan, inner: Worker) -> None:
+    def __init__(self, parts: DisturbedKit, plan: TaskPlan, inner: Worker) -> None:
         super().__init__(inner.desk)
         self.auto_acks = inner.auto_acks
         self.chunk = inner.chunk

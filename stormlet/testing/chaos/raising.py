@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from inspect import isawaitable
 from random import Random
 
-from stormlet.core.plan import TaskPlan
 from stormlet.errors import KeyFunctionFailed, StormletError
+from stormlet.model.plan import TaskPlan
 from stormlet.runtime.task import Task
 from stormlet.testing.chaos.faults import FaultKind, Injector
 from stormlet.testing.chaos.journal import Journal

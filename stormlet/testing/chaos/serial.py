@@ -10,11 +10,11 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any
 
-from stormlet.core.plan import TaskPlan
-from stormlet.runtime.collectors import AnyTuple, BoltCollector
-from stormlet.runtime.workers import Method, Worker
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.worker import Method, Worker
+from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 from stormlet.testing.chaos.faults import FaultKind
-from stormlet.testing.chaos.parts import DisturbedParts, DisturbedWorker
+from stormlet.testing.chaos.parts import DisturbedKit, DisturbedWorker
 
 
 class Way(Enum):
@@ -29,7 +29,7 @@ class SerialWorker(DisturbedWorker):
     """Around another worker: one call of any task at a time. Nothing befalls it but slowness."""
 
     def __init__(
-        self, parts: DisturbedParts, plan: TaskPlan, inner: Worker, turn: asyncio.Lock, way: Way
+        self, parts: DisturbedKit, plan: TaskPlan, inner: Worker, turn: asyncio.Lock, way: Way
     ) -> None:
         super().__init__(parts, plan, inner)
         self._turn = turn

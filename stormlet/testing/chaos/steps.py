@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from stormlet.core.plan import ACKER
 from stormlet.errors import TaskKilled
-from stormlet.runtime.bolts import BoltTask
+from stormlet.model.plan import ACKER
+from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.task import Task
 from stormlet.testing.chaos.faults import Injector
 from stormlet.testing.chaos.journal import Journal

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
-from stormlet.runtime.messages import Buried, Message
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout.messages import Buried, Message
 from stormlet.testing.chaos.hearings import Burials, Tellings
 from stormlet.testing.chaos.journal import Journal
 

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any, Final, TypeAlias
 
 from stormlet.core.calls import stack_line
-from stormlet.runtime.explaining.stacks import thread_frames, users_of
+from stormlet.runtime.slow_code import thread_frames, users_of
 from stormlet.testing.outside.things import Thing
 
 Place: TypeAlias = tuple[str, str]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from random import Random
 
-from stormlet.runtime.running import Running
+from stormlet.runtime.run.handle import Running
 from stormlet.testing.chaos.faults import FaultKind
-from stormlet.testing.soaking.parts import SoakedParts
+from stormlet.testing.soaking.parts import SoakedKit
 
 KINDS = {FaultKind.KILL: 2, FaultKind.ERROR: 2, FaultKind.SLOW: 1}
 """What happens, and how often in comparison."""
 
 
-async def make_mischief(running: Running, parts: SoakedParts, random: Random, every: float) -> None:
+async def make_mischief(running: Running, parts: SoakedKit, random: Random, every: float) -> None:
     """Until it is cancelled, have something go wrong each ``every`` seconds, on the average."""
     while True:
         await asyncio.sleep(random.expovariate(1.0 / every))
@@ -24,7 +24,7 @@ async def make_mischief(running: Running, parts: SoakedParts, random: Random, ev
             parts.let_suffer(random.choice(parts.tasks.all_bolts), kind)
 
 
-def _kill(running: Running, parts: SoakedParts, random: Random) -> None:
+def _kill(running: Running, parts: SoakedKit, random: Random) -> None:
     tasks = [*parts.tasks.ackers, *parts.tasks.all_spouts, *parts.tasks.all_bolts]
     mortal = [task for task in tasks if task.mortal]
     if mortal:

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from random import Random
 
 from stormlet.core.groupings import Grouping
-from stormlet.core.plan import TaskPlan
-from stormlet.runtime.bolts import BoltTask
-from stormlet.runtime.collectors import AnyTuple
-from stormlet.runtime.outbox import Control, Shard
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.wire.collector import AnyTuple
+from stormlet.runtime.wire.outbox import Control, Shard
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import NO_FAULTS, FaultKind, Injector
-from stormlet.testing.chaos.parts import DisturbedParts
+from stormlet.testing.chaos.parts import DisturbedKit
 from stormlet.testing.soaking.witness import LastLines, SteadyWitness
 
 SHORTEST, LONGEST = 0.01, 5.0
 """Seconds that a slow input takes longer."""
 
 
-class SoakedParts(DisturbedParts):
+class SoakedKit(DisturbedKit):
     """Makes the parts of one run. Faults come at their time, whatever the load: each waits at a task for its next
     input."""
 

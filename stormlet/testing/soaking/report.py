@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stormlet.errors import StormletError
-from stormlet.runtime.running import Running
+from stormlet.runtime.run.handle import Running
 from stormlet.testing.chaos.faults import FaultKind
 from stormlet.testing.soaking.memory import MIB, start_and_end
-from stormlet.testing.soaking.parts import SoakedParts
+from stormlet.testing.soaking.parts import SoakedKit
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class SoakReport:
         return None if both is None else (both[0] / MIB, both[1] / MIB)
 
 
-def counted(running: Running, parts: SoakedParts) -> Counter[str]:
+def counted(running: Running, parts: SoakedKit) -> Counter[str]:
     """What one run has done so far."""
     components = running.statistics().components
     spouts = [components[id] for id in parts.tasks.spouts]

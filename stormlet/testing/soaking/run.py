@@ -10,11 +10,11 @@ from random import Random
 from typing import Any
 
 from stormlet.errors import InvalidTopology
-from stormlet.runtime.running import Running
+from stormlet.runtime.run.handle import Running
 from stormlet.testing.chaos.endings import check_settled
 from stormlet.testing.soaking.memory import resident_bytes
 from stormlet.testing.soaking.mischief import make_mischief
-from stormlet.testing.soaking.parts import SoakedParts
+from stormlet.testing.soaking.parts import SoakedKit
 from stormlet.testing.soaking.report import Reading, SoakReport, counted
 from stormlet.topology import Topology
 
@@ -42,7 +42,7 @@ class LawBroken(Exception):
 class SoakedRun:
     """Runs a topology once, until it ends or a moment has come. To be made on the loop that has the parts."""
 
-    def __init__(self, how: How, parts: SoakedParts, report: SoakReport) -> None:
+    def __init__(self, how: How, parts: SoakedKit, report: SoakReport) -> None:
         self._how = how
         self._parts = parts
         self._report = report

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from random import Random, SystemRandom
 from typing import Any
 
-from stormlet.core.number_checks import check_finite
 from stormlet.errors import InvalidTopology, StormletError
+from stormlet.model.number_checks import check_finite
 from stormlet.testing.chaos.silence import silence
-from stormlet.testing.soaking.parts import SoakedParts
+from stormlet.testing.soaking.parts import SoakedKit
 from stormlet.testing.soaking.report import SoakFailed, SoakReport, growth_of
 from stormlet.testing.soaking.run import How, LawBroken, SoakedRun
 from stormlet.topology import Topology
@@ -22,7 +22,7 @@ SHOWN_LINES = 60
 class SoakLoop(asyncio.SelectorEventLoop):
     """An ordinary loop, on which the runtime finds other parts and uses them."""
 
-    def __init__(self, parts: SoakedParts) -> None:
+    def __init__(self, parts: SoakedKit) -> None:
         super().__init__()
         self.parts = parts
         began = self.time()
@@ -67,7 +67,7 @@ def soak(
 
 
 def _soak_once(topology: Topology, how: How, seed: int, report: SoakReport, until: float) -> None:
-    parts = SoakedParts(seed)
+    parts = SoakedKit(seed)
     try:
         with asyncio.Runner(loop_factory=lambda: SoakLoop(parts)) as runner:
             runner.run(_run(topology, how, seed, parts, report, until))
@@ -79,7 +79,7 @@ def _soak_once(topology: Topology, how: How, seed: int, report: SoakReport, unti
 
 
 async def _run(
-    topology: Topology, how: How, seed: int, parts: SoakedParts, report: SoakReport, until: float
+    topology: Topology, how: How, seed: int, parts: SoakedKit, report: SoakReport, until: float
 ) -> None:
     await SoakedRun(how, parts, report).run(topology, seed, until)
 

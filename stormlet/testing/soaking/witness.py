@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
-from stormlet.core.plan import TaskPlan
 from stormlet.core.tuples import ACKED, Tuple
+from stormlet.model.plan import TaskPlan
 from stormlet.testing.chaos.journal import Journal, Tree
 from stormlet.testing.chaos.witness import Attempt, Witness
 from stormlet.testing.soaking.recent import Recent

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from stormlet import Bolt, Collector, Explanation, Running, Stream, Topology, Tuple
-from tests.runtime.explaining.reading import lines
+from tests.runtime.explain.reading import lines
 
 __all__ = ["Forget", "Keep", "explained", "lines", "no_answer", "one_bolt", "wait_for_ever"]
 

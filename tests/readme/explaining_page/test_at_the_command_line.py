@@ -13,7 +13,7 @@ import pytest
 from stormlet import EndOfStream, Failure, Spout, SpoutCollector, Topology
 from tests.readme.explaining_page.kit import Keep
 
-LOGGER = "stormlet.runtime.explaining.stuck_trees"
+LOGGER = "stormlet.runtime.explain.stuck"
 
 Told = Callable[[], list[str]]
 
@@ -121,7 +121,7 @@ async def test_attempts(told: Told) -> None:
 @pytest.mark.simulated_time
 async def test_the_log(told: Told, caplog: pytest.LogCaptureFixture) -> None:
     """For topologies in a host, the option `explain_stuck=SECONDS` does the same; the log is that of
-    `stormlet.runtime.explaining.stuck_trees`, at the level WARNING.
+    `stormlet.runtime.explain.stuck`, at the level WARNING.
     """
     await run([1], 100)
     (record,) = [each for each in caplog.records if "is open for" in each.getMessage()]

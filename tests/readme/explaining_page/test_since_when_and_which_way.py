@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from stormlet import DeadLetter, Place, Topology, TupleTimedOut
-from stormlet.runtime.wrapped_outlets import WrappedOutlet
+from stormlet.runtime.wire.outlets import WrappedOutlet
 from tests.helpers import ignore
 from tests.readme.explaining_page.kit import Keep, lines, one_bolt, wait_for_ever
 

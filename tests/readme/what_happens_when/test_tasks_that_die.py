@@ -364,7 +364,7 @@ async def test_when_stormlet_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     """stormlet itself raises, which is a fault of it. The topology crashes, and every message without an outcome is
     left over.
     """
-    monkeypatch.setattr("stormlet.runtime.tracker.Tracker._settle", None)
+    monkeypatch.setattr("stormlet.runtime.spout.tracker.Tracker._settle", None)
     topology = Topology("t")
     topology.bolt("wait", wait, topology.spout("numbers", [1, 2, 3]).shuffle())
     with pytest.raises(TopologyCrashed, match="the engine's part"):

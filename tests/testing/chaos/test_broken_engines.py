@@ -11,22 +11,21 @@ from msgspec.structs import replace
 
 from stormlet import Topology
 from stormlet.core import progress
-from stormlet.core.ledger import Ledger
-from stormlet.core.open_tree import OpenTree
+from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.progress import Step
 from stormlet.core.tuples import Lineage, Tuple
-from stormlet.runtime import conductor
-from stormlet.runtime.ackers import AckerTask
-from stormlet.runtime.bolts import BoltTask
-from stormlet.runtime.bookkeeper import Bookkeeper
+from stormlet.runtime.acker.bookkeeper import Bookkeeper
+from stormlet.runtime.acker.task import AckerTask
+from stormlet.runtime.bolt.functions import FunctionWorker
+from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.dead_letters import DeadLetters
-from stormlet.runtime.function_worker import FunctionWorker
-from stormlet.runtime.outbox import Outbox
-from stormlet.runtime.outlets import Delivery, Target
-from stormlet.runtime.spout_feed import SpoutFeed
-from stormlet.runtime.spouts import SpoutTask
-from stormlet.runtime.tracker import Tracker
+from stormlet.runtime.run import conductor
+from stormlet.runtime.spout.spout_feed import SpoutFeed
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.spout.tracker import Tracker
+from stormlet.runtime.wire.outbox import Outbox
+from stormlet.runtime.wire.outlets import Delivery, Target
 from stormlet.testing import Faults, SimulationFailed, simulate
 from tests.helpers import interpreted_only
 from tests.testing.chaos.topologies import everything, keyed, reliable, word_count

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from stormlet import Explanation, Place, Topology, TreeState
-from stormlet.core.plan import TaskPlan
-from stormlet.runtime.collectors import AnyTuple
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.testing import Faults
-from stormlet.testing.chaos.parts import DisturbedParts
-from stormlet.testing.chaos.simulating import Simulator
+from stormlet.testing.chaos.parts import DisturbedKit
+from stormlet.testing.chaos.simulator import Simulator
 from tests.testing.chaos.topologies import cycle, everything, reliable, resuming, word_count
 
 NO_MESSAGE_IS_LOST = Faults(kill=0.03, error=0.05, drop=0.0, duplicate=0.0, delay=0.0)
@@ -24,14 +24,14 @@ def asked(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     """Whenever a bolt is about to execute an input, the oldest trees are explained; here is what is told."""
     caplog.set_level(logging.CRITICAL)
     told: list[Explanation] = []
-    executing = DisturbedParts.executing
+    executing = DisturbedKit.executing
 
-    def execute_and_ask(self: DisturbedParts, plan: TaskPlan, tup: AnyTuple) -> None:
+    def execute_and_ask(self: DisturbedKit, plan: TaskPlan, tup: AnyTuple) -> None:
         executing(self, plan, tup)
         if self.running is not None:
             told.extend(self.running.explain_oldest(5))
 
-    monkeypatch.setattr(DisturbedParts, "executing", execute_and_ask)
+    monkeypatch.setattr(DisturbedKit, "executing", execute_and_ask)
     yield told
     told.clear()
 

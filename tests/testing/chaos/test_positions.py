@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stormlet.runtime.explaining.stacks import suspended_frames
+from stormlet.runtime.slow_code import suspended_frames
 from stormlet.testing.chaos.positions import work_in
 
 Function = Callable[[], Coroutine[Any, Any, None]]

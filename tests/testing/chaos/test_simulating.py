@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from stormlet import Bolt, Collector, InvalidConfiguration, InvalidTopology, Topology, Tuple
-from stormlet.runtime.running import Running
-from stormlet.runtime.tracker import Tracker
+from stormlet.runtime.run.handle import Running
+from stormlet.runtime.spout.tracker import Tracker
 from stormlet.testing import Fault, FaultKind, Faults, SeedResult, SimulationFailed, simulate
 from tests.helpers import interpreted_only
 from tests.testing.chaos.topologies import (

@@ -13,7 +13,7 @@ from stormlet.cli.inspecting.checks.routing import idle_tasks, unroutable_keys
 from stormlet.cli.inspecting.checks.tracking import unacked_inputs, unanchored_outputs, untracked_messages
 from stormlet.cli.inspecting.checks.unowned import unowned_outputs
 from stormlet.cli.inspecting.checks.wiring import cycles, unheard_spouts, unused_streams
-from stormlet.core.description import Description
+from stormlet.model.description import Description
 
 RULES: tuple[Callable[[Description], Iterator[Finding]], ...] = (
     cycles,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.core.components import BatchBolt
-from stormlet.core.description import Description
-from stormlet.core.logic import component_class
+from stormlet.model.components import BatchBolt
+from stormlet.model.description import Description
+from stormlet.model.logic import component_class
 
 
 def batches_slower_than_the_timeout(description: Description) -> Iterator[Finding]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.core.configuration import configure
-from stormlet.core.description import Description
-from stormlet.core.logic import SourceKind
+from stormlet.model.configuration import configure
+from stormlet.model.description import Description
+from stormlet.model.logic import SourceKind
 
 
 def overflowing_ackers(description: Description) -> Iterator[Finding]:

@@ -8,9 +8,9 @@ from types import FunctionType, ModuleType
 
 from stormlet.cli.inspecting.anchoring import code_of
 from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.core.components import BoltBase, Spout
-from stormlet.core.description import Description, SpoutSpec
-from stormlet.core.logic import LogicKind, component_class
+from stormlet.model.components import BoltBase, Spout
+from stormlet.model.description import Description, SpoutSpec
+from stormlet.model.logic import LogicKind, component_class
 
 
 def mistaken_factories(description: Description) -> Iterator[Finding]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.checks.upstream import upstream
-from stormlet.core.configuration import Configuration, configure
-from stormlet.core.description import BoltSpec, Description, SpoutSpec
-from stormlet.core.logic import SourceKind
+from stormlet.model.configuration import Configuration, configure
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.logic import SourceKind
 
 
 def poison_messages(description: Description) -> Iterator[Finding]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.core.description import Description, Subscription
 from stormlet.core.groupings import Fields, Global, PartialKey
-from stormlet.core.key_types import unroutable_types
+from stormlet.model.description import Description, Subscription
+from stormlet.model.key_types import unroutable_types
 
 
 def unroutable_keys(description: Description) -> Iterator[Finding]:

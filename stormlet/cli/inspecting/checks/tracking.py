@@ -7,9 +7,9 @@ from typing import Any
 
 from stormlet.cli.inspecting.anchoring import Code, code_of, is_untied
 from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.core.components import Bolt
-from stormlet.core.description import BoltSpec, Description, SpoutSpec
-from stormlet.core.logic import SourceKind, component_class
+from stormlet.model.components import Bolt
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.logic import SourceKind, component_class
 
 EXPECTED = {
     SourceKind.FED: "awaiting one raises NotTracked",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from stormlet.cli.inspecting.anchoring import code_of
 from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.checks.upstream import upstream
-from stormlet.core.description import BoltSpec, Description
-from stormlet.core.logic import component_class, says
+from stormlet.model.description import BoltSpec, Description
+from stormlet.model.logic import component_class, says
 
 
 def unowned_outputs(description: Description) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.core.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
 
 
 def upstream(description: Description, bolt: BoltSpec) -> Iterator[SpoutSpec | BoltSpec]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from stormlet.cli.inspecting.anchoring import code_of
 from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.checks.tracking import tracks
-from stormlet.core.components import DEFAULT_STREAM
-from stormlet.core.configuration import configure
-from stormlet.core.description import BoltSpec, Description, SpoutSpec
-from stormlet.core.logic import SourceKind, component_class
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.configuration import configure
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.logic import SourceKind, component_class
 
 
 def cycles(description: Description) -> Iterator[Finding]:

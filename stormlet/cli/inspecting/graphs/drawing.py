@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from stormlet.cli.inspecting.checks.tracking import anchors, tracks
 from stormlet.cli.inspecting.inspection import Inspection
-from stormlet.core.components import DEFAULT_STREAM
-from stormlet.core.description import BoltSpec, Description, SpoutSpec, StreamId, Subscription
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.description import BoltSpec, Description, SpoutSpec, StreamId, Subscription
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,56 @@
+"""The types of what users hand to the builder, for type checkers and editors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from typing import Protocol, TypeAlias, TypedDict, TypeVar
+
+from stormlet.model.components import BoltBase, To
+from stormlet.model.description import Executor, OnError
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+AddressedOutputs: TypeAlias = Iterator[To[U]] | AsyncIterator[To[U]] | Awaitable[To[U] | None] | To[U] | None
+"""What a function returns that addresses all its outputs, and so says of no stream that it is the default."""
+
+
+class BoltFactory(Protocol[T, U]):
+    """Makes a bolt: its class, or a function. A protocol, as mypy then reads T from it before the inputs."""
+
+    def __call__(self) -> BoltBase[T, U]:
+        """A new instance, for one task."""
+        ...
+
+
+class SpoutOptions(TypedDict, total=False):
+    """What may be said of a spout beside its source and outputs; see
+    :class:`~stormlet.model.configuration.Configuration`."""
+
+    parallelism: int
+    max_spout_pending: int | None
+    max_attempts: int
+    replay_delay: float
+    replay_delay_max: float
+    idle_max: float
+    max_restarts: int
+    restart_window: float
+    restart_delay: float
+    restart_delay_max: float
+
+
+class BoltOptions(TypedDict, total=False):
+    """What may be said of a bolt beside its logic and inputs; see
+    :meth:`Topology.bolt <stormlet.topology.Topology.bolt>`."""
+
+    parallelism: int
+    outputs: object
+    tick: float | None
+    concurrency: int
+    executor: Executor
+    on_error: OnError
+    queue_capacity: int
+    max_restarts: int
+    restart_window: float
+    restart_delay: float
+    restart_delay_max: float

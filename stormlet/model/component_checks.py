@@ -1,0 +1,103 @@
+"""What is checked of a component when it is added, beside its code: for that, see :mod:`stormlet.model.logic`.
+
+``where`` opens error messages; it names the component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from stormlet.errors import InvalidConfiguration, InvalidTopology
+from stormlet.model.components import BoltBase, overrides
+from stormlet.model.description import Output, Stream, Subscription, outputs_of
+from stormlet.model.logic import LogicKind, SourceKind, inferred_schema, says, yields_to_all
+
+
+def check_id(where: str, id: object) -> None:
+    """Raises :class:`InvalidTopology` for what cannot be the id of a component."""
+    if not isinstance(id, str):
+        raise InvalidTopology(f"{where}: an id is a str, not {id!r}")
+    if not id.strip() or id.startswith("__"):
+        raise InvalidTopology(
+            f"{where}: an id must not be empty or begin with '__', which marks the engine's own components"
+        )
+
+
+def check_at_least_one(where: str, name: str, value: object) -> None:
+    """Raises :class:`InvalidConfiguration` for what is no int from 1."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidConfiguration(f"{where}: {name} must be an int, not {value!r}")
+    if value < 1:
+        raise InvalidConfiguration(f"{where}: {name} must be at least 1, not {value}")
+
+
+def check_one_of(where: str, name: str, value: str, choices: tuple[str, ...]) -> None:
+    """Raises :class:`InvalidConfiguration` for what is none of the choices."""
+    if value not in choices:
+        raise InvalidConfiguration(
+            f"{where}: {name} must be one of {', '.join(map(repr, choices))}, not {value!r}"
+        )
+
+
+def check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) -> None:
+    """Raises :class:`InvalidTopology` for several tasks that could not share this source (law S8)."""
+    if parallelism > 1 and yields_to_all(source, kind):
+        raise InvalidTopology(
+            f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use "
+            f"parallelism=1, or a generator function that takes the task context and yields its share: def "
+            f"{id}(context): ..."
+        )
+    if parallelism > 1 and says(source, "single_task"):
+        raise InvalidTopology(
+            f"spout {id!r}: with parallelism={parallelism} every task would emit the same; use parallelism=1"
+        )
+
+
+def check_tick(where: str, logic: object, kind: LogicKind, tick: float | None) -> None:
+    """Raises :class:`InvalidTopology` for seconds between ticks where no ``tick`` is defined (law B5)."""
+    if tick is not None and not may_tick(logic, kind):
+        raise InvalidTopology(
+            f"{where} has tick={tick}, but no method tick(self, out); define it, or leave out tick="
+        )
+
+
+def may_tick(logic: object, kind: LogicKind) -> bool:
+    """Whether it has a method ``tick``, or may have one: a factory's bolt is known when it is made."""
+    if kind is LogicKind.FUNCTION:
+        return False
+    return not isinstance(logic, type) or overrides(logic, BoltBase, "tick")
+
+
+def check_inputs(
+    where: str, inputs: Iterable[Subscription[Any] | Stream[Any]], topology: object, name: str
+) -> None:
+    """Raises :class:`InvalidTopology` for what is no grouped stream of this topology, which is called ``name``."""
+    for each in inputs:
+        if isinstance(each, Stream):
+            raise InvalidTopology(f"{where}: {each.id} needs a grouping, such as .shuffle() or .fields(...)")
+        if not isinstance(cast("object", each), Subscription):
+            raise InvalidTopology(
+                f"{where}: {each!r} is no input; pass a grouped stream, such as lines.shuffle()"
+            )
+        if each.topology is not topology:
+            raise InvalidTopology(f"{where}: {each.source} belongs to another topology than {name!r}")
+
+
+def declared_outputs(where: str, declared: object, logic: object) -> Mapping[str, Output]:
+    """The streams of a component with ``outputs=declared``, by name; raises :class:`InvalidTopology` for what
+    declares none, or one without a valid name or schema."""
+    try:
+        streams = outputs_of(declared, inferred_schema(logic))
+    except InvalidTopology as error:
+        raise InvalidTopology(f"{where}: {error}") from None
+    for name in streams:
+        if not isinstance(cast("object", name), str):
+            raise InvalidTopology(f"{where}: a stream's name is a str, not {name!r}")
+        if not name or name.startswith("__"):
+            raise InvalidTopology(
+                f"{where}: {name!r} is no valid stream name; it must not be empty or begin with '__'"
+            )
+    if not streams:
+        raise InvalidTopology(f"{where}: outputs declares no stream; leave it out for one default stream")
+    return streams

@@ -1,0 +1,476 @@
+"""The interfaces that users implement and call: spouts, bolts and their collectors (Storm's ``ISpout``,
+``IBolt``).
+
+Every method may be a plain function or a coroutine function. Instances are made by the engine, one per task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, overload
+
+import msgspec
+
+from stormlet.core.outcomes import Failure
+from stormlet.core.schema import Schema
+from stormlet.core.tuples import Tuple
+from stormlet.model.configuration import Configuration
+from stormlet.report.statistics import Progress
+
+T = TypeVar("T")
+U = TypeVar("U")
+U_co = TypeVar("U_co", covariant=True)
+U_contra = TypeVar("U_contra", contravariant=True)
+
+DEFAULT_STREAM = "default"
+
+
+class SharedObjects:
+    """Objects of which one run of a topology has one each, so that its components can work together."""
+
+    def __init__(self) -> None:
+        self._objects: dict[type[Any], Any] = {}
+
+    def one(self, kind: type[T]) -> T:
+        """The one of this class; the first who asks makes it, without arguments."""
+        if kind not in self._objects:
+            self._objects[kind] = kind()
+        return cast("T", self._objects[kind])
+
+
+def _tell_nobody(progress: Progress) -> None:
+    """Where no engine runs, nobody asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """What a task knows of itself; given to ``open`` and ``prepare`` (Storm's ``TopologyContext``)."""
+
+    topology: str
+    """The topology's name."""
+    component: str
+    """The component's id."""
+    task: int
+    """The task's id, unique in the topology."""
+    task_index: int
+    """The task's place among those of its component, from 0."""
+    parallelism: int
+    """How many tasks the component has."""
+    config: Configuration
+    """The configuration that holds for this component."""
+    inputs: tuple[Schema, ...] = ()
+    """What is known of the values of each stream that a bolt consumes."""
+    sync_dead_letters: Callable[[], None] | None = None
+    """Has the device hold the dead letters written so far; it blocks. None if they are kept in memory alone."""
+    shared: SharedObjects = field(default_factory=SharedObjects, repr=False, compare=False)
+    """What the components of one run share with each other."""
+    report_progress: Callable[[Progress], None] = field(default=_tell_nobody, repr=False, compare=False)
+    """Says how far this task is with work of its own; ``statistics()`` and the views show what was said last. May be
+    called at any time, from any thread."""
+
+
+class To(msgspec.Struct, Generic[U_co], frozen=True):
+    """An output of a function bolt or a generator spout that goes to another stream, or to one task (law
+    B1)."""
+
+    value: U_co
+    stream: str = DEFAULT_STREAM
+    task: int | None = None
+    """The id of the receiving task, for streams declared ``Direct``."""
+
+
+class Collector(Protocol[U_contra]):
+    """How a bolt emits, acks and fails (Storm's ``OutputCollector``).
+
+    All methods are plain calls and may be used at any time on the loop's thread (law F3). From any other one the
+    ``_threadsafe`` ones are to be used, as from a pool of threads; the plain ones raise :class:`RuntimeError` there.
+    """
+
+    @overload
+    def emit(
+        self,
+        value: U_contra,
+        *,
+        anchors: Tuple[object] | Iterable[Tuple[object]] | None = ...,
+        task: int | None = None,
+    ) -> tuple[int, ...]: ...
+    @overload
+    def emit(
+        self,
+        value: object,
+        *,
+        stream: str,
+        anchors: Tuple[object] | Iterable[Tuple[object]] | None = ...,
+        task: int | None = None,
+    ) -> tuple[int, ...]: ...
+    def emit(
+        self,
+        value: object,
+        *,
+        anchors: Tuple[object] | Iterable[Tuple[object]] | None = (),
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+    ) -> tuple[int, ...]:
+        """Emit a value and return the ids of the tasks it was delivered to.
+
+        ``anchors`` are the inputs whose trees it joins (law L7); without it, a :class:`Bolt` emits unanchored
+        (law L8), a :class:`BasicBolt` anchors to its input and a :class:`BatchBolt` to the whole batch.
+        What is emitted outside a call of the bolt, from a timer or a task of its own, must name its anchors.
+        ``task`` chooses the receiver on a stream declared ``DirectStream``.
+
+        Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
+        fields, or a wrong ``task``; :class:`~stormlet.errors.AlreadySettled` if an anchor was acked or failed
+        before (law L15); :class:`~stormlet.errors.UnroutableKey` for a grouping key without a stable hash.
+        """
+        ...
+
+    def ack(self, tup: Tuple[object]) -> None:
+        """This input is done. Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed
+        before (law L15)."""
+        ...
+
+    def fail(
+        self,
+        tup: Tuple[object],
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
+    ) -> None:
+        """Fail the trees of this input at once; ``permanent`` skips the replays (law S6).
+
+        Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed before (law L15), and
+        :class:`TypeError`, before anything has changed, for a reason that is no text or an exception that is none.
+        """
+        ...
+
+    def reset_timeout(self, tup: Tuple[object]) -> None:
+        """Give the trees of this input their full message timeout again (law L12)."""
+        ...
+
+    def emit_threadsafe(
+        self,
+        value: object,
+        *,
+        anchors: Tuple[object] | Iterable[Tuple[object]] | None = (),
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+    ) -> Future[tuple[int, ...]]:
+        """``emit`` from another thread; the future has its result or its error.
+
+        The thread waits before as long as a queue has no room that this task has filled, and while 100 emits of its
+        threads are on their way (law F3). On the loop's own thread it never waits. Code there that waits for the
+        thread holds up the loop, and with it the room: let it await, as by ``asyncio.to_thread(thread.join)``.
+
+        Raises :class:`~stormlet.errors.TopologyStopping` when the instance has ended.
+        """
+        ...
+
+    def ack_threadsafe(self, tup: Tuple[object]) -> Future[None]:
+        """``ack`` from another thread, which does not wait."""
+        ...
+
+    def fail_threadsafe(
+        self,
+        tup: Tuple[object],
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
+    ) -> Future[None]:
+        """``fail`` from another thread, which does not wait."""
+        ...
+
+
+class SpoutCollector(Protocol[U_contra]):
+    """How a spout emits (Storm's ``SpoutOutputCollector``).
+
+    All methods may be called at any time on the loop's thread, ``emit_threadsafe`` from any other one, where the others
+    raise :class:`RuntimeError` (law F3).
+    """
+
+    @overload
+    def emit(
+        self,
+        value: U_contra,
+        *,
+        message_id: object = None,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
+    ) -> tuple[int, ...]: ...
+    @overload
+    def emit(
+        self,
+        value: object,
+        *,
+        stream: str,
+        message_id: object = None,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
+    ) -> tuple[int, ...]: ...
+    def emit(
+        self,
+        value: object,
+        *,
+        message_id: object = None,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
+    ) -> tuple[int, ...]:
+        """Emit a value and return the ids of the tasks it was delivered to.
+
+        With a ``message_id`` the message is tracked and gets exactly one ``ack`` or ``fail``; without, it is
+        tracked by nobody (law L10). ``origin`` is inherited by every tuple of the tree, and so is ``attempt``,
+        which a spout that replays by itself counts.
+
+        Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
+        fields, a wrong ``task``, or an ``attempt`` that is no int from 1;
+        :class:`~stormlet.errors.TopologyStopping` in ``ack`` or ``fail`` while draining (law C3).
+        """
+        ...
+
+    def emit_many(
+        self,
+        values: Sequence[U_contra],
+        *,
+        message_ids: Sequence[object],
+        origins: Sequence[object] | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """Emit these values in order, each with its message id and its origin: for sources that get many at once,
+        as it costs less than as many calls of :meth:`emit`.
+
+        Raises what :meth:`emit` does, after the values before the refused one were emitted; and
+        :class:`ValueError`, before any is, if there are not as many of each, or a message id is None.
+        """
+        ...
+
+    def wake(self) -> None:
+        """Ask for ``next_tuple`` now instead of after the idle pause (law S4)."""
+        ...
+
+    @property
+    def pending(self) -> int:
+        """How many tracked messages of this task have no outcome yet."""
+        ...
+
+    def pause_until_settled(self, *, own: bool = False) -> None:
+        """Ask for no more tuples until nothing of the topology is under way: no message is pending, every inbox
+        is empty, and bolts that hold inputs have been flushed, as when ``max_spout_pending`` is reached (law B8).
+
+        The topology crashes if a bolt still holds inputs then, whose trees are over. With ``own`` it is enough
+        that this task's own messages are settled, whatever else goes on.
+        """
+        ...
+
+    async def dead_letter(
+        self,
+        value: object,
+        failure: Failure,
+        *,
+        message_id: object = None,
+        attempts: int = 1,
+        origin: object = None,
+        history: tuple[Failure, ...] = (),
+    ) -> None:
+        """Give a message that is not replayed any more to the dead letters (law S6); returns when they have
+        it.
+
+        Raises :class:`TypeError` for what is no failure, :class:`~stormlet.errors.InvalidEmit` for ``attempts``
+        that are no int from 1, and what ``run(dead_letters=...)`` raises: then the message stays with the spout.
+        """
+        ...
+
+    def emit_threadsafe(
+        self,
+        value: object,
+        *,
+        message_id: object = None,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
+    ) -> Future[tuple[int, ...]]:
+        """``emit`` from another thread; the future has its result or its error.
+
+        The thread waits before as long as ``next_tuple`` would not be called, because ``max_spout_pending`` is
+        reached or a queue has no room (law S3), and while 100 emits of its threads are on their way (law F3). On the
+        loop's own thread it never waits; what is said of a :class:`Collector` holds here, too.
+
+        Raises :class:`~stormlet.errors.TopologyStopping` when the topology drains or the instance has ended.
+        """
+        ...
+
+
+class Spout(Generic[U]):
+    """A source of tuples (Storm's ``ISpout``). ``next_tuple``, ``ack`` and ``fail`` of one task never overlap
+    (law S1).
+
+    An instance whose method raises is dead: it is closed, another one is made and opened, and gets ``fail`` with
+    TASK_LOST for each message that was pending.
+    """
+
+    needs_acks: ClassVar[bool] = False
+    """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    single_task: ClassVar[bool] = False
+    """Whether a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
+    restartable: bool = True
+    """Whether another instance can take over where one has died: it hears the outcomes of the messages that were
+    pending then. If not, an exception crashes the topology."""
+    resumes: ClassVar[bool] = False
+    """Whether another run goes on after what was acked in this one: bolts below must not keep state (law C6)."""
+    most_pending: ClassVar[int | None] = None
+    """How many of its messages may be pending at most, if they are large: what ``max_spout_pending`` is here, unless
+    it is set or smaller (law S3)."""
+    gives_epochs: ClassVar[bool] = False
+    """Whether it emits fixed ranges of its messages, each of which is done, or replayed, as a whole."""
+
+    def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
+        """Called once, before anything else. An exception fails the start (law C1)."""
+
+    def next_tuple(self, out: SpoutCollector[U]) -> Awaitable[None] | None:
+        """Emit the next tuple, or nothing if there is none now.
+
+        Called only while fewer than ``max_spout_pending`` messages are pending (law S3). A synchronous one
+        must not block; one that emits nothing is asked again after a pause that grows to ``idle_max`` (law
+        S4). An asynchronous one may wait; it is cancelled at its await when an outcome must be delivered, and
+        called again (law S7): a read from a network, which may lose a message when it is cancelled, needs a task of
+        its own, as in ``examples/recipes/broker.py``. Raise :class:`~stormlet.errors.EndOfStream` when there will
+        be no more.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define next_tuple(self, out)")
+
+    def ack(self, message_id: object) -> Awaitable[None] | None:
+        """The message was fully processed."""
+
+    def fail(self, message_id: object, failure: Failure) -> Awaitable[None] | None:
+        """The message failed; emit it again if it is to be replayed."""
+
+    def activate(self) -> Awaitable[None] | None:
+        """Called after ``open`` and whenever the topology is activated."""
+
+    def deactivate(self) -> Awaitable[None] | None:
+        """Called whenever the topology is deactivated, in turn with :meth:`activate`; ``next_tuple`` is not called
+        until it is activated again."""
+
+    def close(self) -> Awaitable[None] | None:
+        """Called at the end, if ``open`` has returned. An exception is logged; where the spout :attr:`resumes`, it
+        crashes the topology, too (law C5)."""
+
+
+class ReliableSpout(Spout[U]):
+    """A spout whose messages the engine keeps and replays, as it does those of generators (law S6).
+
+    Those that are pending when an instance dies stay pending, and the next instance hears what becomes of them.
+
+    What it emits with a ``message_id`` is emitted again after a failure, up to ``max_attempts`` times;
+    ``ack`` and ``fail`` tell the final outcome only: ``fail`` comes when the message has been handed to the
+    dead letters, or, with SHUTDOWN, when the topology stops before it had an outcome.
+    """
+
+    buries: bool = True
+    """Whether what is given up goes to the dead letters; if not, ``fail`` alone tells."""
+
+
+class BoltBase(Generic[T, U]):
+    """What all kinds of bolts share.
+
+    An instance that raises where no tuple answers for it, as in ``tick``, is dead, as is one that raises in
+    ``execute`` with ``on_error="restart"``: its inputs fail with TASK_LOST, it is cleaned up, and another one is made
+    and prepared.
+    """
+
+    needs_acks: ClassVar[bool] = False
+    """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    keeps_state: ClassVar[bool] = False
+    """Whether inputs live on in it after they were acked, as in a running count. That is lost with the process
+    (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
+    state_advice: ClassVar[str] = (
+        "let that spout begin anew, without checkpoint=, or keep the state outside the process"
+    )
+    """What that refusal says to do."""
+    needs_epochs: ClassVar[bool] = False
+    """Whether it works on epochs: it needs a topology with one spout, which gives them."""
+    restartable: bool = True
+    """Whether another instance can take over where one has died; if not, that crashes the topology."""
+    least_pending: ClassVar[int] = 0
+    """How many messages a spout above it should be able to have pending for each of its tasks: what
+    ``max_spout_pending`` is there, unless it is set or larger (law S3)."""
+
+    def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        """Called once, before anything else. An exception fails the start (law C1)."""
+
+    def tick(self, out: Collector[U]) -> Awaitable[None] | None:
+        """Called every ``tick`` seconds, if the topology asks for it (law B5). What it emits is unanchored
+        unless it says so."""
+
+    def flush(self, out: Collector[U]) -> Awaitable[None] | None:
+        """Called when nothing moves any more but this bolt holds inputs: settle those that wait for more
+        input (law B8)."""
+
+    def finish(self, out: Collector[U]) -> Awaitable[None] | None:
+        """Called when no more input will come, upstream first; again if a replay brought more input since
+        (law C2)."""
+
+    def cleanup(self) -> Awaitable[None] | None:
+        """Called at the end, if ``prepare`` has returned."""
+
+
+class Bolt(BoltBase[T, U]):
+    """A bolt that anchors and acks by itself and may hold inputs across calls (law B2; Storm's
+    ``IRichBolt``)."""
+
+    def execute(self, tup: Tuple[T], out: Collector[U]) -> Awaitable[None] | None:
+        """Process one input. It must be acked or failed, now or later: until then it is kept, without ackers
+        too."""
+        raise NotImplementedError(f"{type(self).__name__} must define execute(self, tup, out)")
+
+
+class BasicBolt(BoltBase[T, U]):
+    """A bolt whose outputs are anchored to its input, which is acked on return and failed on an exception
+    (law B1; Storm's ``IBasicBolt``)."""
+
+    def execute(self, tup: Tuple[T], out: Collector[U]) -> Awaitable[None] | None:
+        """Process one input."""
+        raise NotImplementedError(f"{type(self).__name__} must define execute(self, tup, out)")
+
+
+class BatchBolt(BoltBase[T, U]):
+    """A bolt that works on batches of inputs.
+
+    A batch is executed when it has ``size`` members, when its first member is ``within`` seconds old, or when
+    nothing else can come (``flush`` and ``finish``), so that no batch is ever stuck.
+    """
+
+    size: int = 100
+    """How many members make a full batch; see :meth:`weight`."""
+    within: float = 1.0
+    """How old, in seconds, the first member of a batch may become."""
+    resets_timeouts: bool = False
+    """Whether nothing times out that is queued, collected or executed here: for batches that take longer
+    than ``message_timeout`` to fill or to execute (law B8)."""
+
+    def key(self, value: T) -> Hashable:
+        """Which batch a value belongs to; by default there is one."""
+        return None
+
+    def weight(self, value: T) -> int:
+        """How much a value counts towards ``size``, by default 1: more, where one value is many rows. The last one
+        may take a batch beyond its size. A value of which this gives no number from 0 fails, and is in no batch."""
+        return 1
+
+    def execute_batch(self, tups: Sequence[Tuple[T]], out: Collector[U]) -> Awaitable[None] | None:
+        """Process one batch. Outputs are anchored to all its members; on return every member that was not
+        failed is acked, on an exception every member that is not settled is failed."""
+        raise NotImplementedError(f"{type(self).__name__} must define execute_batch(self, tups, out)")
+
+
+def overrides(component: object, base: type, method: str) -> bool:
+    """Whether the component, a class or an instance, defines this method itself."""
+    owner = component if isinstance(component, type) else type(component)
+    return getattr(owner, method) is not getattr(base, method)

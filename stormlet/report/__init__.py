@@ -1,0 +1,14 @@
+"""SAYS. What is known of a run, as records: no clock, no event loop, no logging.
+
+::
+
+    statistics      counts of each task and component
+    health          the state of a run in one line
+    failures        distinct failures with their counts
+    explanation     why a tree is open: its outstanding tuples, and where they are
+    letter_records  dead letters as JSON lines
+    rebuilding      the value of a dead letter, made again from its JSON
+    log_fields      the extra fields of log records
+
+The runtime fills these records; the command line, hosts and tests read them.
+"""

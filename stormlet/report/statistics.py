@@ -1,0 +1,124 @@
+"""Records of what a topology has done; counts since its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+import msgspec
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a component is with work of its own, such as a source with what it reads; see
+    :attr:`stormlet.model.components.TaskContext.report_progress`."""
+
+    done: int
+    known: int | None = None
+    """How much there is in all; None while nobody knows."""
+    unit: str = ""
+    """What is counted, such as ``"rows read"``."""
+
+    def __add__(self, other: Progress) -> Progress:
+        known = None if self.known is None or other.known is None else self.known + other.known
+        return Progress(self.done + other.done, known, self.unit)
+
+
+class TaskStatistics(msgspec.Struct, frozen=True):
+    """What one task has done (Storm's executor statistics)."""
+
+    emitted: int = 0
+    """Calls of emit, or values yielded or returned."""
+    transferred: int = 0
+    """Tuples delivered: one emit may reach several tasks, or none."""
+    messages: int = 0
+    """Spout: messages emitted that the ackers follow, each once whatever its attempts. Each is acked, given back, a
+    dead letter, left over, or pending (law N1)."""
+    executed: int = 0
+    """Inputs that a bolt has executed; control messages that an acker has applied."""
+    acked: int = 0
+    """Spout: messages acked. Bolt: inputs acked. Acker: trees acked."""
+    failed: int = 0
+    """Spout: attempts failed. Bolt: inputs failed. Acker: trees failed."""
+    given_back: int = 0
+    """Spout: messages whose failure was told to whoever emitted them: a ``Spout`` class, or the host's ``Tree``."""
+    pending: int = 0
+    """Now. Spout: messages without an outcome, those waiting for a replay included. Bolt: inputs queued, in
+    hand or held. Acker: open trees."""
+    queued: int = 0
+    """Now. Bolt: tuples in its inbox, not yet taken."""
+    replayed: int = 0
+    """Spout: how often the engine emitted a failed message again."""
+    dead_letters: int = 0
+    """Spout: messages given up."""
+    left_over: int = 0
+    """Spout: messages that had no outcome when the topology stopped."""
+    overflowed: int = 0
+    """Spout: attempts that failed with OVERFLOW (law L13); they are in ``failed`` too."""
+    expired_late: int = 0
+    """Acker: trees that timed out a slice or more after their rotation, because it was spread (law L12)."""
+    errors: int = 0
+    """Exceptions of user code that failed no tuple, because it was settled already."""
+    restarts: int = 0
+    """How often the task has died and was restarted."""
+    execute_seconds: float = 0.0
+    """Bolt: seconds in ``execute``, with what it awaited, and without its waits for room (law B6) unless
+    ``concurrency`` > 1."""
+    complete_seconds: float = 0.0
+    """Spout: seconds from emit to ack, summed over ``complete_samples`` messages, one at a time."""
+    complete_samples: int = 0
+
+    @property
+    def execute_latency(self) -> float | None:
+        """Mean seconds that one ``execute`` took (Storm's execute latency); None before the first one that took
+        time, which on simulated time none does unless it awaits."""
+        return self.execute_seconds / self.executed if self.executed and self.execute_seconds else None
+
+    @property
+    def complete_latency(self) -> float | None:
+        """Mean seconds from the emit of a message to its ack (Storm's complete latency); None before the first
+        one."""
+        return self.complete_seconds / self.complete_samples if self.complete_samples else None
+
+    def __add__(self, other: TaskStatistics) -> TaskStatistics:
+        return TaskStatistics(
+            *(getattr(self, name) + getattr(other, name) for name in TaskStatistics.__struct_fields__)
+        )
+
+
+class ComponentStatistics(TaskStatistics, frozen=True):
+    """What all the tasks of a component have done."""
+
+    tasks: Mapping[int, TaskStatistics] | None = None
+    """The same by task id."""
+    progress: Progress | None = None
+    """What its tasks have reported, together; None if none has."""
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    """What a running topology has done."""
+
+    components: Mapping[str, ComponentStatistics]
+    """By component id; the ackers are ``"__acker"``."""
+
+    @property
+    def dead_letters(self) -> int:
+        """Messages given up."""
+        return sum(each.dead_letters for each in self.components.values())
+
+    @property
+    def left_over(self) -> int:
+        """Messages that had no outcome when the topology stopped."""
+        return sum(each.left_over for each in self.components.values())
+
+
+NOTHING_REPORTED: Mapping[int, Progress] = {}
+
+
+def of_component(
+    tasks: Mapping[int, TaskStatistics], reported: Mapping[int, Progress] = NOTHING_REPORTED
+) -> ComponentStatistics:
+    """The sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids."""
+    total = sum(tasks.values(), TaskStatistics())
+    counts = msgspec.structs.asdict(total)
+    own = [reported[task] for task in tasks if task in reported]
+    return ComponentStatistics(**counts, tasks=tasks, progress=reduce(Progress.__add__, own) if own else None)

@@ -1,0 +1,21 @@
+cimport cython
+from stormlet.core.ledger cimport AckerLoad
+from stormlet.core.ledger cimport Ledger
+from stormlet.core.ledger cimport OpenTree
+from stormlet.runtime.slices cimport Activity
+from stormlet.runtime.wire.outbox cimport Control
+
+cdef class Bookkeeper:
+    cdef Activity _activity
+    cdef public Ledger ledger
+    cdef public AckerLoad load
+    cdef public object spouts
+    cdef public long long applied
+    cdef public long long acked
+    cdef public long long failed
+
+    @cython.locals(ledger=Ledger)
+    cpdef Py_ssize_t apply(self, Control control) except -1
+    cpdef apply_at_once(self, Control control)
+    @cython.locals(ledger=Ledger, tree=OpenTree, woken=dict)
+    cpdef give_verdicts(self)

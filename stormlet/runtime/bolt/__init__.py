@@ -1,0 +1,13 @@
+"""Bolt tasks.
+
+::
+
+    task       takes inputs from the inbox, in batches or as concurrent calls, and calls the methods of a bolt's life
+    worker     base of the workers: one input at a time, with its context, its exceptions and its result
+    functions  workers for functions, ``BasicBolt`` and ``Bolt``
+    batches    ``BatchBolt``: inputs are held until their batch is full or due
+    threads    workers whose user code runs in threads
+
+A task knows when something is executed, a worker knows how. The worker that is in use is chosen when the bolt is
+assembled, by the kind of logic and the executor; after a restart a new one is made with a new instance.
+"""

@@ -1,0 +1,32 @@
+cimport cython
+from stormlet.core.tuples cimport Delivered
+from stormlet.runtime.wire.outbox cimport Outbox
+from stormlet.runtime.wire.outlets cimport Outlet
+from stormlet.runtime.bolt.worker cimport Worker
+from stormlet.runtime.wire.collector cimport BoltCollector
+
+cdef class FunctionWorker(Worker):
+    cdef object _function
+    cdef object _outlets
+    cdef Outlet _undeclared
+    cdef object _kinds
+
+    @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, outlet=Outlet)
+    cpdef work(self, object tuples)
+    @cython.locals(crowded=list, root=cython.ulonglong)
+    cdef bint _emits_more(self, Delivered tup, object result, Outlet outlet) except *
+
+cdef class UndeclaredOutlet(Outlet):
+    cdef object _outlets
+    cdef object _plan
+
+cdef class InstanceWorker(Worker):
+    cdef public object bolt
+
+cdef class BasicWorker(InstanceWorker):
+    @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, out=BoltCollector)
+    cpdef work(self, object tuples)
+
+cdef class BoltWorker(InstanceWorker):
+    @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, out=BoltCollector, held=dict)
+    cpdef work(self, object tuples)

@@ -1,0 +1,289 @@
+"""Executes inputs with a function or generator function of the value (law B1)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextvars import Context
+from inspect import isawaitable
+from typing import Any, cast
+
+from stormlet.core.schema import schema_of
+from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN, Lineage, Source
+from stormlet.model.components import DEFAULT_STREAM, BasicBolt, Bolt, BoltBase, TaskContext, To
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.worker import Desk, Method, Worker, own_context
+from stormlet.runtime.usercode import Kinds, ResultKind, dropped
+from stormlet.runtime.wire.collector import Anchors, AnyTuple, BoltCollector, undeclared
+from stormlet.runtime.wire.outlets import Outlet
+
+END = object()
+ITERATOR, VALUE = ResultKind.ITERATOR, ResultKind.VALUE  # to ask an enum for them costs as much as to emit
+
+
+class FunctionWorker(Worker):
+    """Functions and generator functions of the value (law B1)."""
+
+    def __init__(self, desk: Desk, function: Callable[[Any], object], outlets: Mapping[str, Outlet]) -> None:
+        super().__init__(desk)
+        self._function = function
+        self._outlets = outlets
+        self._undeclared = UndeclaredOutlet(desk.plan, outlets)
+        self._kinds = Kinds(desk.plan.component)
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+        function, desk, outbox = self._function, self.desk, self.outbox
+        outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
+        crowded = outbox.crowded
+        for tup in tuples:
+            lineage = tup.lineage
+            if lineage is not PLAIN and self.needs_care(tup, lineage):
+                return self.carefully(tup)
+            try:
+                result = function(tup.value)
+                if result is not None and self._emits_more(tup, result, outlet):
+                    return self._rest(tup, result)
+            except Exception as error:
+                desk.user_failed((tup,), error, desk.out)
+            else:
+                tup.state = ACKED
+                root = tup.root
+                if root == outbox.run:
+                    outbox.delta ^= tup.edge
+                elif root:
+                    outbox.begin_run(root, tup.edge)
+                if crowded:
+                    return outbox.room()
+        return None
+
+    def _emits_more(self, tup: AnyTuple, result: Any, outlet: Outlet) -> bool:
+        """Emit what a result gives at once; whether there is more, for which something must be awaited."""
+        kind = self._kinds[type(result)]
+        root, lineage = tup.root, tup.lineage
+        if kind is ITERATOR:
+            crowded = self.outbox.crowded
+            for value in result:
+                if type(value) is To:
+                    self._emit(tup, cast("object", value), self.desk.out)
+                else:
+                    tup.edge ^= outlet.deliver(value, root, lineage)
+                if crowded:
+                    return True
+            return False
+        if kind is not VALUE:
+            return True
+        if type(result) is To:
+            self._emit(tup, cast("object", result), self.desk.out)
+        else:
+            tup.edge ^= outlet.deliver(result, root, lineage)
+        return False
+
+    def call(self, tup: AnyTuple, out: BoltCollector) -> object:
+        result = self._function(tup.value)
+        if self._kinds[type(result)] is ResultKind.CLASS:
+            self._kinds.check_class(result)
+        return result
+
+    async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
+        context = own_context(tup)
+        result = self._function(tup.value) if context is None else context.run(self._function, tup.value)
+        await self._deal(tup, result, out, context)
+
+    async def _rest(self, tup: AnyTuple, result: object) -> None:
+        out = self.desk.out
+        try:
+            await self.outbox.room()
+            await self._deal(tup, result, out, None)
+        except asyncio.CancelledError as error:
+            self.desk.user_failed((tup,), self.stray(error), out)
+        except Exception as error:
+            self.desk.user_failed((tup,), error, out)
+        else:
+            self.done(tup, out)
+            await self.outbox.room()
+
+    async def _deal(self, tup: AnyTuple, result: object, out: BoltCollector, context: Context | None) -> None:
+        if result is None:
+            return
+        kind = self._kinds[type(result)]
+        if kind is ResultKind.ITERATOR:
+            await self._drain(tup, cast("Iterator[object]", result), out, context)
+        elif kind is ResultKind.AWAITABLE:
+            awaited = await self.awaited(cast("Awaitable[object]", result), context)
+            await self._deal(tup, awaited, out, context)
+        elif kind is ResultKind.ASYNC_ITERATOR:
+            await self._drain_async(tup, cast("AsyncIterator[object]", result), out, context)
+        else:
+            if kind is ResultKind.CLASS:
+                self._kinds.check_class(result)
+            self._emit(tup, result, out)
+
+    async def _drain(
+        self, tup: AnyTuple, values: Iterator[object], out: BoltCollector, context: Context | None
+    ) -> None:
+        while True:
+            value = next(values, END) if context is None else context.run(next, values, END)
+            if value is END:
+                return
+            self._emit(tup, value, out)
+            await self.outbox.room()
+
+    async def _drain_async(
+        self, tup: AnyTuple, values: AsyncIterator[object], out: BoltCollector, context: Context | None
+    ) -> None:
+        try:
+            while (value := await self.awaited(anext(values, END), context)) is not END:
+                self._emit(tup, value, out)
+                await self.outbox.room()
+        finally:
+            close = getattr(values, "aclose", None)
+            if close is not None:
+                await self.awaited(close(), context)
+
+    def _emit(self, tup: AnyTuple, value: object, out: BoltCollector) -> None:
+        if type(value) is To:
+            to = cast("To[object]", value)
+            out.emit(to.value, anchors=tup, stream=to.stream, task=to.task)
+        else:
+            out.emit(value, anchors=tup)
+
+
+class UndeclaredOutlet(Outlet):
+    """Stands for the default stream of a component that does not declare one."""
+
+    __slots__ = ("_outlets", "_plan")
+
+    def __init__(self, plan: TaskPlan, outlets: Mapping[str, Outlet]) -> None:
+        super().__init__(Source(plan.component, DEFAULT_STREAM, plan.task, schema_of(None)))
+        self._plan = plan
+        self._outlets = outlets
+
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        raise undeclared(self._outlets, DEFAULT_STREAM, self._plan)
+
+
+class InstanceWorker(Worker):
+    """What bolt classes share."""
+
+    def __init__(self, desk: Desk, bolt: Bolt[Any, Any] | BasicBolt[Any, Any]) -> None:
+        super().__init__(desk)
+        self.bolt = bolt
+
+    @property
+    def restartable(self) -> bool:
+        return self.bolt.restartable
+
+    def method(self, name: str) -> Method | None:
+        own = getattr(type(self.bolt), name, None)
+        return None if own is getattr(BoltBase, name, None) else cast("Method", getattr(self.bolt, name))
+
+    def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        self.desk.out.threads.open()
+        return self.bolt.prepare(context)
+
+    def cleanup(self) -> Awaitable[None] | None:
+        return self.bolt.cleanup()
+
+    def call(self, tup: AnyTuple, out: BoltCollector) -> object:
+        result = self.bolt.execute(tup, out)
+        if isawaitable(result):
+            return result
+        self._check(result)
+        return None
+
+    async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
+        context = own_context(tup)
+        out.default_anchors = self.anchors_for(tup)
+        result: object = (
+            self.bolt.execute(tup, out) if context is None else context.run(self.bolt.execute, tup, out)
+        )
+        if isawaitable(result):
+            result = await self.awaited(result, context)
+        self._check(result)
+
+    def _check(self, result: object) -> None:
+        if result is not None:
+            raise dropped(self.desk.plan, "execute", result)
+
+    def refuse(self, tup: AnyTuple, result: object) -> bool:
+        """Treat the input as if its call had raised (law B4), and return True, unless the result is to be awaited."""
+        if isawaitable(result):
+            return False
+        self.desk.user_failed((tup,), dropped(self.desk.plan, "execute", result), self.desk.out)
+        return True
+
+    async def rest(self, tup: AnyTuple, result: Awaitable[None]) -> None:
+        """Await what ``execute`` returned, then settle its input as usual."""
+        out = self.desk.out
+        try:
+            self._check(await self.awaited(result, None))
+        except Exception as error:
+            self.desk.user_failed((tup,), error, out)
+        else:
+            self.done(tup, out)
+            await self.outbox.room()
+
+
+class BasicWorker(InstanceWorker):
+    """``BasicBolt``: anchored to the input, acked on return (law B1)."""
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+        execute, desk, outbox = self.bolt.execute, self.desk, self.outbox
+        out, crowded = desk.out, outbox.crowded
+        for tup in tuples:
+            lineage = tup.lineage
+            if lineage is not PLAIN and self.needs_care(tup, lineage):
+                return self.carefully(tup)
+            out.default_anchors = tup
+            try:
+                result = execute(tup, out)
+            except Exception as error:
+                desk.user_failed((tup,), error, out)
+            else:
+                if result is not None and not self.refuse(tup, result):
+                    return self.rest(tup, result)
+                if tup.state == OPEN:
+                    tup.state = ACKED
+                    root = tup.root
+                    if root == outbox.run:
+                        outbox.delta ^= tup.edge
+                    elif root:
+                        outbox.begin_run(root, tup.edge)
+                if crowded:
+                    return outbox.room()
+        return None
+
+
+class BoltWorker(InstanceWorker):
+    """``Bolt``: anchors and acks by itself, and may hold inputs (law B2)."""
+
+    auto_acks = False
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+        execute, desk, outbox = self.bolt.execute, self.desk, self.outbox
+        out, held, crowded = desk.out, desk.account.held, outbox.crowded
+        for tup in tuples:
+            lineage = tup.lineage
+            if lineage is not PLAIN and self.needs_care(tup, lineage):
+                return self.carefully(tup)
+            try:
+                result = execute(tup, out)
+            except Exception as error:
+                desk.user_failed((tup,), error, out)
+            else:
+                if result is not None and not self.refuse(tup, result):
+                    return self.rest(tup, result)
+                if tup.state == OPEN:
+                    tup.state = HELD
+                    held[tup] = None
+                if crowded:
+                    return outbox.room()
+        return None
+
+    def anchors_for(self, tup: AnyTuple) -> Anchors:
+        return ()
+
+    def done(self, tup: AnyTuple, out: BoltCollector) -> None:
+        if tup.state == OPEN:
+            tup.state = HELD
+            self.desk.account.held[tup] = None

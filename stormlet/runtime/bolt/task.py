@@ -1,0 +1,447 @@
+"""The bolt tasks: take a batch from the inbox, have it executed in slices, flush, sleep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from inspect import isawaitable
+from itertools import chain, islice
+from operator import length_hint
+from typing import NoReturn
+
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.shortened import text_of
+from stormlet.core.tuples import HELD, LOST, OPEN, unseen
+from stormlet.errors import KeyFunctionFailed, MistakenFactory, NotExactlyOnce, Reject, StrayCancellation
+from stormlet.model.components import TaskContext
+from stormlet.model.description import OnError
+from stormlet.model.plan import TaskPlan
+from stormlet.report.statistics import TaskStatistics
+from stormlet.runtime.bolt.worker import Worker
+from stormlet.runtime.context import Engine
+from stormlet.runtime.slices import Pace
+from stormlet.runtime.task import Task
+from stormlet.runtime.usercode import dropped, stray
+from stormlet.runtime.wire.collector import Account, AnyTuple, BoltCollector
+from stormlet.runtime.wire.inbox import Inbox
+from stormlet.runtime.wire.outbox import Outbox
+from stormlet.runtime.wire.outlets import Outlet
+
+EMITTING = ("tick", "flush", "finish")
+"""Methods that emit, and so may be thought to do so by what they return."""
+FATAL = (KeyFunctionFailed, MistakenFactory, NotExactlyOnce)
+"""What is no fault of the input, whatever ``on_error`` says."""
+LEAST_CALM = 0.05
+"""What part of an interval must pass after a tick that took longer than that, before the next one."""
+
+
+class BoltTask(Task):
+    """One task of a bolt."""
+
+    worker: Worker
+    """The instance at work; set before the task starts."""
+    make_worker: Callable[[], Worker]
+    """Makes another one; set before the task starts."""
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        engine: Engine,
+        context: TaskContext,
+        outbox: Outbox,
+        outlets: dict[str, Outlet],
+        *,
+        make_inbox: Callable[[Callable[[], None]], Inbox],
+        concurrency: int = 1,
+        on_error: OnError = "fail",
+    ) -> None:
+        super().__init__(plan, engine, context.config)
+        self.context = context
+        self.outbox = outbox
+        self.outlets = outlets
+        self.inbox = make_inbox(self.wake)
+        self.account = Account()
+        self.out = BoltCollector(plan, engine.loop, outbox, outlets, self.account)
+        self.flushed_after = -1
+        """The ``progress`` when ``flush`` was last asked for."""
+        self.finished_after = -1
+        """How much had been executed when ``finish`` was last asked for."""
+        self.ready: asyncio.Future[None] = engine.loop.create_future()
+        """Done when ``prepare`` has returned."""
+        outbox.sliced = concurrency == 1
+        self.concurrency = concurrency
+        self.on_error = on_error
+        self._pace = Pace()
+        self._errand_pace = Pace()
+        self._errands: deque[str] = deque()
+        self._batch: list[AnyTuple] = []
+        self._left: Iterator[AnyTuple] = iter(())
+        self._paused = False
+        self._executed_before = 0
+        self._calls: dict[asyncio.Task[None], AnyTuple] = {}
+        self._calls_cancelled = False
+        self._fatal_calls: list[AnyTuple] = []
+        self._slot: asyncio.Future[None] | None = None
+        self._errors = 0
+        self._prepared = False
+        self._tick_seconds = 0.0
+        self._tick_ended = 0.0
+        self._time = engine.clock
+        self._execute_seconds = 0.0
+
+    @property
+    def executed(self) -> int:
+        """How many inputs have been executed."""
+        taken = len(self._batch) - length_hint(self._left)
+        calling = self.worker.calling if self._paused else 0
+        return self._executed_before + taken - calling - len(self._calls)
+
+    @property
+    def progress(self) -> int:
+        """Grows with every input that is executed or settled: a ``flush`` that has settled something may do
+        more next time."""
+        return self.executed + self.account.acked + self.account.failed
+
+    @property
+    def holds_inputs(self) -> bool:
+        """Whether it has inputs that ``execute`` returned from without settling them (law B8)."""
+        return bool(self.account.held)
+
+    def ask(self, errand: str) -> None:
+        """Have the user's ``tick``, ``flush`` or ``finish`` called; at most one of each is outstanding (law
+        B5)."""
+        if errand not in self._errands:
+            self._errands.append(errand)
+            self.wake()
+
+    def has_just_ticked(self, interval: float) -> bool:
+        """Whether its last tick took longer than the interval and has only just ended."""
+        return self._tick_seconds >= interval and self.loop.time() - self._tick_ended < interval * LEAST_CALM
+
+    def queue(self) -> Sequence[AnyTuple]:
+        """The inputs that its user code has not been called with yet, in their order."""
+        return [*self._batch[len(self._batch) - length_hint(self._left) :], *self.inbox.items]
+
+    def calls(self) -> Mapping[AnyTuple, asyncio.Task[None] | None]:
+        """The unsettled inputs that are with user code, and the coroutine that each call runs in; None for a call of
+        which the task is about to die."""
+        taken = self._batch[: len(self._batch) - length_hint(self._left)]
+        calls: dict[AnyTuple, asyncio.Task[None] | None] = dict.fromkeys(taken, self.coroutine)
+        calls.update(dict.fromkeys(self._fatal_calls))
+        calls.update({tup: call for call, tup in self._calls.items()})
+        return {tup: call for tup, call in calls.items() if tup.state == OPEN}
+
+    @property
+    def current(self) -> AnyTuple | None:
+        """The input that was taken last; None between two batches."""
+        taken = len(self._batch) - length_hint(self._left)
+        return self._batch[taken - 1] if taken else None
+
+    @property
+    def concurrent_calls(self) -> Sequence[asyncio.Task[None]]:
+        """The coroutines of calls that run beside each other (law B3)."""
+        return list(self._calls)
+
+    def threads(self) -> Sequence[int]:
+        """The idents of the threads that run its user code now."""
+        return self.worker.threads()
+
+    def references(self, tup: AnyTuple) -> int:
+        """How many references it has itself to an input that it holds."""
+        return 1 + self._batch.count(tup)
+
+    def tuples(self) -> Iterable[AnyTuple]:
+        """Every unsettled tuple that is here now: queued, in hand or held (law L14)."""
+        return chain(list(self.inbox.items), self._in_hand(), unseen(list(self.account.held)))
+
+    def _in_hand(self) -> Sequence[AnyTuple]:
+        in_hand = dict.fromkeys((*self._batch, *self._calls.values()))
+        return [tup for tup in in_hand if tup.state == OPEN]
+
+    def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
+        """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
+        self.doing = "execute"
+        if isinstance(error, FATAL) or self.on_error == "stop":
+            self._die_of(error)
+        unsettled = [tup for tup in tups if tup.state <= HELD]
+        if not unsettled and self.was_told(error):  # of a batch; now it ends the call that has completed it
+            self._die_of(error)
+        for tup in unsettled:
+            reason = text_of(error) if isinstance(error, Reject) else ""
+            out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))
+        self._errors += not unsettled
+        roots = (root for tup in tups for root in tup.roots)
+        values = [tup.value for tup in tups]
+        self.engine.failures.raised(self.plan, "execute", error, values, roots, settled=not unsettled)
+        if self.on_error == "restart" and not isinstance(error, Reject):
+            self.told(error)
+            self._die_of(error)
+
+    def _die_of(self, error: Exception) -> NoReturn:
+        self.blame(error)
+        raise error
+
+    def statistics(self) -> TaskStatistics:
+        """Counts since the start."""
+        executed, failed = self.executed, self.account.failed
+        return TaskStatistics(
+            emitted=sum(outlet.emitted for outlet in self.outlets.values()),
+            transferred=sum(outlet.transferred for outlet in self.outlets.values()),
+            executed=executed,
+            acked=executed - failed if self.worker.auto_acks else self.account.acked,
+            failed=failed,
+            pending=len(self.inbox.items) + len(self._in_hand()) + len(self.account.held),
+            queued=len(self.inbox.items),
+            errors=self._errors,
+            restarts=self.restarts.count,
+            execute_seconds=self._execute_seconds,
+        )
+
+    def flush_outbox(self) -> None:
+        self.outbox.leave()
+
+    async def start(self) -> None:
+        await self._call_user("prepare", partial(self.worker.prepare, self.context))
+        self._prepared = True
+        self.ready.set_result(None)
+
+    async def run(self) -> None:
+        await self.outbox.room()  # for which the one that died may have been waiting (law B6)
+        while True:
+            self.check_cancelled()
+            await self._work()
+            self.outbox.leave()
+            if not self.inbox.items and not self._errands:
+                await self.sleep()
+
+    async def _work(self) -> None:
+        if self._errands:
+            await self._run_errands()
+        while self._batch or self.inbox.items:
+            sliced = self.concurrency == 1
+            if sliced and not self.slices.begin(watched=False):
+                await self._next_slice()
+            if not self._batch:  # else a task that died has left some
+                self._batch = self.inbox.take()  # with what has come while it waited for the slice
+                self._left = iter(self._batch)
+            await (self._execute_batch() if sliced else self._start_calls())
+            self._executed_before += len(self._batch)
+            self._batch, self._left = [], iter(())
+
+    async def _execute_batch(self) -> None:
+        """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
+        self.outbox.enter()
+        left = length_hint(self._left)
+        while left:
+            before = left
+            self.doing = "execute"
+            began, waited = self._time(), self.outbox.waited
+            try:
+                pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
+            except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
+                pause = None
+                self.slices.watch()
+                self._failed_by(error)
+            except BaseException:
+                self.slices.watch()  # the task dies of it, and nobody asks whether that was all of the slice
+                raise
+            if pause is not None:
+                self._paused = True
+                self.slices.watch()
+                await pause
+                self._paused = False
+            # A wait for room says something of its consumers, not of this bolt.
+            self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
+            self.out.default_anchors = ()
+            left = length_hint(self._left)
+            if self.slices.spent(self._pace, before - left, awaited=pause is not None):
+                await self._next_slice()
+            if self._errands:
+                await self._run_errands()
+
+    def _failed_by(self, error: asyncio.CancelledError) -> None:
+        taken = () if self.current is None else (self.current,)
+        self.user_failed(taken, stray(error), self.out)
+
+    async def _next_slice(self) -> None:
+        self.outbox.leave()
+        await self.slices.turn()
+        self.outbox.enter()
+
+    async def _start_calls(self) -> None:
+        """Start a call for each input of the batch, in order, at most ``concurrency`` at a time (law B3)."""
+        while length_hint(self._left):
+            while len(self._calls) >= self.concurrency:
+                await self._free_slot()
+            tup = next(self._left)
+            call = self.spawn(self._call(tup), f"{self.name} execute")
+            self.activity.begin()
+            self._calls[call] = tup
+            call.add_done_callback(partial(self.guarded, self._called))
+            await self._run_errands()
+
+    async def _call(self, tup: AnyTuple) -> None:
+        if not self.slices.begin():
+            await self.slices.turn()
+        self.doing = "execute"
+        out = self.out.for_call()
+        began = self._time()
+        await self.checked(self.worker.execute(tup, out))  # what ended as cancelled would go unnoticed
+        self._execute_seconds += self._time() - began
+        out.default_anchors = ()
+        self.slices.spent(self._pace, 1)
+        await self.outbox.room()
+
+    def _called(self, call: asyncio.Task[None]) -> None:
+        tup = self._calls.pop(call)
+        self._executed_before -= call.cancelled()
+        if call.cancelled():
+            self._call_cancelled(tup)
+        elif (error := call.exception()) is not None:
+            self._call_raised(tup, error)
+        if self._slot is not None and not self._slot.done():
+            self._slot.set_result(None)
+        self.activity.end()
+
+    def _call_cancelled(self, tup: AnyTuple) -> None:
+        """Unless the engine did that, the call has died of it (law N3)."""
+        if self._engine_cancels:
+            return
+        self._executed_before += 1
+        try:
+            self._fail_cancelled((tup,))
+        except Exception as error:
+            self._call_raised(tup, error)
+
+    def batch_cancelled(self, tups: Sequence[AnyTuple]) -> None:
+        """See :meth:`stormlet.runtime.bolt.batches.BatchDesk.batch_cancelled`."""
+        if asyncio.current_task(self.loop) in self._calls and not self._engine_cancels:
+            self._fail_cancelled(tups)
+
+    @property
+    def _engine_cancels(self) -> bool:
+        return self._calls_cancelled or self.engine.host_leaves()
+
+    def _fail_cancelled(self, tups: Sequence[AnyTuple]) -> None:
+        if any(tup.state <= HELD for tup in tups):
+            self.user_failed(tups, StrayCancellation("somebody else has cancelled the call"), self.out)
+
+    def _call_raised(self, tup: AnyTuple, error: BaseException) -> None:
+        self._fatal_calls.append(tup)
+        if isinstance(error, Exception):
+            self.die(error)
+        else:
+            self.engine.crashed(self, error)
+
+    async def _free_slot(self) -> None:
+        self._slot = self.loop.create_future()
+        await self._slot
+
+    async def _run_errands(self) -> None:
+        while self._errands:
+            name = self._errands[0]
+            method = self.worker.method(name)
+            if method is not None:
+                if not self.slices.begin():
+                    await self._next_slice()
+                self.out.default_anchors = ()
+                self.outbox.enter()
+                began = self.loop.time()
+                await self._call_user(name, partial(method, self.out))
+                if name == "tick":
+                    self._tick_ended = self.loop.time()
+                    self._tick_seconds = self._tick_ended - began
+                self._errands.popleft()  # what asks for it again from here on must be heard
+                await self.outbox.room()
+                if self.slices.spent(self._errand_pace, 1):
+                    await self._next_slice()
+            else:
+                self._errands.popleft()
+
+    async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
+        self.doing = name
+        try:
+            result: object = method()
+            if isawaitable(result):
+                result = await self.worker.awaited(result, None)
+            if result is not None and name in EMITTING:
+                raise dropped(self.plan, name, result)
+        except Exception as error:
+            self.blame(error)
+            raise
+
+    @property
+    def may_restart(self) -> bool:
+        return self.on_error != "stop" and self.worker.restartable
+
+    def lose(self, error: Exception) -> None:
+        """Fail exactly what was handed to the instance that died: what is queued waits for the next one."""
+        handed = self._handed()
+        failure = Failure(FailureKind.TASK_LOST, self.plan.component, self.plan.task, exception=error)
+        for tup in handed:
+            if tup.state > HELD:
+                continue
+            tup.state = LOST
+            self.account.failed += 1
+            self.outbox.fails.extend((root, failure) for root in tup.roots)
+        self.account.held.clear()
+        self._fatal_calls.clear()
+        self._errands.clear()
+        self.flushed_after = self.finished_after = -1
+        self._paused = False
+        self.out.default_anchors = ()
+
+    async def let_go(self) -> None:
+        calls = list(self._calls)
+        await self._end_calls()
+        self._executed_before += sum(call.cancelled() for call in calls)
+        await self._clean_up()
+
+    def _handed(self) -> Sequence[AnyTuple]:
+        taken = self._batch[: len(self._batch) - length_hint(self._left)]
+        return list(dict.fromkeys((*taken, *self._fatal_calls, *self._calls.values(), *self.account.held)))
+
+    async def renew(self) -> None:
+        self.doing = "the constructor"
+        worker = self.make_worker()
+        self.worker = worker
+        await self._call_user("prepare", partial(worker.prepare, self.context))
+        self._prepared = True
+
+    async def stop(self) -> None:
+        await self._end_calls()
+        await self._clean_up()
+
+    async def _end_calls(self) -> None:
+        calls = list(self._calls)
+        self._calls_cancelled = True
+        for call in calls:
+            call.cancel()
+        while running := [call for call in calls if not call.done()]:
+            try:
+                await asyncio.wait(running)
+            except asyncio.CancelledError as error:
+                self.survived(error)  # another life may begin only when they are over
+        self._calls_cancelled = False
+
+    def _is_cancelled(self) -> bool:
+        if self.concurrency > 1 and asyncio.current_task() is not self.coroutine:
+            return self._calls_cancelled  # it must be among the calls until what it was handed is failed
+        return super()._is_cancelled()
+
+    async def _clean_up(self) -> None:
+        self.outbox.leave()
+        self.out.threads.close()  # for which ``cleanup`` may wait
+        if not self._prepared:
+            return
+        self._prepared = False
+        try:
+            await self._call_user("cleanup", self.worker.cleanup)
+        except asyncio.CancelledError as error:
+            self.engine.failures.raised(self.plan, "cleanup", self.survived(error))
+        except Exception as error:
+            self.engine.failures.raised(self.plan, "cleanup", error)
+        finally:
+            self.outbox.leave()

@@ -1,0 +1,334 @@
+"""``executor="thread"``: user code that blocks runs in threads of its own (law B9).
+
+A slice of tuples is handed over at once, because one hop to a thread and back costs as much as executing
+dozens of tuples. In the thread, a *recorder* stands in for the collector; what it recorded is done on the
+loop afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from inspect import isawaitable
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from stormlet.core.tuples import Tuple
+from stormlet.errors import InvalidTopology
+from stormlet.model.components import DEFAULT_STREAM, BatchBolt, TaskContext, To
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.worker import Desk, Method, Worker
+from stormlet.runtime.slices import Pace
+from stormlet.runtime.usercode import dropped, stray
+from stormlet.runtime.wire.collector import UNSAID, Anchors, AnyTuple, BoltCollector, failed
+from stormlet.runtime.wire.loop_thread import called_elsewhere
+
+R = TypeVar("R")
+
+SHORT, LONG = 0.005, 0.02
+"""Seconds between which the time of one hand-over is kept."""
+MOST_TUPLES = 1024
+
+UserMethod = Callable[[], Awaitable[None] | None]
+Operation = Callable[[BoltCollector], object]
+
+
+class Recorder:
+    """The collector of a bolt whose code runs in threads.
+
+    Within a call it remembers what is to be done on the loop; ``emit`` returns no task ids then, for none is
+    chosen yet. Between calls it is the task's own collector, on the loop's thread; from any other thread only
+    the ``_threadsafe`` methods will do.
+    """
+
+    def __init__(self, out: BoltCollector, plan: TaskPlan) -> None:
+        self._out = out
+        self._plan = plan
+        self._calls = threading.local()
+        self._loop_thread = threading.get_ident()
+        self.emit_threadsafe = out.emit_threadsafe
+        self.ack_threadsafe = out.ack_threadsafe
+        self.fail_threadsafe = out.fail_threadsafe
+
+    def emit(
+        self,
+        value: object,
+        *,
+        anchors: Anchors | None = UNSAID,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+    ) -> tuple[int, ...]:
+        """Emit on the loop, when the call is over."""
+        return self._do("emit", lambda out: out.emit(value, anchors=anchors, stream=stream, task=task)) or ()
+
+    def ack(self, tup: Tuple[Any]) -> None:
+        """Ack on the loop."""
+        self._do("ack", lambda out: out.ack(tup))
+
+    def fail(
+        self,
+        tup: Tuple[Any],
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
+    ) -> None:
+        """Fail on the loop."""
+        failed(self._plan, reason, exception, permanent=permanent)  # what is wrong with it is wrong here
+        self._do("fail", lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
+
+    def reset_timeout(self, tup: Tuple[Any]) -> None:
+        """Reset the timeout on the loop."""
+        self._do("reset_timeout", lambda out: out.reset_timeout(tup))
+
+    def record(self, call: Callable[[], object]) -> Recording:
+        """Call user code in this thread, and say what is to be done on the loop."""
+        operations: list[Operation] = []
+        self._calls.operations = operations
+        try:
+            call()
+        except asyncio.CancelledError as error:
+            return Recording(operations, stray(error))
+        except Exception as error:
+            return Recording(operations, error)
+        finally:
+            self._calls.operations = None
+        return Recording(operations, None)
+
+    def _do(self, method: str, operation: Callable[[BoltCollector], R]) -> R | None:
+        operations: list[Operation] | None = getattr(self._calls, "operations", None)
+        if operations is not None:
+            operations.append(operation)
+            return None
+        if threading.get_ident() != self._loop_thread:
+            raise called_elsewhere(self._plan, method)
+        return operation(self._out)
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """What one call of user code has asked for, and what it raised."""
+
+    operations: Sequence[Operation]
+    error: Exception | None
+
+    def apply(self, out: BoltCollector) -> None:
+        """Do it all; then raise what user code raised."""
+        for operation in self.operations:
+            operation(out)
+        if self.error is not None:
+            raise self.error
+
+
+class Threads:
+    """The threads of one bolt task: one, or as many as it has concurrent calls."""
+
+    def __init__(self, desk: Desk, threads: int) -> None:
+        self.running: dict[int, None] = {}
+        """The idents of those that run user code now."""
+        self._desk = desk
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=desk.plan.name)
+
+    async def call(self, function: Callable[[], R]) -> R:
+        """Call in a thread, in the topology's context variables; what is unsent leaves meanwhile (law F1)."""
+        outbox = self._desk.outbox
+        outbox.suspend()
+        try:
+            context = self._desk.engine.context.copy()
+            return await self._desk.loop.run_in_executor(
+                self._pool, context.run, partial(self._noted, function)
+            )
+        finally:
+            outbox.enter()
+
+    def _noted(self, function: Callable[[], R]) -> R:
+        ident = threading.get_ident()
+        self.running[ident] = None
+        try:
+            return function()
+        finally:
+            del self.running[ident]
+
+    async def prepare(self, method: UserMethod) -> None:
+        """Call ``prepare`` in a thread; the threads end if it fails."""
+        try:
+            await self.call(partial(_finished, method))
+        except BaseException:
+            self._pool.shutdown(wait=False)
+            raise
+
+    async def cleanup(self, method: UserMethod) -> None:
+        """Call ``cleanup`` in a thread, after all other calls; then the threads end."""
+        try:
+            await self.call(partial(_finished, method))
+        finally:
+            self._pool.shutdown(wait=False)
+
+
+class ThreadWorker(Worker):
+    """Has another worker's user code run in threads."""
+
+    def __init__(self, inner: Worker, desk: Desk, threads: int) -> None:
+        super().__init__(desk)
+        self.auto_acks = inner.auto_acks
+        self.chunk = 1
+        self._inner = inner
+        self._recorder = Recorder(desk.out, desk.plan)
+        self._threads = Threads(desk, threads)
+        self._pace = Pace()
+
+    @property
+    def restartable(self) -> bool:
+        return self._inner.restartable
+
+    def threads(self) -> Sequence[int]:
+        return list(self._threads.running)
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+        return self._hand_over(list(tuples), self.desk.out)
+
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
+        await self._hand_over([tup], out)
+
+    def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        return self._threads.prepare(partial(self._inner.prepare, context))
+
+    async def cleanup(self) -> None:
+        await self._threads.cleanup(self._inner.cleanup)
+
+    def method(self, name: str) -> Method | None:
+        method = self._inner.method(name)
+        return None if method is None else partial(self._call_method, name, method)
+
+    async def _call_method(self, name: str, method: Method, out: BoltCollector) -> None:
+        call = partial(_emitted, self.desk.plan, name, partial(method, self._recorder))
+        recording = await self._threads.call(partial(self._recorder.record, call))
+        recording.apply(out)
+
+    async def _hand_over(self, tups: list[AnyTuple], out: BoltCollector) -> None:
+        self.calling = len(tups)
+        began = self.desk.engine.clock()
+        recordings = await self._threads.call(partial(self._execute_all, tups))
+        self._adapt(self.desk.engine.clock() - began)
+        self.desk.slices.begin()
+        for tup, recording in zip(tups, recordings, strict=True):
+            self._apply(tup, recording, out)
+            self.calling -= 1
+            await self.outbox.room()
+            if self.desk.slices.spent(self._pace, 1):
+                self.outbox.leave()
+                await self.desk.slices.turn()
+                self.outbox.enter()
+
+    def _apply(self, tup: AnyTuple, recording: Recording, out: BoltCollector) -> None:
+        out.default_anchors = self._inner.anchors_for(tup)
+        try:
+            recording.apply(out)
+        except Exception as error:
+            self.desk.user_failed((tup,), error, out)
+        else:
+            self._inner.done(tup, out)
+
+    def _adapt(self, seconds: float) -> None:
+        if seconds < SHORT:
+            self.chunk = min((self.chunk or 1) * 2, MOST_TUPLES)
+        elif seconds > LONG:
+            self.chunk = max((self.chunk or 1) // 2, 1)
+
+    def _execute_all(self, tups: Sequence[AnyTuple]) -> list[Recording]:
+        return [self._execute_one(tup) for tup in tups]
+
+    def _execute_one(self, tup: AnyTuple) -> Recording:
+        context = tup.lineage.context
+        call = partial(_call_and_emit, self._inner, tup, self._recorder)
+        return self._recorder.record(call if context is None else partial(context.copy().run, call))
+
+
+class ThreadedBatchBolt(BatchBolt[Any, Any]):
+    """A ``BatchBolt`` whose batches are executed in a thread; they are collected on the loop."""
+
+    def __init__(self, bolt: BatchBolt[Any, Any], desk: Desk, threads: int) -> None:
+        self._bolt = bolt
+        self._plan = desk.plan
+        self._threads = Threads(desk, threads)
+        self._recorder = Recorder(desk.out, desk.plan)
+        self._copy_bounds()
+        self.resets_timeouts = bolt.resets_timeouts
+        self.restartable = bolt.restartable
+
+    def key(self, value: object) -> Any:
+        return self._bolt.key(value)
+
+    def weight(self, value: object) -> int:
+        return self._bolt.weight(value)
+
+    def threads(self) -> Sequence[int]:
+        """The ident of the thread that runs user code now, if one does."""
+        return list(self._threads.running)
+
+    async def prepare(self, context: TaskContext) -> None:
+        await self._threads.prepare(partial(self._bolt.prepare, context))
+        self._copy_bounds()
+
+    def _copy_bounds(self) -> None:
+        self.size, self.within = self._bolt.size, self._bolt.within
+
+    async def execute_batch(self, tups: Sequence[AnyTuple], out: Any) -> None:
+        await self._record("execute_batch", partial(self._bolt.execute_batch, tups), out)
+
+    async def tick(self, out: Any) -> None:
+        await self._record("tick", self._bolt.tick, out)
+
+    async def flush(self, out: Any) -> None:
+        await self._record("flush", self._bolt.flush, out)
+
+    async def finish(self, out: Any) -> None:
+        await self._record("finish", self._bolt.finish, out)
+
+    async def cleanup(self) -> None:
+        await self._threads.cleanup(self._bolt.cleanup)
+
+    async def _record(self, name: str, method: Method, out: BoltCollector) -> None:
+        call = partial(_emitted, self._plan, name, partial(method, self._recorder))
+        recording = await self._threads.call(partial(self._recorder.record, call))
+        recording.apply(out)
+
+
+def _call_and_emit(worker: Worker, tup: AnyTuple, recorder: Recorder) -> None:
+    result = worker.call(tup, cast("BoltCollector", recorder))
+    if result is None:
+        return
+    if isawaitable(result):
+        raise _asynchronous(result)
+    for value in cast("Iterator[object]", result) if isinstance(result, Iterator) else (result,):
+        if type(value) is To:
+            to = cast("To[object]", value)
+            recorder.emit(to.value, stream=to.stream, task=to.task)
+        else:
+            recorder.emit(value)
+
+
+def _finished(call: UserMethod) -> None:
+    result = call()
+    if isawaitable(result):
+        raise _asynchronous(result)
+
+
+def _emitted(plan: TaskPlan, name: str, call: UserMethod) -> None:
+    result: object = call()
+    if isawaitable(result):
+        raise _asynchronous(result)
+    if result is not None:
+        raise dropped(plan, name, result)
+
+
+def _asynchronous(result: object) -> InvalidTopology:
+    close = getattr(result, "close", None)
+    if close is not None:
+        close()
+    return InvalidTopology(
+        'asynchronous code cannot run with executor="thread"; use concurrency= on the loop instead'
+    )

@@ -1,0 +1,13 @@
+"""Why a tree is open: which tuples are outstanding, where they are, and what is done with them.
+
+::
+
+    explainer    from a root or a message to an explanation
+    whereabouts  finds the tuples of a tree: queued, in hand, held
+    occupations  what a task does now, as a line of code or a reason to wait
+    recorder     records the edges of a share of the trees: since when, and by which way
+    stuck        logs explanations of trees that are open for long
+
+Nothing here is called by the engine on its own ways. Explanations are made when somebody asks, by looking at what the
+tasks hold; only the recorder must be switched on beforehand.
+"""

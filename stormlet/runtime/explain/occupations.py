@@ -1,0 +1,106 @@
+"""What a bolt task does while tuples wait for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from types import FrameType
+from typing import Any
+
+from stormlet.core.calls import Call
+from stormlet.core.shortened import shortened
+from stormlet.report.explanation import Occupation
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.slow_code import frames_of, thread_frames, users_of
+from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.wire.collector import AnyTuple
+from stormlet.runtime.wire.inbox import Inbox
+from stormlet.runtime.wire.outbox import Outbox
+
+
+class Occupations:
+    """Looks at the tasks of one run."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._consumers = {id(task.inbox): task for task in tasks.all_bolts}
+
+    def of(self, tasks: Iterable[BoltTask]) -> tuple[Occupation, ...]:
+        """What these tasks do, and those that they wait for, and so on; each once."""
+        found: dict[BoltTask, Occupation] = {}
+        left = list(tasks)
+        while left:
+            task = left.pop(0)
+            if task not in found:
+                consumer = self._awaited_consumer(task)
+                found[task] = _occupation(task, consumer)
+                left[:0] = [] if consumer is None else [consumer]
+        return tuple(found.values())
+
+    def with_full_queues(self, outbox: Outbox) -> tuple[Occupation, ...]:
+        """What the tasks do for room in whose queues the owner of this outbox waits."""
+        return self.of(self.consumer(inbox) for inbox in outbox.crowded if inbox.full)
+
+    def _awaited_consumer(self, task: BoltTask) -> BoltTask | None:
+        """The task for room in whose queue this one waits (law B6)."""
+        if not any(_waits_for_room(coroutine) for coroutine in _coroutines(task)):
+            return None
+        full = next((inbox for inbox in task.outbox.crowded if inbox.full), None)
+        return None if full is None else self.consumer(full)
+
+    def consumer(self, inbox: Inbox) -> BoltTask:
+        """Whose queue it is."""
+        return self._consumers[id(inbox)]
+
+
+def call_stack(task: BoltTask, tup: AnyTuple, coroutine: asyncio.Task[Any] | None) -> tuple[Call, ...]:
+    """Where user code is that was called with this input, in its coroutine and in its thread."""
+    stack = () if coroutine is None else users_of(frames_of(coroutine))
+    threads = [thread_frames(ident) for ident in task.worker.threads()]
+    own = [frames for frames in threads if len(threads) == 1 or _has(frames, tup)]
+    return (*stack, *(call for frames in own for call in users_of(frames)))
+
+
+def _has(frames: Iterable[FrameType], tup: AnyTuple) -> bool:
+    return any(frame.f_locals.get("tup") is tup for frame in frames)
+
+
+def _occupation(task: BoltTask, consumer: BoltTask | None) -> Occupation:
+    if consumer is not None:
+        full = consumer.plan.name
+        doing = (
+            f"waits for room in the queue of {full}, which has {len(consumer.inbox.items):,} tuples, "
+            f"of {consumer.inbox.capacity:,}"
+        )
+        return Occupation(task.plan.name, doing, full=full)
+    calls = task.calls()
+    stacks = [call_stack(task, tup, coroutine) for tup, coroutine in calls.items()]
+    return Occupation(task.plan.name, _doing(task, list(calls)), next(iter(stacks), own_stack(task)))
+
+
+def _doing(task: BoltTask, calls: Sequence[AnyTuple]) -> str:
+    if not task.working:
+        return "has died, and is about to be restarted"
+    if calls:
+        return f"executes {shortened(calls[0].value)}{_and_more(len(calls) - 1)}"
+    if own_stack(task):
+        return f"is in {task.doing}"
+    return "has its turn soon" if task.queue() else "waits for more input"
+
+
+def _and_more(count: int) -> str:
+    return f" and {count:,} more" if count else ""
+
+
+def own_stack(task: BoltTask) -> tuple[Call, ...]:
+    """Where user code is that the task itself has called."""
+    stack = () if task.coroutine is None else users_of(frames_of(task.coroutine))
+    return (*stack, *(call for ident in task.worker.threads() for call in users_of(thread_frames(ident))))
+
+
+def _coroutines(task: BoltTask) -> Iterable[asyncio.Task[None]]:
+    own = [] if task.coroutine is None else [task.coroutine]
+    return [*own, *task.concurrent_calls]
+
+
+def _waits_for_room(coroutine: asyncio.Task[None]) -> bool:
+    return any(frame.f_code is Outbox.room.__code__ for frame in frames_of(coroutine))

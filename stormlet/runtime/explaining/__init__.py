@@ -1,1 +1,0 @@
-"""Why a tree is still open, and what went wrong with it."""

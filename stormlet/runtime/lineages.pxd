@@ -1,1 +1,0 @@
-cpdef lineage_now(object topology, object origin, object attempt)

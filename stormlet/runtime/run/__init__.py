@@ -1,0 +1,15 @@
+"""A run as a whole.
+
+::
+
+    handle        ``Run``, the block that the host enters, and ``Running``, what it holds inside
+    assembly      makes all tasks from a plan and wires them
+    kit           the parts that simulations replace
+    host_streams  where the host emits, and what it collects
+    conductor     notices when nothing moves, and takes the next step: flush, finish, end
+    background    coroutines beside the tasks: rotation, ticks, the conductor, reports of what is stuck
+    lifecycle     start, drain, cancel, crash, end (law C1 to C5)
+    observers     those who look on, such as the command line and tests
+
+Assembly alone knows the types of all parts.
+"""

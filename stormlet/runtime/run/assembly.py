@@ -1,0 +1,318 @@
+"""A plan turned into tasks that are wired to each other and not yet started."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from stormlet.core.groupings import AnyRoutes, Chooser, One
+from stormlet.core.ids import IdSource
+from stormlet.core.ledger import Ledger
+from stormlet.core.schema import Schema
+from stormlet.core.shortened import shortened
+from stormlet.core.tuples import Source
+from stormlet.errors import InvalidTopology, StartFailed
+from stormlet.model.components import (
+    BasicBolt,
+    BatchBolt,
+    Bolt,
+    BoltBase,
+    SharedObjects,
+    Spout,
+    TaskContext,
+    overrides,
+)
+from stormlet.model.configuration import Configuration
+from stormlet.model.description import BoltSpec, Description, Output, SpoutSpec, StreamId
+from stormlet.model.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
+from stormlet.model.plan import Link, Plan, TaskPlan
+from stormlet.model.signatures import takes_resume
+from stormlet.report.statistics import Progress
+from stormlet.runtime.acker.task import AckerTask, ScanHolders
+from stormlet.runtime.bolt.batches import BatchRunner, BatchWorker, check_batch
+from stormlet.runtime.bolt.functions import BasicWorker, BoltWorker, FunctionWorker
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.bolt.threads import ThreadedBatchBolt, ThreadWorker
+from stormlet.runtime.bolt.worker import Worker
+from stormlet.runtime.context import Engine
+from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.run.kit import Kit
+from stormlet.runtime.spout.feed import Feed
+from stormlet.runtime.spout.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, Resume
+from stormlet.runtime.spout.spout_feed import SpoutFeed
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.wire.outbox import Outbox
+from stormlet.runtime.wire.outlets import (
+    CheckedOutlet,
+    DirectOutlet,
+    FanOutlet,
+    FixedOutlet,
+    Outlet,
+    SingleOutlet,
+    Target,
+)
+
+R = TypeVar("R")
+
+
+class Junction(msgspec.Struct, frozen=True):
+    """A link, and what all tasks of its producer share of it."""
+
+    link: Link
+    label: str
+    """How error messages call the link."""
+    targets: list[Target]
+    routes: AnyRoutes | None
+
+
+class Assembly:
+    """Builds the tasks of one run."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        kit: Kit,
+        configurations: Mapping[str, Configuration],
+        dead_letters: DeadLetters,
+        scan_holders: ScanHolders,
+    ) -> None:
+        self._engine = engine
+        self._kit = kit
+        self._plan: Plan = engine.plan
+        self._description: Description = engine.plan.description
+        self._configurations = configurations
+        self._dead_letters = dead_letters
+        self._ackers = [self._acker(each, scan_holders) for each in self._plan.ackers]
+        self._inboxes = dict[int, BoltTask]()
+        self._shared = SharedObjects()
+        self._progress = dict[int, Progress]()
+
+    def tasks(self) -> Tasks:
+        """Make all tasks and wire them."""
+        bolts = {
+            id: [self._bolt(spec, each) for each in self._plan.tasks[id]]
+            for id, spec in self._description.bolts.items()
+        }
+        self._inboxes = {task.plan.task: task for tasks in bolts.values() for task in tasks}
+        spouts = self._spouts()
+        for id, spec in self._description.components.items():
+            self._wire([*bolts.get(id, ()), *spouts.get(id, ())], id, spec.outputs)
+        for id, spec in self._description.bolts.items():
+            for task in bolts[id]:
+                task.make_worker = partial(self._worker, spec, task)
+                task.worker = task.make_worker()
+        tasks = Tasks(self._ackers, spouts, bolts, self._progress)
+        for acker in self._ackers:
+            acker.serve(tasks.all_spouts)
+        return tasks
+
+    def _acker(self, plan: TaskPlan, scan_holders: ScanHolders) -> AckerTask:
+        configuration = self._description.configuration
+        ledger = Ledger(configuration.timeout_buckets, configuration.timeout_restarts_on == "activity")
+        timeouts = configuration.message_timeout is not None
+        return AckerTask(plan, self._engine, ledger, self._plan.high_water, timeouts, scan_holders)
+
+    def _bolt(self, spec: BoltSpec, plan: TaskPlan) -> BoltTask:
+        context = self._context(plan, tuple(self._schema(each.source) for each in spec.inputs))
+        bound = min(context.config.queue_capacity, sys.maxsize)  # which no list exceeds
+        return BoltTask(
+            plan,
+            self._engine,
+            context,
+            self._outbox(plan),
+            {},
+            make_inbox=partial(self._kit.inbox, plan, bound),
+            concurrency=spec.concurrency,
+            on_error=spec.on_error,
+        )
+
+    def _spouts(self) -> Mapping[str, Sequence[SpoutTask]]:
+        spouts: dict[str, list[SpoutTask]] = {}
+        number = 0
+        for id, spec in self._description.spouts.items():
+            spouts[id] = []
+            for plan in self._plan.tasks[id]:
+                spouts[id].append(self._spout(spec, plan, number))
+                number += 1
+        return spouts
+
+    def _spout(self, spec: SpoutSpec, plan: TaskPlan, number: int) -> SpoutTask:
+        ids = IdSource(self._engine.random(plan, "roots"))
+        context, outbox = self._context(plan), self._outbox(plan)
+        outcomes = self._kit.outcomes(plan)
+        task = SpoutTask(
+            plan, self._engine, context, outcomes, number, outbox, ids, self._ackers, self._dead_letters
+        )
+        task.feed = self._feed(spec, task)
+        return task
+
+    def _outbox(self, plan: TaskPlan) -> Outbox:
+        engine = self._engine
+        shards = self._kit.shards(plan, self._ackers)
+        return Outbox(engine.loop, shards, engine.clock, partial(engine.failed, plan))
+
+    def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
+        config = self._configurations[plan.component]
+        return TaskContext(
+            self._description.name,
+            plan.component,
+            plan.task,
+            plan.index,
+            plan.parallelism,
+            config,
+            inputs,
+            self._dead_letters.sync,
+            self._shared,
+            partial(self._progress.__setitem__, plan.task),
+        )
+
+    def _schema(self, stream: StreamId) -> Schema:
+        return self._description.components[stream.component].outputs[stream.stream].schema
+
+    # Wiring.
+
+    def _wire(self, tasks: Sequence[SpoutTask | BoltTask], id: str, outputs: Mapping[str, Output]) -> None:
+        junctions = {
+            stream: [self._junction(id, link) for link in self._plan.links[StreamId(id, stream)]]
+            for stream in outputs
+        }
+        targets = (target for each in junctions.values() for junction in each for target in junction.targets)
+        consumers = list({target.ids[0]: target.inbox for target in targets}.values())
+        for task in tasks:
+            ids = self._engine.ids(task.plan)
+            for stream, output in outputs.items():
+                source = Source(id, stream, task.plan.task, output.schema)
+                outlet = self._outlet(task, source, ids, junctions[stream], direct=output.direct)
+                task.outlets[stream] = CheckedOutlet(outlet) if output.schema.enforced else outlet
+            task.outbox.consumers = consumers
+
+    def _junction(self, producer: str, link: Link) -> Junction:
+        label = f"{producer!r} -> {link.consumer!r}"
+        targets = [Target(task, self._inboxes[task].inbox, link.waits) for task in link.targets]
+        return Junction(link, label, targets, link.grouping.routes(len(targets), label))
+
+    def _outlet(
+        self,
+        task: SpoutTask | BoltTask,
+        source: Source,
+        ids: IdSource,
+        junctions: Sequence[Junction],
+        *,
+        direct: bool,
+    ) -> Outlet:
+        outbox = task.outbox
+        if direct:
+            receivers = [target for junction in junctions for target in junction.targets]
+            return DirectOutlet(
+                source, {each.ids[0]: FixedOutlet(source, ids, outbox, each) for each in receivers}
+            )
+        if not junctions:
+            return Outlet(source)
+        choosers = [(self._chooser(task, junction), junction.targets) for junction in junctions]
+        first, targets = choosers[0]
+        if len(choosers) == 1 and isinstance(first, One):
+            return SingleOutlet(source, ids, outbox, first, targets)
+        return FanOutlet(source, ids, outbox, choosers)
+
+    def _chooser(self, task: SpoutTask | BoltTask, junction: Junction) -> Chooser:
+        link = junction.link
+        grouping = self._kit.grouping(task.plan, link.grouping)
+        random = self._engine.random(task.plan, f"to {link.consumer}")
+        return grouping.chooser(link.targets, random, junction.label, junction.routes)
+
+    # User code.
+
+    def _worker(self, spec: BoltSpec, task: BoltTask) -> Worker:
+        # Under simulated time threads would break the order of events: their code runs inline (law B9).
+        threads = spec.concurrency if spec.executor == "thread" and not self._engine.simulated else 0
+        worker = self._worker_of(spec, task, threads)
+        if threads and not isinstance(worker, BatchWorker):
+            worker = ThreadWorker(worker, task, threads)
+        return self._kit.worker(task.plan, worker)
+
+    def _worker_of(self, spec: BoltSpec, task: BoltTask, threads: int) -> Worker:
+        if spec.kind is LogicKind.FUNCTION:
+            return FunctionWorker(task, cast("Callable[[Any], object]", spec.logic), task.outlets)
+        bolt = self._make(f"bolt {spec.id!r}", cast("Callable[[], BoltBase[Any, Any]]", spec.logic))
+        if not isinstance(cast("object", bolt), BoltBase):
+            raise InvalidTopology(
+                f"bolt {spec.id!r}: the factory made {shortened(bolt)}, which is no Bolt, BasicBolt or BatchBolt; "
+                f"{_instead_of(bolt, 'a function of the value takes one argument')}"
+            )
+        check_bolt(f"bolt {spec.id!r}", bolt, spec.executor)
+        self._check_acks(f"bolt {spec.id!r}", bolt)
+        if spec.options.get("tick") is not None and not overrides(bolt, BoltBase, "tick"):
+            raise InvalidTopology(
+                f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
+            )
+        self._kit.instance(task.plan, bolt)
+        if isinstance(bolt, BatchBolt):
+            check_batch(spec.id, bolt)
+            return BatchWorker(
+                task, BatchRunner(ThreadedBatchBolt(bolt, task, threads) if threads else bolt, task)
+            )
+        if isinstance(bolt, BasicBolt):
+            return BasicWorker(task, bolt)
+        return BoltWorker(task, cast("Bolt[Any, Any]", bolt))
+
+    def _check_acks(self, where: str, component: BoltBase[Any, Any] | Spout[Any]) -> None:
+        if component.needs_acks and not self._ackers:
+            raise InvalidTopology(
+                f"{where}: {type(component).__name__} lives by acks and cannot run with ackers=0; set ackers to 1"
+            )
+
+    def _make(self, component: str, factory: Callable[[], R]) -> R:
+        try:
+            return factory()
+        except Exception as error:
+            raise StartFailed(self._description.name, component, "the constructor") from error
+
+    def _feed(self, spec: SpoutSpec, task: SpoutTask) -> Feed:
+        if spec.kind is SourceKind.FED:
+            return HostFeed(task)
+        if spec.kind is SourceKind.ITERABLE:
+            return _feed_of(task, spec.source)
+        if spec.kind is SourceKind.GENERATOR:
+            function = cast("Callable[..., object]", spec.source)
+            if takes_context(function):
+                function = partial(function, task.context)
+            resume = partial(_resumed, function) if takes_resume(function) else None
+            return _feed_of(task, function(), resume)
+        make = partial(self._spout_of, spec, task.plan)
+        return SpoutFeed(task, make, self._kit.receiver, task.context.config.idle_max)
+
+    def _spout_of(self, spec: SpoutSpec, plan: TaskPlan) -> Spout[Any]:
+        spout = self._make(f"spout {spec.id!r}", cast("Callable[[], Spout[Any]]", spec.source))
+        if not isinstance(cast("object", spout), Spout):
+            raise InvalidTopology(
+                f"spout {spec.id!r}: the factory made {shortened(spout)}, which is no Spout; "
+                f"{_instead_of(spout, 'let the function yield its values, or pass what it returns')}"
+            )
+        check_spout(f"spout {spec.id!r}", spout)
+        self._check_acks(f"spout {spec.id!r}", spout)
+        self._kit.instance(plan, spout)
+        return spout
+
+
+def _instead_of(made: object, else_: str) -> str:
+    """What to do instead of having a factory make this."""
+    if isinstance(made, type) and issubclass(made, BoltBase | Spout):
+        return f"pass {made.__name__} itself, or let the factory call it"
+    if isinstance(made, Spout):
+        return "add it with topology.spout(...)"
+    return "add it with topology.bolt(...)" if isinstance(made, BoltBase) else else_
+
+
+def _feed_of(task: SpoutTask, values: object, resume: Resume | None = None) -> Feed:
+    if isinstance(values, AsyncIterable):
+        return AsyncIteratorFeed(task, aiter(cast("AsyncIterable[object]", values)), resume)
+    return IteratorFeed(task, iter(cast("Iterable[object]", values)), resume)
+
+
+def _resumed(function: Callable[..., object], last: object) -> object:
+    return function(resume=last)

@@ -1,0 +1,96 @@
+"""The clocks of a topology: the ticker that rotates the ackers, and the ticks of bolts (law L12, B5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator, Sequence
+from math import ceil
+from typing import Any
+
+from stormlet.model.description import Description
+from stormlet.runtime.acker.task import AckerTask
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.explain.explainer import Explainer
+from stormlet.runtime.explain.stuck import StuckTrees
+from stormlet.runtime.run.conductor import Conductor
+from stormlet.runtime.tasks import Tasks
+
+
+async def rotate_ackers(ackers: Sequence[AckerTask], message_timeout: float, buckets: int) -> None:
+    """Rotate all ackers every ``message_timeout / (buckets - 1)`` seconds on the loop's clock, as long as there
+    is something that can expire: idle costs nothing (law S4).
+
+    The time runs from one rotation to the next: catching up on late ones would let trees expire too early
+    (L12).
+    """
+    loop = asyncio.get_running_loop()
+    stirred = asyncio.Event()
+    for acker in ackers:
+        acker.stirred = stirred.set
+    interval = message_timeout / (buckets - 1)
+    last = loop.time()
+    while True:
+        stirred.clear()
+        if not any(acker.may_expire for acker in ackers):
+            await stirred.wait()
+        missed = max(0, ceil((loop.time() - last) / interval) - 1)
+        await _until(loop, last + (missed + 1) * interval)
+        for acker in ackers:
+            acker.rotate_soon()
+        last = loop.time()
+
+
+async def tick_bolts(tasks: Sequence[BoltTask], seconds: float) -> None:
+    """Have ``tick`` called every so many seconds at each of these tasks, without drift.
+
+    Ticks that a lagging loop has missed are left out. After a tick that took longer than its interval comes a
+    pause: else there might never be a moment of calm, and a finite run would not end (law S5).
+    """
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    ticks = 0
+    while True:
+        ticks = max(ticks, int((loop.time() - start) / seconds)) + 1
+        await _until(loop, start + ticks * seconds)
+        for task in tasks:
+            if not task.has_just_ticked(seconds):
+                task.ask("tick")
+
+
+async def _until(loop: asyncio.AbstractEventLoop, when: float) -> None:
+    waiter = loop.create_future()
+    timer = loop.call_at(when, _ring, waiter)
+    try:
+        await waiter
+    finally:
+        timer.cancel()
+
+
+def _ring(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+ORPHAN_TIMEOUT = 30.0
+"""Seconds after which the ackers forget what they heard of trees that never began, where timeouts are off
+(law L5)."""
+
+
+def helping(
+    description: Description, tasks: Tasks, conductor: Conductor, explainer: Explainer
+) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    """Each with its name; to be run from the start of the spouts to the end."""
+    configuration = description.configuration
+    yield "conductor", conductor.run()
+    if tasks.ackers:
+        timeout = configuration.message_timeout or ORPHAN_TIMEOUT
+        yield "ticker", rotate_ackers(tasks.ackers, timeout, configuration.timeout_buckets)
+    for id, spec in description.bolts.items():
+        ticked = [task for task in tasks.bolts[id] if task.worker.method("tick") is not None]
+        if spec.tick is not None and ticked:
+            yield f"ticks of {id}", tick_bolts(ticked, spec.tick)
+    if configuration.explain_stuck is not None and tasks.ackers:
+        stuck = StuckTrees(
+            description.name, explainer, configuration.explain_stuck, configuration.message_timeout
+        )
+        yield "stuck trees", stuck.watch()

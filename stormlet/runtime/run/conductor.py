@@ -1,0 +1,134 @@
+"""Watches for calm and decides what then happens: flush, finish, or the news that the topology is quiescent
+(law B8, C2, S5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from stormlet.core.progress import BoltState, Calm, Step, next_step
+from stormlet.errors import StillHeld
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.slices import Activity
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.tasks import Tasks
+
+
+class Conductor:
+    """Acts on every moment in which nothing moves by itself."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._bell = asyncio.Event()
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        self._tasks: Tasks | None = None
+        self._spouts: Sequence[SpoutTask] = ()
+        self._order: Sequence[Sequence[str]] = ()
+        self.activity = Activity(self._calm)
+
+    def conduct(self, tasks: Tasks, order: Sequence[Sequence[str]]) -> None:
+        """Take over these tasks; ``order`` has the components upstream first."""
+        self._tasks = tasks
+        self._spouts = tasks.all_spouts
+        self._order = order
+
+    async def run(self) -> None:
+        """Look whenever it has become calm."""
+        while True:
+            await self._bell.wait()
+            self._bell.clear()
+            if self.activity.busy or self._tasks is None:
+                continue
+            if _unflushed(self._tasks):
+                self._loop.call_soon(self._bell.set)  # what leaves then may wake somebody (law S5)
+            else:
+                self._step()
+
+    async def quiescent(self) -> None:
+        """Wait until the topology is quiescent (law S5)."""
+        waiter = self._loop.create_future()
+        self._waiting[waiter] = None
+        self._bell.set()
+        try:
+            await waiter
+        finally:
+            self._waiting.pop(waiter, None)
+
+    def give_up(self, error: BaseException | None) -> None:
+        """The topology has ended: nobody waits any longer."""
+        for waiter in self._waiting:
+            if waiter.done():
+                continue
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
+        self._waiting.clear()
+
+    def _calm(self) -> None:
+        # In the middle of a run it often becomes calm for a moment; only still spouts make it worth a look.
+        for spout in self._spouts:
+            if not spout.still:
+                return
+        self._bell.set()
+
+    def _step(self) -> None:
+        tasks = self._tasks
+        if tasks is None:
+            return
+        step, components = next_step(_survey(tasks), self._order)
+        if step is Step.DONE:
+            self.give_up(None)
+        if step is Step.RESUME:
+            _resume(tasks)
+        for component in components:
+            for task in tasks.bolts[component]:
+                if step is Step.FINISH and _unfinished(task):
+                    task.finished_after = task.executed
+                    task.ask("finish")
+                elif step is Step.FLUSH and _flushable(task):
+                    task.flushed_after = task.progress
+                    task.ask("flush")
+
+
+def _unflushed(tasks: Tasks) -> bool:
+    spouts = any(task.outbox.armed for task in tasks.all_spouts)
+    return spouts or any(task.outbox.armed for task in tasks.all_bolts)
+
+
+def _resume(tasks: Tasks) -> None:
+    for bolt in tasks.all_bolts:
+        if bolt.holds_inputs:  # their trees are over, so that nothing would ever end the wait
+            bolt.engine.crashed(
+                bolt, StillHeld("it still holds inputs, whose trees have failed; settle them there")
+            )
+            return
+    for spout in tasks.all_spouts:
+        if spout.pausing:
+            spout.resume()
+
+
+def _survey(tasks: Tasks) -> Calm:
+    spouts = tasks.all_spouts
+    return Calm(
+        spouts_still=all(task.still for task in spouts),
+        spouts_ended=all(task.ended for task in spouts),
+        replays_waiting=any(len(task.tracker.replays) for task in spouts),
+        pending=sum(task.tracker.pending for task in spouts),
+        bolts={
+            component: BoltState(
+                flushable=any(_flushable(task) for task in each),
+                unfinished=any(_unfinished(task) for task in each),
+            )
+            for component, each in tasks.bolts.items()
+        },
+        pausing=any(task.pausing and not task.ended for task in spouts),
+    )
+
+
+def _flushable(task: BoltTask) -> bool:
+    return task.holds_inputs and task.flushed_after < task.progress
+
+
+def _unfinished(task: BoltTask) -> bool:
+    return task.finished_after < task.executed

@@ -1,0 +1,331 @@
+"""The handle that the host holds on a running topology."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from stormlet.core.outcomes import DeadLetter
+from stormlet.errors import InvalidTopology, TaskKilled, TopologyStopping
+from stormlet.model.configuration import Configuration, configure
+from stormlet.model.description import Stream
+from stormlet.model.number_checks import check_int
+from stormlet.model.plan import ACKER, Plan
+from stormlet.report.explanation import Explanation
+from stormlet.report.failures import RepeatedFailure
+from stormlet.report.health import Health
+from stormlet.report.statistics import Statistics, of_component
+from stormlet.runtime.context import engine_on
+from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
+from stormlet.runtime.explain.explainer import Explainer
+from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.run.assembly import Assembly
+from stormlet.runtime.run.background import helping
+from stormlet.runtime.run.conductor import Conductor
+from stormlet.runtime.run.host_streams import HostStreams
+from stormlet.runtime.run.kit import Kit
+from stormlet.runtime.run.lifecycle import Lifecycle
+from stormlet.runtime.run.observers import OBSERVE, Observers
+from stormlet.runtime.spout.host import HostEmits
+from stormlet.runtime.spout.messages import HostMessage
+from stormlet.runtime.tasks import Directory
+from stormlet.runtime.tree import Tree
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class RunOptions(msgspec.Struct, frozen=True):
+    """How one run differs from another."""
+
+    seed: int | None
+    active: bool
+    dead_letters: DeadLetterTarget | None
+
+
+class Running:
+    """The handle on a running topology."""
+
+    def __init__(
+        self, plan: Plan, configurations: Mapping[str, Configuration], options: RunOptions, topology: object
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        description = plan.description
+        self._name = description.name
+        self._configuration = description.configuration
+        self._loop = loop
+        self._conductor = Conductor(loop)
+        observe = OBSERVE.get()
+        self._observer = None if observe is None else observe()
+        directory = Directory()
+        unanswered = None if self._observer is None else self._observer.unanswered
+        self._failures = FailureLog(self._name, loop, directory, unanswered)
+        self._lifecycle = Lifecycle(
+            self._name,
+            self._configuration,
+            self._conductor,
+            self._failures,
+            self._observer,
+            active=options.active,
+        )
+        kit: Kit = getattr(loop, "parts", None) or Kit()
+        self._engine = engine_on(
+            loop,
+            plan,
+            options.seed,
+            activity=self._conductor.activity,
+            crashed=self._lifecycle.crashed,
+            host_leaves=self._lifecycle.host_leaves,
+            failures=self._failures,
+            observer=self._observer,
+        )
+        self._dead_letters = DeadLetters(options.dead_letters, self._failures, kit.dead_letters)
+        self._tasks = Assembly(
+            self._engine, kit, configurations, self._dead_letters, directory.scan_holders
+        ).tasks()
+        directory.tasks = self._tasks
+        kit.assembled(self._tasks)
+        self._explainer = Explainer(self._engine, self._tasks)
+        self._record(self._configuration.record_edges)
+        self._host_streams = HostStreams(self._engine, self._tasks, topology)
+        self._conductor.conduct(self._tasks, plan.order)
+        self._lifecycle.lead(
+            self._tasks, partial(helping, description, self._tasks, self._conductor, self._explainer)
+        )
+        if self._observer is not None:
+            self._observer.built(self._name, self, self._tasks)
+
+    # What the host does.
+
+    @overload
+    async def emit(
+        self, stream: Stream[T], value: T, *, collect: Stream[V], attempts: int = 1, origin: object = None
+    ) -> Tree[V]: ...
+    @overload
+    async def emit(
+        self, stream: Stream[T], value: T, *, attempts: int = 1, origin: object = None
+    ) -> Tree[object]: ...
+    async def emit(
+        self,
+        stream: Stream[Any],
+        value: object,
+        *,
+        collect: Stream[Any] | None = None,
+        attempts: int = 1,
+        origin: object = None,
+    ) -> Tree[Any]:
+        """Emit a message on a spout's stream, as soon as there is room, and return its tree (law C4).
+
+        Awaiting the tree gives its final outcome after at most ``attempts`` attempts, of which the death of an acker
+        is none, and the values that it sent to the stream ``collect``. ``origin`` is inherited by every tuple of the
+        tree.
+
+        Raises :class:`~stormlet.errors.TopologyStopping` if the topology drains, before or while it waits for
+        room, and :class:`~stormlet.errors.TopologyCrashed` if it has crashed;
+        :class:`~stormlet.errors.InvalidTopology` for a stream of another topology or of a bolt, and for
+        ``attempts`` below 1; :class:`~stormlet.errors.InvalidEmit` for a value that does not fit the stream's
+        declared fields.
+        """
+        self._check_loop("emit")
+        task = self._host_streams.spout_for(stream, attempts)
+        self._raise_crash()
+        if self._lifecycle.stopping:  # the sources end an iteration after stop() at the latest
+            raise TopologyStopping(
+                f"topology {self._name!r} is draining or stopped and takes no new messages"
+            )
+        collected = None if collect is None else self._host_streams.tap(collect)
+        if not task.host.may_emit:
+            await self._room(task.host)
+        tree: Tree[Any] = Tree(tracked=bool(self._tasks.ackers), spout=stream.component, loop=self._loop)
+        lineage = task.lineage(origin)
+        message = HostMessage(
+            value, stream.name, lineage, tree=tree, max_attempts=attempts, collected=collected
+        )
+        task.host.emit(message)
+        tree.explained_by(partial(self._explainer.of_message, message))
+        return tree
+
+    async def _room(self, host: HostEmits) -> None:
+        try:
+            await host.room()
+        except TopologyStopping:
+            self._raise_crash()  # which says more
+            raise
+        self._raise_crash()
+
+    async def finished(self) -> None:
+        """Wait until all spouts have ended and everything is settled, or a requested stop has drained.
+
+        A spout without source ends only when the topology drains (law S5): where the host feeds one, leave the
+        block, or call :meth:`stop` first.
+
+        Raises :class:`~stormlet.errors.TopologyCrashed` if the topology crashes meanwhile.
+        """
+        self._check_loop("finished")
+        self._raise_crash()
+        if not self._lifecycle.over:
+            await self._conductor.quiescent()
+
+    def _check_loop(self, method: str) -> None:
+        if asyncio._get_running_loop() is not self._loop:  # pyright: ignore[reportPrivateUsage]
+            is_awaited = method in ("emit", "finished")
+            way = "asyncio.run_coroutine_threadsafe" if is_awaited else "loop.call_soon_threadsafe"
+            raise RuntimeError(
+                f"running.{method} was called outside the event loop of topology {self._name!r}; "
+                f"from another thread, use {way}"
+            )
+
+    def _raise_crash(self) -> None:
+        crash = self._lifecycle.crash
+        if crash is not None:
+            raise crash.with_traceback(None)  # it may be raised any number of times
+
+    def stop(self) -> None:
+        """Ask for the end: the first call drains, a second one cancels (law C3); after the end it does nothing.
+        To be called on the loop's thread."""
+        if not self._lifecycle.ended:
+            self._check_loop("stop")
+            self._lifecycle.stop()
+
+    def activate(self) -> None:
+        """Have the spouts asked for tuples (Storm's ``activate``)."""
+        self._check_loop("activate")
+        self._lifecycle.switch(True)
+
+    def deactivate(self) -> None:
+        """Ask the spouts for no more tuples; what is under way is processed, but bolts are not told to flush what
+        they hold (Storm's ``deactivate``)."""
+        self._check_loop("deactivate")
+        self._lifecycle.switch(False)
+
+    def kill(self, component: str, task_index: int = 0) -> None:
+        """Have one task die of :class:`~stormlet.errors.TaskKilled`, as if its code had raised where no tuple
+        answers for it: to see what happens then. It does not count against ``max_restarts``. ``"__acker"`` names the
+        ackers. An async generator that is awaited just then is over by that, which crashes the topology unless its
+        function takes ``resume=``. One that ``health().restarting`` names is dead already, and not killed again.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` for a task that does not exist.
+        """
+        self._check_loop("kill")
+        check_int(f"kill of {component!r} of topology {self._name!r}", "task_index", task_index)
+        tasks = self._tasks_by_component().get(component, ())
+        if not 0 <= task_index < len(tasks):
+            known = ", ".join(f"{id!r}" for id in self._tasks_by_component())
+            raise InvalidTopology(
+                f"topology {self._name!r} has no task {task_index} of {component!r}; components: {known}"
+            )
+        tasks[task_index].die(TaskKilled("somebody has killed it"))
+
+    def statistics(self) -> Statistics:
+        """What has been done so far, as exact counts."""
+        tasks = self._tasks_by_component()
+        return Statistics(
+            {
+                name: of_component({task.plan.task: task.statistics() for task in each}, self._tasks.progress)
+                for name, each in tasks.items()
+            }
+        )
+
+    def _tasks_by_component(self) -> Mapping[str, Sequence[Any]]:
+        return {ACKER: self._tasks.ackers, **self._tasks.spouts, **self._tasks.bolts}
+
+    @property
+    def dead_letters(self) -> Sequence[DeadLetter]:
+        """The last dead letters, at most 1000, those of the last ten with the traceback of their last attempt;
+        ``statistics().dead_letters`` counts all."""
+        return tuple(self._dead_letters.last)
+
+    def failures(self) -> Sequence[RepeatedFailure]:
+        """The distinct failures so far, with their counts; the one that happened last stands at the end. Of each method
+        of a component the first 100 kinds are told apart; what comes beyond is counted as one of ``"other kinds"``."""
+        return self._failures.all()
+
+    def explain(self, root: int) -> Explanation:
+        """Why a tree is still open: which tuples are outstanding, in which task and queue, and what is done with them;
+        what went wrong on earlier attempts. ``str()`` of it is for people. A root is what ``Tuple.roots`` has; a tree
+        that was settled is forgotten, and said to be unknown.
+
+        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0 and what is no int.
+        """
+        check_int(f"explain of topology {self._name!r}", "root", root)
+        return self._explainer.of_root(root)
+
+    def explain_oldest(self, most: int = 10) -> Sequence[Explanation]:
+        """The same for the open trees that time out first, then for messages that wait for a replay or for
+        ``dead_letters=`` to return; at most so many.
+
+        Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for what is no int from
+        0.
+        """
+        check_int(f"explain_oldest of topology {self._name!r}", "most", most, 0)
+        return self._explainer.oldest(min(most, sys.maxsize))
+
+    def record_edges(self, share: float = 1.0) -> None:
+        """Record the edges of this share of the trees that begin from now on, so that explanations tell since when each
+        tuple is where it is, and which way it came; 0 ends that and makes it free again. A run begins with its
+        configuration's ``record_edges``.
+
+        Raises :class:`~stormlet.errors.InvalidConfiguration` for anything but a number from 0 to 1.
+        """
+        self._check_loop("record_edges")
+        configure(self._configuration, {"record_edges": share}, f"topology {self._name!r}")
+        self._record(share)
+
+    def _record(self, share: float) -> None:
+        recorder = self._explainer.recorder
+        recorder.record(share)
+        for task in self._tasks.all_spouts:
+            task.tracker.observer = Observers.of(recorder if recorder.on else None, self._observer)
+
+    def health(self) -> Health:
+        """How the topology is now; cheap enough for a readiness probe."""
+        lifecycle = self._lifecycle
+        return Health(
+            state=lifecycle.state,
+            pending=sum(task.tracker.pending for task in self._tasks.all_spouts),
+            full=tuple(
+                id for id, tasks in self._tasks.bolts.items() if any(task.inbox.full for task in tasks)
+            ),
+            crash=None if lifecycle.crash is None else str(lifecycle.crash),
+            closing=tuple(lifecycle.closing()) if lifecycle.ended else (),
+            restarting=() if lifecycle.ended else tuple(lifecycle.restarting()),
+        )
+
+    # What its block does.
+
+    async def start(self) -> None:
+        """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what
+        user code raised."""
+        await self._lifecycle.start()
+
+    async def leave(self, error: BaseException | None) -> None:
+        """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
+        C5)."""
+        await self._lifecycle.leave(error)
+
+
+class Run:
+    """``async with topology.run() as running``: leaving the block drains, an exception cancels."""
+
+    def __init__(self, make: Callable[[], Running]) -> None:
+        self._make = make
+        self._running: Running | None = None
+
+    async def __aenter__(self) -> Running:
+        if self._running is not None:
+            raise InvalidTopology("this run was entered before; call topology.run() again")
+        self._running = self._make()
+        await self._running.start()
+        return self._running
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._running is not None, "the block was never entered"
+        await self._running.leave(error)

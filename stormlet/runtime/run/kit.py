@@ -1,0 +1,56 @@
+"""The parts of a run that a simulation replaces by ones that it can watch and disturb."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from stormlet.core.groupings import Grouping
+from stormlet.core.ledger import OpenTree
+from stormlet.model.components import BoltBase, Spout
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.worker import Worker
+from stormlet.runtime.dead_letters import DeadLetterSink
+from stormlet.runtime.spout.spout_feed import OutcomeReceiver
+from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.wire.inbox import Inbox
+from stormlet.runtime.wire.outbox import Shard
+
+
+class Kit:
+    """Makes them as they are used."""
+
+    def assembled(self, tasks: Tasks) -> None:
+        """All tasks of the run are there."""
+
+    def inbox(self, plan: TaskPlan, capacity: int, wake_consumer: Callable[[], None]) -> Inbox:
+        """The queue of a bolt task."""
+        return Inbox(capacity, wake_consumer)
+
+    def outcomes(self, plan: TaskPlan) -> deque[OpenTree]:
+        """Where the verdicts for a spout task wait."""
+        return deque()
+
+    def receiver(self, plan: TaskPlan, spout: Spout[Any]) -> OutcomeReceiver:
+        """Receives the outcomes that an instance wants to know."""
+        return spout
+
+    def dead_letters(self, sink: DeadLetterSink | None) -> DeadLetterSink | None:
+        """What receives the dead letters of the run."""
+        return sink
+
+    def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
+        """The ackers, as this task sends to them."""
+        return ackers
+
+    def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
+        """An instance of user code was made for this task."""
+
+    def grouping(self, plan: TaskPlan, grouping: Grouping) -> Grouping:
+        """How this task chooses the receivers of what it emits."""
+        return grouping
+
+    def worker(self, plan: TaskPlan, worker: Worker) -> Worker:
+        """What executes the inputs of a bolt task."""
+        return worker

@@ -1,0 +1,395 @@
+"""The life of a run: its start, its end, and what a crash does to it (law C1 to C5).
+
+The end, in numbered steps. A *drain* does all of them; a crash, an exception in the body, or a second stop
+request goes straight to 4.
+
+1. Every source ends: no more ``next_tuple``, generators are closed, waiting ``running.emit`` calls raise
+``TopologyStopping``. 2. The conductor works through what is there, with ``flush`` and ``finish``, upstream
+first, until the topology is quiescent. 3. At the deadline all that is left fails with SHUTDOWN, and the
+spouts are told. 4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.errors import StartFailed, StrayCancellation, TopologyCrashed
+from stormlet.model.configuration import Configuration
+from stormlet.model.plan import ACKER
+from stormlet.report.health import RunState
+from stormlet.report.log_fields import log_fields
+from stormlet.runtime.context import Culprit
+from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.run.conductor import Conductor
+from stormlet.runtime.run.observers import Observer
+from stormlet.runtime.slow_code import wait_for_end
+from stormlet.runtime.task import Task
+from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.usercode import all_ended
+
+logger = logging.getLogger(__name__)
+
+SHUTDOWN = Failure(FailureKind.SHUTDOWN)
+LEAVING = 1.0
+"""Seconds that a host gets to leave the block when it is cancelled together with tasks of the topology."""
+LAST_OUTCOMES = 1.0
+"""Seconds that spouts get at most to take note of what failed at the deadline."""
+
+Helping = Callable[[], Iterable[tuple[str, Coroutine[Any, Any, None]]]]
+"""Makes the coroutines that help the tasks, each with its name."""
+
+
+class Lifecycle:
+    """Starts the tasks of one run and ends them."""
+
+    def __init__(
+        self,
+        name: str,
+        configuration: Configuration,
+        conductor: Conductor,
+        failures: FailureLog,
+        observer: Observer | None,
+        *,
+        active: bool,
+    ) -> None:
+        self.crash: TopologyCrashed | None = None
+        """How it has crashed, if it has."""
+        self.ended = False
+        """Whether its tasks have ended, or are about to."""
+        self._name = name
+        self._configuration = configuration
+        self._conductor = conductor
+        self._failures = failures
+        self._observer = observer
+        self._active = active
+        self._loop = asyncio.get_running_loop()
+        self._tasks: Tasks
+        self._helping: Helping
+        self._running: dict[asyncio.Task[None], Task] = {}
+        self._helpers: list[asyncio.Task[None]] = []
+        self._crash_known: asyncio.Future[None] = self._loop.create_future()
+        self._body: asyncio.Task[Any] | None = None
+        self._cancelled_before = 0
+        self._started = False
+        self._in_body = False
+        self._body_cancelled = False
+        self._draining: asyncio.Task[None] | None = None
+        self._is_cut_short = False
+        self._ending: asyncio.Task[None] | None = None
+
+    def lead(self, tasks: Tasks, helping: Helping) -> None:
+        """Take over these tasks, and what helps them."""
+        self._tasks = tasks
+        self._helping = helping
+
+    @property
+    def state(self) -> RunState:
+        """How far it has come."""
+        if self.crash is not None:
+            return RunState.CRASHED
+        if self.ended:
+            return RunState.STOPPED
+        if self._draining is not None:
+            return RunState.DRAINING
+        if not self._started:
+            return RunState.STARTING
+        return RunState.RUNNING if self._active else RunState.INACTIVE
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it has been asked to stop."""
+        return self._draining is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or has drained and is about to."""
+        return self.ended or (self._draining is not None and self._draining.done())
+
+    def closing(self) -> Iterator[str]:
+        """The tasks whose ``close`` or ``cleanup`` has not returned."""
+        for running, task in self._running.items():
+            if task.leaving and not running.done() and task.plan.component != ACKER:
+                yield task.name
+
+    def restarting(self) -> Iterator[str]:
+        """The tasks that have died and are not at work again yet."""
+        return (task.name for task in self._running.values() if task.restarting)
+
+    # The start.
+
+    async def start(self) -> None:
+        """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what
+        user code raised."""
+        self._body = body = asyncio.current_task()
+        self._cancelled_before = 0 if body is None else body.cancelling()
+        if not self._tasks.ackers:
+            logger.warning(
+                "topology %r runs with ackers=0: nothing is tracked, and every message counts as acked",
+                self._name,
+                extra=log_fields(self._name),
+            )
+        try:
+            self._spawn(self._tasks.ackers)
+            self._spawn(self._tasks.all_bolts)
+            await self._ready([task.ready for task in self._tasks.all_bolts])
+            self._spawn(self._tasks.all_spouts)
+            await self._ready([task.ready for task in self._tasks.all_spouts])
+            self._start_helpers()
+        except BaseException:
+            await self._end()
+            raise
+        if self._active:
+            self.switch(True)
+        self._started = True
+        self._in_body = True
+
+    def _start_helpers(self) -> None:
+        for name, coroutine in self._helping():
+            helper = self._loop.create_task(coroutine, name=f"{self._name} {name}")
+            self._helpers.append(helper)
+            helper.add_done_callback(partial(self._helper_ended, name))
+
+    def _helper_ended(self, name: str, helper: asyncio.Task[None]) -> None:
+        """A helper works until the end; without it the topology would stand still (law N3)."""
+        if self.ended:
+            return
+        if not helper.cancelled():
+            self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), helper.exception())
+        elif not self.host_leaves():
+            cancelled = StrayCancellation("somebody else has cancelled it")
+            self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), cancelled)
+
+    def _task_ended(self, running: asyncio.Task[None]) -> None:
+        """A task lives until the end; one that was cancelled together with the host has ended before, if the host then
+        leaves (law N3)."""
+        if self.host_leaves():
+            self._loop.call_later(LEAVING, self._miss, running)
+        else:
+            self._miss(running)
+
+    def _miss(self, running: asyncio.Task[None]) -> None:
+        if not self.ended:
+            self.crashed(self._running[running], StrayCancellation("somebody else has cancelled the task"))
+
+    def host_leaves(self) -> bool:
+        """Says if the host that has entered the block is being cancelled: whoever does that may cancel all else too."""
+        body = self._body
+        return body is not None and not body.done() and self._is_cancelled(body) and not self._body_cancelled
+
+    def _is_cancelled(self, body: asyncio.Task[Any]) -> bool:
+        """Says if that has happened since it entered the block; it may have caught an earlier one."""
+        return body.cancelling() > self._cancelled_before
+
+    def _spawn(self, tasks: Iterable[Task]) -> None:
+        for task in tasks:
+            running = task.spawn(task.live(), f"{self._name}/{task.name}")
+            self._running[running] = task
+            running.add_done_callback(self._task_ended)
+
+    async def _ready(self, ready: Sequence[asyncio.Future[None]]) -> None:
+        for each in ready:
+            await asyncio.wait([each, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+            if self.crash is not None:
+                raise StartFailed(self._name, self.crash.task, self.crash.what) from self.crash.__cause__
+
+    def switch(self, active: bool) -> None:
+        """Have the spouts asked for tuples, or no longer."""
+        self._active = active
+        for task in self._tasks.all_spouts:
+            if task.active is not active:
+                task.switch(active)
+
+    # The end.
+
+    def stop(self) -> None:
+        """Drain; or cancel, if it drains already (law C3)."""
+        if self._draining is None:
+            self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
+            self._draining.add_done_callback(self._drain_ended)
+        else:
+            self._is_cut_short = True
+            self._draining.cancel()
+            self._abandon()  # the body may wait for a tree
+            self._conductor.give_up(None)  # a drain that has not begun yet cannot say that it is over
+
+    def _drain_ended(self, draining: asyncio.Task[None]) -> None:
+        if draining.cancelled() and not self._is_cut_short:
+            self._helper_ended("drain", draining)
+
+    async def leave(self, error: BaseException | None) -> None:
+        """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
+        C5)."""
+        self._in_body = False
+        if self._body_cancelled and self._body is not None:
+            self._body.uncancel()
+        try:
+            if error is None and self.crash is None:
+                await self._drained()
+        finally:
+            await self._end()
+            if self._observer is not None:
+                self._observer.ended(drained=error is None and self._has_drained)
+        if self.crash is not None:
+            raise self.crash
+
+    @property
+    def _has_drained(self) -> bool:
+        draining = self._draining
+        return self.crash is None and draining is not None and draining.done() and not draining.cancelled()
+
+    async def _drained(self) -> None:
+        if self._draining is None:
+            self.stop()
+        assert self._draining is not None
+        await asyncio.wait([self._draining, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+
+    async def _drain(self) -> None:
+        """Steps 1 to 3 of the end."""
+        for task in self._tasks.all_spouts:
+            task.stop_source()
+        try:
+            async with asyncio.timeout(self._configuration.drain_timeout):
+                await self._conductor.quiescent()
+        except TimeoutError:
+            await self._give_up()
+        except TopologyCrashed:
+            pass  # whoever leaves the block raises it
+        except Exception as error:
+            self._crash(TopologyCrashed(self._name, "the engine", "the drain"), error)
+        finally:
+            self._conductor.give_up(None)
+
+    async def _give_up(self) -> None:
+        self._abandon()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LAST_OUTCOMES):
+                for task in self._tasks.all_spouts:
+                    await task.tracker.when_quiet()
+
+    def _abandon(self) -> None:
+        for acker in self._tasks.ackers:
+            acker.fail_all(SHUTDOWN)
+        for task in self._tasks.all_spouts:
+            task.tracker.abandon(SHUTDOWN)
+
+    async def _end(self) -> None:
+        """Step 4 of the end, all of it, also if the host is cancelled meanwhile; a second cancellation leaves it
+        to end by itself."""
+        try:
+            await self._until_ended()
+        except asyncio.CancelledError:
+            await self._until_ended()
+            if not self._body_cancelled or self._body is None or self._is_cancelled(self._body):
+                raise  # else a crash has cancelled the body in the midst of a call of its own
+
+    async def _until_ended(self) -> None:
+        while True:
+            ending = self._begin_to_end()
+            await asyncio.wait([ending])
+            if not ending.cancelled():
+                return ending.result()
+
+    def _begin_to_end(self) -> asyncio.Task[None]:
+        if self._ending is None or self._ending.cancelled():  # by somebody else, before its first step
+            self._ending = self._loop.create_task(self._end_tasks(), name=f"{self._name} end")
+            self._ending.add_done_callback(self._end_ended)
+        return self._ending
+
+    def _end_ended(self, ending: asyncio.Task[None]) -> None:
+        if ending.cancelled():
+            self._begin_to_end()
+
+    async def _end_tasks(self) -> None:
+        """Step 4. Where it raises it is gone through once more, as each part of it goes on where it was: without the
+        rest of it messages would be in no count, and trees without an outcome (law N1)."""
+        self.ended = True
+        try:
+            await self._end_all()
+        except Exception as error:
+            self._crash(TopologyCrashed(self._name, "the engine", "the end"), error)
+            await self._end_all()
+
+    async def _end_all(self) -> None:
+        for task in self._tasks.all_spouts:
+            task.stop_source()
+        await self._end_helpers()
+        for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
+            await self._end_these(tasks)
+        self._abandon()
+        for task in self._tasks.all_spouts:
+            task.settle_left_over()
+        self._conductor.give_up(self.crash)
+        if not self._crash_known.done():
+            self._crash_known.cancel()
+        self._report_left_over()
+        self._failures.close()
+
+    async def _end_helpers(self) -> None:
+        helpers = [*self._helpers, *([] if self._draining is None else [self._draining])]
+        for each in helpers:
+            each.cancel()
+        await all_ended(helpers)
+
+    async def _end_these(self, tasks: Sequence[Task]) -> None:
+        running = [each for each, task in self._running.items() if task in tasks]
+        for each in running:
+            task = self._running[each]
+            if not task.leaving:
+                task.ending = True
+                each.cancel()
+        await wait_for_end(self._name, {each: self._running[each] for each in running})
+
+    # Crashes.
+
+    def crashed(self, culprit: Culprit, error: BaseException) -> None:
+        """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
+        if self.crash is None:
+            restarts, way_out = self._restarts(culprit), culprit.way_out
+            self._crash(
+                TopologyCrashed(self._name, culprit.plan.name, culprit.doing, restarts, way_out), error
+            )
+
+    def _crash(self, crash: TopologyCrashed, error: BaseException | None) -> None:
+        if self.crash is not None:
+            return
+        self.crash = crash
+        self.crash.__cause__ = error
+        if not self._crash_known.done():
+            self._crash_known.set_result(None)
+        self._conductor.give_up(self.crash)
+        if not self._in_body or self._body is None:
+            return
+        if self._body.done():  # it has entered the block, as in a notebook, and nobody may ever leave it
+            self._begin_to_end()
+        else:
+            self._body_cancelled = True
+            self._body.cancel()
+
+    def _restarts(self, culprit: Culprit) -> str:
+        """How often the task that crashed has been restarted lately, in words."""
+        restarts = culprit.restarts
+        count = restarts.within_window(self._loop.time())
+        return (
+            f"{count} {'restart' if count == 1 else 'restarts'}, of at most {restarts.policy}"
+            if count
+            else ""
+        )
+
+    def _report_left_over(self) -> None:
+        for name, spouts in self._tasks.spouts.items():
+            count = sum(spout.tracker.counts.left_over for spout in spouts)
+            if not count:
+                continue
+            logger.warning(
+                "topology %r stopped before %d messages of %r had an outcome",
+                self._name,
+                count,
+                name,
+                extra=log_fields(self._name, name),
+            )

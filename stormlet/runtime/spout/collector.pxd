@@ -1,0 +1,18 @@
+cimport cython
+from stormlet.core.ledger cimport OpenTree, new_tree
+from stormlet.runtime.spout.messages cimport lineage_now
+from stormlet.runtime.wire.outbox cimport Outbox
+from stormlet.runtime.spout.tracker cimport Tracker
+
+cdef class SpoutOut:
+    cdef object _task
+    cdef object _topology
+    cdef Tracker _tracker
+    cdef Outbox _outbox
+    cdef bint _strict
+
+    cdef OpenTree _tree(self, object value, object message_id, object stream, object task, object lineage)
+    cdef list _trees(self, object values, object message_ids, object lineages)
+
+cdef class ReliableSpoutOut(SpoutOut):
+    pass

@@ -1,0 +1,210 @@
+"""What a ``Spout`` class calls: ``emit``, ``wake``, ``pause_until_settled`` and the dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
+from itertools import repeat
+from operator import is_
+
+from stormlet.core.ledger import OpenTree, new_tree
+from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.shortened import shortened
+from stormlet.core.tuples import Lineage
+from stormlet.errors import InvalidEmit, TopologyStopping
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.number_checks import is_int
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout.messages import SpoutMessage, lineage_now
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.wire.loop_thread import called_elsewhere
+
+
+class SpoutOut:
+    """The collector of a spout task."""
+
+    __slots__ = ("_outbox", "_strict", "_task", "_topology", "_tracker")
+
+    def __init__(self, task: SpoutTask) -> None:
+        self._task = task
+        self._tracker = task.tracker
+        self._topology = task.engine.context
+        self._outbox = task.outbox
+        self._strict = task.outbox.thread.strict
+
+    @property
+    def pending(self) -> int:
+        """See :attr:`stormlet.model.components.SpoutCollector.pending`."""
+        return self._tracker.pending
+
+    def wake(self) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.wake`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._task.plan, "wake")
+        self._task.woken = True
+        self._task.wake()
+
+    def pause_until_settled(self, *, own: bool = False) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.pause_until_settled`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._task.plan, "pause_until_settled")
+        self._task.pause(own=own)
+
+    async def dead_letter(
+        self,
+        value: object,
+        failure: Failure,
+        *,
+        message_id: object = None,
+        attempts: int = 1,
+        origin: object = None,
+        history: tuple[Failure, ...] = (),
+    ) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.dead_letter`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._task.plan, "dead_letter")
+        _check_failures(self._task.plan, (failure, *history))
+        _check_attempt(self._task.plan, "attempts", attempts)
+        component = self._task.plan.component
+        letter = DeadLetter(component, value, message_id, attempts, failure, origin, history)
+        await self._tracker.bury(letter)
+
+    def emit(
+        self,
+        value: object,
+        *,
+        message_id: object = None,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
+    ) -> tuple[int, ...]:
+        """See :meth:`stormlet.model.components.SpoutCollector.emit`."""
+        owner, tracker = self._task, self._tracker
+        if (self._strict or not self._outbox.armed) and self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(owner.plan, "emit")
+        if attempt != 1:
+            _check_attempt(owner.plan, "attempt", attempt)
+        if owner.stopping:
+            raise _stopping(owner)
+        lineage = lineage_now(self._topology, origin, attempt)
+        tree = None if message_id is None else self._tree(value, message_id, stream, task, lineage)
+        reached = tracker.emit(value, stream, task, lineage, tree)
+        if tracker.outcomes:
+            owner.attend_soon()
+        return reached
+
+    def emit_many(
+        self,
+        values: Sequence[object],
+        *,
+        message_ids: Sequence[object],
+        origins: Sequence[object] | None = None,
+        attempt: int = 1,
+    ) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.emit_many`."""
+        owner, tracker = self._task, self._tracker
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(owner.plan, "emit_many")
+        if attempt != 1:
+            _check_attempt(owner.plan, "attempt", attempt)
+        if owner.stopping:
+            raise _stopping(owner)
+        _check_messages(values, message_ids, origins)
+        shared = lineage_now(
+            self._topology, None, attempt
+        )  # no user code runs from here on that could set variables
+        if origins is None:
+            lineages: Sequence[Lineage] = [shared] * len(values)
+        else:
+            context = shared.context
+            lineages = [Lineage(attempt, origin, context) for origin in origins]
+        trees = self._trees(values, message_ids, lineages)
+        try:
+            tracker.emit_many(DEFAULT_STREAM, zip(values, lineages, trees, strict=True))
+        finally:
+            if tracker.outcomes:
+                owner.attend_soon()
+
+    def _tree(
+        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
+    ) -> OpenTree:
+        return new_tree(message_id)
+
+    def _trees(
+        self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
+    ) -> Sequence[OpenTree]:
+        return [new_tree(message_id) for message_id in message_ids]
+
+    def emit_threadsafe(
+        self,
+        value: object,
+        *,
+        message_id: object = None,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+        origin: object = None,
+        attempt: int = 1,
+    ) -> Future[tuple[int, ...]]:
+        """See :meth:`stormlet.model.components.SpoutCollector.emit_threadsafe`."""
+        emit = partial(
+            self.emit,
+            value,
+            message_id=message_id,
+            stream=stream,
+            task=task,
+            origin=origin,
+            attempt=attempt,
+        )
+        return self._task.host.threads.emit(emit)
+
+
+class ReliableSpoutOut(SpoutOut):
+    """The collector of a ``ReliableSpout``: what has a message id is kept and replayed."""
+
+    __slots__ = ()
+
+    def _tree(
+        self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
+    ) -> OpenTree:
+        return SpoutMessage(value, stream, task, lineage, message_id=message_id)
+
+    def _trees(
+        self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
+    ) -> Sequence[OpenTree]:
+        return [
+            SpoutMessage(value, DEFAULT_STREAM, None, lineage, message_id=message_id)
+            for value, message_id, lineage in zip(values, message_ids, lineages, strict=True)
+        ]
+
+
+def _stopping(task: SpoutTask) -> TopologyStopping:
+    return TopologyStopping(f"{task.name} emits while the topology is draining")
+
+
+def _check_attempt(plan: TaskPlan, name: str, attempt: object) -> None:
+    if not is_int(attempt, 1):
+        raise InvalidEmit(
+            f"{plan.component!r} (task {plan.task}) gives {name}={attempt!r}, which must be an int from 1"
+        )
+
+
+def _check_failures(plan: TaskPlan, failures: Sequence[object]) -> None:
+    for each in failures:
+        if not isinstance(each, Failure):
+            raise TypeError(
+                f"dead_letter of {plan.component!r} (task {plan.task}) was given {shortened(each)}, which is no "
+                f"Failure; hand on what fail(message_id, failure) got, or Failure(FailureKind.FAILED, reason=...)"
+            )
+
+
+def _check_messages(
+    values: Sequence[object], message_ids: Sequence[object], origins: Sequence[object] | None
+) -> None:
+    if len(message_ids) != len(values) or (origins is not None and len(origins) != len(values)):
+        given = f"{len(values)} values with {len(message_ids)} message ids"
+        more = "" if origins is None else f" and {len(origins)} origins"
+        raise ValueError(f"emit_many needs as many of each, and got {given}{more}")
+    if any(map(is_, message_ids, repeat(None))):
+        raise ValueError("emit_many needs message ids that are not None; emit tracks no value without one")

@@ -1,0 +1,161 @@
+"""The source of a spout task, and the wait for it; the kinds of sources are in :mod:`stormlet.runtime.spout.feeds`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from stormlet.model.components import TaskContext
+from stormlet.runtime.spout.tracker import Settle
+from stormlet.runtime.task import Task
+from stormlet.runtime.usercode import check_stray
+from stormlet.runtime.wire.outbox import Outbox
+
+
+class Feed(Protocol):
+    """Where a spout task gets its tuples from."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether there will be no more."""
+        ...
+
+    @property
+    def passive(self) -> bool:
+        """Whether nothing comes by itself: the host feeds the spout."""
+        ...
+
+    @property
+    def restartable(self) -> bool:
+        """Whether its task may go on after an exception, with the feed that :meth:`renewed` gives."""
+        ...
+
+    @property
+    def way_out(self) -> str:
+        """Why it is not restartable, and what would make it so, in words; empty if there is nothing to say."""
+        ...
+
+    @property
+    def survives_kills(self) -> bool:
+        """Whether it still can be asked for more after it was cancelled while the task awaited it."""
+        ...
+
+    @property
+    def dies(self) -> bool:
+        """Whether it is an instance of user code that dies with its task, and must be closed."""
+        ...
+
+    @property
+    def unsent(self) -> int:
+        """How many values the source has given that could not be emitted yet."""
+        ...
+
+    @property
+    def resumes(self) -> bool:
+        """Whether another run goes on from what :meth:`close` has noted."""
+        ...
+
+    def renewed(self) -> Feed:
+        """What the restarted task goes on with: itself, or another one, which must be opened."""
+        ...
+
+    def open(self, context: TaskContext) -> Awaitable[None] | None:
+        """Before anything else."""
+        ...
+
+    def switch(self, active: bool) -> Awaitable[None] | None:
+        """The topology was activated or deactivated."""
+        ...
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        """Emit at most so many tuples, or fewer; an awaitable must be awaited before the next call."""
+        ...
+
+    @property
+    def settle(self) -> Settle | None:
+        """Tells the outcome of a message of a ``Spout`` class, if that wants to know."""
+        ...
+
+    def end(self) -> Awaitable[None] | None:
+        """There shall be no more tuples: the topology drains."""
+        ...
+
+    def close(self) -> Awaitable[None] | None:
+        """After everything else."""
+        ...
+
+
+R = TypeVar("R")
+
+
+class Asking(Enum):
+    """What the spout task is suspended in, if it waits for its source."""
+
+    NOTHING = 0
+    NEXT_TUPLE = 1
+    """An async ``next_tuple``: cancelled when an outcome must be delivered (law S7)."""
+    GENERATOR = 2
+    """An async generator: cancelled only at drain (law S7)."""
+
+
+class Interrupted(Exception):
+    """The wait for the source was cut short by the engine."""
+
+
+class SourceWait:
+    """What one spout task is suspended in while it waits for its source."""
+
+    def __init__(self, task: Task, outbox: Outbox) -> None:
+        self.asking = Asking.NOTHING
+        self._task = task
+        self._outbox = outbox
+        self._activity = task.activity
+        self._interrupted = False
+
+    async def from_source(self, what: Asking, source: Awaitable[R]) -> R:
+        """Await the source: its wait is no activity, and the outcomes of others go on meanwhile.
+
+        Raises :class:`Interrupted` if the wait was cut short, and what the source raises. A value comes out also if
+        the source has swallowed a cancellation: it is the caller's to keep it, and then to be cancelled.
+        """
+        self.asking = what
+        self._outbox.suspend()
+        self._activity.end()
+        cancelled = False
+        try:
+            return await source
+        except asyncio.CancelledError as error:
+            cancelled = True
+            self._task.check_cancelled()
+            if not self._interrupted:
+                check_stray(error)
+            raise
+        except Exception as error:
+            self._task.check_cancelled(error)
+            self._task.blame(error)
+            raise
+        finally:
+            self.asking = Asking.NOTHING
+            self._activity.begin()
+            self._outbox.enter()
+            self._end_interrupt(cancelled=cancelled)
+
+    def interrupt(self) -> None:
+        """Cut the wait short, if that was not done already."""
+        if not self._interrupted:
+            self._interrupted = True
+            self._coroutine().cancel()
+
+    def _end_interrupt(self, *, cancelled: bool) -> None:
+        # The source may have swallowed the cancellation, and somebody else may have cancelled the task too.
+        if self._interrupted:
+            self._interrupted = False
+            if self._coroutine().uncancel() == 0 and cancelled:
+                raise Interrupted
+
+    def _coroutine(self) -> asyncio.Task[None]:
+        coroutine = self._task.coroutine
+        assert coroutine is not None, "the spout task has not started"
+        return coroutine

@@ -1,0 +1,35 @@
+cimport cython
+from stormlet.runtime.spout.messages cimport lineage_now
+from stormlet.runtime.spout.messages cimport Message, kept_message
+from stormlet.runtime.wire.outbox cimport Outbox
+from stormlet.runtime.spout.tracker cimport Tracker
+
+cdef class HostFeed:
+    cdef dict __dict__
+    cdef public object task
+    cdef public bint ended
+
+cdef class KeptFeed(HostFeed):
+    cdef Tracker _tracker
+    cdef object _topology
+    cdef object _resume
+    cdef long long _emitted
+    cdef bint _closed
+    cdef object _source
+    cdef list _unsent
+    cdef object _broke
+    cdef long long _broke_after
+    cdef bint _is_spent
+
+    @cython.locals(message=Message)
+    cpdef emit(self, object value)
+
+cdef class IteratorFeed(KeptFeed):
+    cdef object _values
+
+    @cython.locals(outbox=Outbox)
+    cpdef ask(self, Py_ssize_t most)
+
+cdef class AsyncIteratorFeed(KeptFeed):
+    cdef object _values
+    cdef object _in_hand

@@ -1,0 +1,296 @@
+"""Where spout tasks get their tuples from: the host alone, an iterator, or an async iterator. For ``Spout`` classes see
+:mod:`stormlet.runtime.spout.spout_feed`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from inspect import isasyncgen
+from typing import TypeAlias, cast
+
+from stormlet.errors import TaskKilled
+from stormlet.model.components import DEFAULT_STREAM, TaskContext, To
+from stormlet.runtime.spout.feed import Asking, Feed, Interrupted
+from stormlet.runtime.spout.messages import kept_message, lineage_now
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.spout.tracker import Settle
+from stormlet.runtime.usercode import stray
+
+OVER = (
+    "its generator is over by that, and could go on if it came of a generator function with a parameter resume=, "
+    "which is called again with the id of the last message"
+)
+
+Resume: TypeAlias = Callable[[object], object]
+"""Calls a generator function again, with the id of the last message that its generator has emitted."""
+
+
+class HostFeed:
+    """No source: the host emits (law S5). Also the base of the other feeds."""
+
+    passive = True
+    dies = False
+    survives_kills = True
+
+    settle: Settle | None = None
+
+    def __init__(self, task: SpoutTask) -> None:
+        self.task = task
+        self.ended = False
+
+    @property
+    def restartable(self) -> bool:
+        """It goes on where it was."""
+        return True
+
+    @property
+    def way_out(self) -> str:
+        """Nothing to say."""
+        return ""
+
+    @property
+    def unsent(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+    @property
+    def resumes(self) -> bool:
+        """Nothing is noted for another run."""
+        return False
+
+    def renewed(self) -> Feed:
+        """The same."""
+        return self
+
+    def open(self, context: TaskContext) -> Awaitable[None] | None:
+        """Nothing to open."""
+
+    def switch(self, active: bool) -> Awaitable[None] | None:
+        """Nobody to tell."""
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        """Nothing comes by itself."""
+
+    def end(self) -> Awaitable[None] | None:
+        """There shall be no more."""
+        self.ended = True
+        return None
+
+    def close(self) -> Awaitable[None] | None:
+        """Nothing to close."""
+
+
+class KeptFeed(HostFeed):
+    """A feed whose values the engine keeps and replays (law S6)."""
+
+    passive = False
+
+    def __init__(self, task: SpoutTask, values: object, resume: Resume | None, emitted: int = 0) -> None:
+        super().__init__(task)
+        self._tracker = task.tracker
+        self._topology = task.engine.context
+        self._resume = resume
+        self._emitted = emitted
+        self._closed = False
+        self._source = values
+        self._unsent: list[object] = []
+        self._broke: BaseException | None = None
+        """What the source has last raised, or was cancelled by."""
+        self._broke_after = 0
+        self._is_spent = False
+        """Whether it has ended right after that."""
+
+    @property
+    def restartable(self) -> bool:
+        """An iterable goes on where it was; a generator that raised is over, unless its function can resume."""
+        return not self._is_over() or self._resume is not None
+
+    @property
+    def way_out(self) -> str:
+        """What a generator needs to be restartable."""
+        return "" if self.restartable else OVER
+
+    @property
+    def unsent(self) -> int:
+        """Values that raised when they were to be emitted, as by a key function."""
+        return len(self._unsent)
+
+    def renewed(self) -> Feed:
+        """Itself; or, of a generator that is over, one that goes on after the last message."""
+        if self._resume is None or not self._is_over():
+            return self
+        return self._resumed(self._resume(self._emitted - 1 if self._emitted else None), self._resume)
+
+    def _is_over(self) -> bool:
+        return not self.ended and (self._is_spent or _frame_of(self._source) is None)
+
+    def _raised(self, error: Exception) -> Exception:
+        """Note what user code has raised instead of giving a value."""
+        self._note(error)
+        self.task.blame(error)
+        return error
+
+    def _note(self, error: BaseException) -> None:
+        self._broke, self._broke_after = error, self._emitted
+
+    def _note_end(self) -> None:
+        """The source has no more. If that is all it said since it raised, a generator behind it (of ``map`` or
+        ``enumerate``) is over by that: raises that again, for what it had not yet yielded would be lost.
+        """
+        if self._broke is None or self._broke_after != self._emitted or self.task.stopping:
+            self.ended = True
+            return
+        self._is_spent = True
+        if isinstance(self._broke, Exception):
+            self.task.blame(self._broke)
+            raise self._broke
+        raise TaskKilled("the source was being awaited, and has ended by that")
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        raise NotImplementedError
+
+    def emit(self, value: object) -> None:
+        """Emit a value under the next message id: its number. The caller keeps it if that raises, as the groupings of
+        the user's may."""
+        sent, stream, receiver = value, DEFAULT_STREAM, None
+        if type(sent) is To:
+            to = cast("To[object]", sent)
+            sent, stream, receiver = to.value, to.stream, to.task
+        lineage = lineage_now(self._topology, None, 1)
+        message = kept_message(sent, stream, receiver, lineage, self._emitted)
+        self._tracker.emit(sent, stream, receiver, lineage, message)
+        self._emitted += 1
+
+    def emit_unsent(self) -> int:
+        """Emit what could not be emitted before the task was restarted; return how many (law S3)."""
+        before = self._emitted
+        while self._unsent:
+            self._emit_again(self._unsent[-1])
+            del self._unsent[-1]
+        return self._emitted - before
+
+    def _emit_again(self, value: object) -> None:
+        try:
+            self.emit(value)
+        except BaseException as error:
+            self.task.blame(error)
+            raise
+
+
+class IteratorFeed(KeptFeed):
+    """A generator or another iterator."""
+
+    def __init__(
+        self, task: SpoutTask, values: Iterator[object], resume: Resume | None = None, emitted: int = 0
+    ) -> None:
+        super().__init__(task, values, resume, emitted)
+        self._values = values
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        return IteratorFeed(self.task, iter(cast("Iterable[object]", values)), resume, self._emitted)
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        task, outbox = self.task, self.task.outbox
+        for _ in range(most - self.emit_unsent()):
+            try:
+                value = next(self._values)
+            except StopIteration:
+                self._note_end()
+                return None
+            except asyncio.CancelledError as error:  # nothing was awaited
+                raise self._raised(stray(error)) from error
+            except Exception as error:
+                self._raised(error)
+                raise
+            try:
+                self.emit(value)
+            except BaseException as error:
+                self._unsent.append(value)
+                self.task.blame(error)
+                raise
+            if outbox.crowded or not task.active:  # law C1
+                break
+        return None
+
+    def end(self) -> Awaitable[None] | None:
+        self.ended = True
+        if not self._closed:
+            self._closed = True
+            close = getattr(self._values, "close", None)
+            if callable(close):
+                close()
+        return None
+
+    def close(self) -> Awaitable[None] | None:
+        return self.end()
+
+
+class AsyncIteratorFeed(KeptFeed):
+    """An async generator or another async iterator."""
+
+    def __init__(
+        self, task: SpoutTask, values: AsyncIterator[object], resume: Resume | None = None, emitted: int = 0
+    ) -> None:
+        super().__init__(task, values, resume, emitted)
+        self._values = values
+        self._in_hand: object = END
+        """What the source has given last and was not emitted yet; held here before anything else can raise (law N1)."""
+        self.survives_kills = resume is not None or not isasyncgen(values)
+
+    def _resumed(self, values: object, resume: Resume) -> Feed:
+        return AsyncIteratorFeed(
+            self.task, aiter(cast("AsyncIterable[object]", values)), resume, self._emitted
+        )
+
+    def ask(self, most: int) -> Awaitable[None] | None:
+        return self._pull(most)
+
+    @property
+    def unsent(self) -> int:
+        """The value in hand."""
+        return int(self._in_hand is not END)
+
+    def emit_unsent(self) -> int:
+        """Emit the value in hand; return how many there were."""
+        if self._in_hand is END:
+            return 0
+        self._emit_again(self._in_hand)
+        self._in_hand = END
+        return 1
+
+    async def _take(self) -> None:
+        self._in_hand = await anext(self._values, END)
+
+    async def _pull(self, most: int) -> None:
+        task = self.task
+        for _ in range(most - self.emit_unsent()):
+            try:
+                await task.from_source(Asking.GENERATOR, self._take())
+            except Interrupted:
+                return
+            except BaseException as error:
+                self._note(error)
+                raise
+            if not self.emit_unsent():
+                self._note_end()
+                return
+            task.check_cancelled()
+            if task.stopping or not task.active or task.tracker.has_work or not task.may_ask:
+                return
+
+    def end(self) -> Awaitable[None] | None:
+        self.ended = True
+        close = None if self._closed else getattr(self._values, "aclose", None)
+        self._closed = True
+        return None if close is None else cast("Awaitable[None]", close())
+
+    def close(self) -> Awaitable[None] | None:
+        return self.end()
+
+
+END = object()
+
+
+def _frame_of(source: object) -> object:
+    """The frame of a generator, which is None when it is over; of anything else, the thing itself."""
+    return getattr(source, "gi_frame", getattr(source, "ag_frame", source))

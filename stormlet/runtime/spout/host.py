@@ -1,0 +1,91 @@
+"""How the host emits through a spout task: each message in its turn, when there is room (law C4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from stormlet.errors import TopologyStopping
+from stormlet.runtime.spout.messages import HostMessage
+from stormlet.runtime.spout.owners import Owner
+from stormlet.runtime.spout.tracker import Tracker
+from stormlet.runtime.wire.thread_calls import ThreadCalls, room_below
+
+
+class HostEmits:
+    """What the host emits on one spout task, and its wait for room there."""
+
+    def __init__(self, owner: Owner, tracker: Tracker) -> None:
+        self._owner = owner
+        self._tracker = tracker
+        self._outbox = owner.outbox
+        self._turn = asyncio.Lock()
+        self._waiting = 0
+        self._room: asyncio.Future[None] | None = None
+        self.threads = ThreadCalls(owner.engine.loop, owner.plan.name, self._room_for_threads)
+        """What other threads emit, which is the spout's own."""
+
+    @property
+    def may_emit(self) -> bool:
+        """Nobody asked before, there is room, and the topology does not drain."""
+        return not self._waiting and self._has_room and not self._owner.stopping
+
+    @property
+    def _has_room(self) -> bool:
+        return self._tracker.room > 0 and self._outbox.has_room
+
+    async def room(self) -> None:
+        """Wait until the host may emit, in the order of asking; raises :class:`TopologyStopping` when the
+        topology drains (law C4)."""
+        self._waiting += 1
+        try:
+            await self._room_in_turn()
+        finally:
+            self._waiting -= 1
+        if self._owner.stopping:
+            raise TopologyStopping("the topology is draining or stopped and takes no new messages")
+
+    async def _room_in_turn(self) -> None:
+        owner, outbox = self._owner, self._outbox
+        async with self._turn:
+            while not owner.stopping and not self._has_room:
+                self._room = owner.engine.loop.create_future()
+                if outbox.crowded:
+                    outbox.flush()
+                    outbox.crowded[0].call_when_room(owner.released)
+                await self._room
+
+    def _room_for_threads(self, look: Callable[[], None]) -> int | None:
+        """Where the spout itself would be asked for more (law S3)."""
+        if self._owner.stopping:
+            return None
+        full = self._outbox.full_consumer()
+        if full is not None:
+            full.call_when_room(look)
+            return 0
+        return min(self._tracker.room, room_below(self._outbox, look))
+
+    def look_again(self) -> None:
+        """There may be room now, or never again."""
+        if self.threads.waiting:
+            self.threads.look()
+        if self._room is not None and not self._room.done():
+            self._room.set_result(None)
+
+    def emit(self, message: HostMessage) -> None:
+        """``running.emit``."""
+        tracker, outbox = self._tracker, self._outbox
+        # With nothing to send it with, it need not wait for the next iteration.
+        alone = not tracker.pending and not outbox.armed
+        if alone:
+            outbox.enter()
+        try:
+            tracker.emit_for_host(message)
+        except BaseException:
+            message.collect_no_more()
+            raise
+        finally:
+            if alone:
+                outbox.leave()
+        if tracker.outcomes:
+            self._owner.attend_soon()

@@ -1,0 +1,30 @@
+cimport cython
+from stormlet.core.ledger cimport OpenTree
+
+cpdef lineage_now(object topology, object origin, object attempt)
+
+@cython.no_gc
+cdef class Message(OpenTree):
+    cdef public object value
+    cdef public object stream
+    cdef public object task
+    cdef public object lineage
+    cdef public object history
+    cdef public unsigned long long root
+
+@cython.no_gc
+cdef class SpoutMessage(Message):
+    pass
+
+@cython.no_gc
+cdef class Buried(OpenTree):
+    pass
+
+@cython.no_gc
+cdef class HostMessage(Message):
+    cdef public object tree
+    cdef public object max_attempts
+    cdef public dict collected
+
+@cython.locals(message=Message)
+cpdef Message kept_message(object value, object stream, object task, object lineage, object message_id)

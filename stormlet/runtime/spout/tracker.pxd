@@ -1,0 +1,59 @@
+cimport cython
+from stormlet.core.ledger cimport AckerLoad
+from stormlet.core.ids cimport shard_of
+from stormlet.core.ledger cimport OpenTree
+from stormlet.runtime.wire.outbox cimport Outbox
+from stormlet.runtime.wire.outlets cimport Outlet
+
+cdef class CompleteLatency:
+    cdef public OpenTree tree
+    cdef public double seconds
+    cdef public long long samples
+    cdef object _clock
+    cdef double _began
+
+    cpdef begin(self, OpenTree tree)
+    cpdef end(self)
+
+cdef class Counts:
+    cdef public long long messages
+    cdef public long long given_back
+    cdef public long long acked
+    cdef public long long failed
+    cdef public long long dead_letters
+    cdef public long long left_over
+    cdef public long long replayed
+    cdef public long long overflowed
+
+cdef class Tracker:
+    cdef public object outcomes
+    cdef public Py_ssize_t pending
+    cdef public long long emitted
+    cdef public Counts counts
+    cdef public bint buries
+    cdef public object observer
+    cdef public object replays
+    cdef public object burials
+    cdef object _owner
+    cdef object _engine
+    cdef Outbox _outbox
+    cdef Py_ssize_t _number
+    cdef object _ids
+    cdef object _ackers
+    cdef list _loads
+    cdef object _most_pending
+    cdef object _policy
+    cdef dict _awaited
+    cdef CompleteLatency _latency
+    cdef object _quiet
+
+    cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
+    @cython.locals(load=AckerLoad)
+    cdef _track(self, Outlet outlet, object value, object lineage, OpenTree tree)
+    cdef _overflow(self, Outlet outlet, OpenTree tree)
+    cdef Outlet _outlet(self, object stream, object task)
+    cdef bint _settle(self, OpenTree tree) except -1
+    cdef _observe(self, OpenTree tree)
+    cdef bint _settle_failed(self, OpenTree tree, object failure) except -1
+    cdef _tell(self, OpenTree tree, object settle)
+    cdef _released(self)

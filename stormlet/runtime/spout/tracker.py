@@ -1,0 +1,491 @@
+"""The messages of one spout task: emitting them as roots of new trees, settling their outcomes, replaying
+them.
+
+There are two kinds. Those of a ``Spout`` class are known by their message id alone and get the user's ``ack``
+or ``fail`` (law S1). Those of generators, iterables and the host are kept as a ``Message`` and replayed by
+the engine (law S6, C4).
+
+Conservation (law N1). ``pending`` is the account of the messages that have no final outcome. A message leaves it in
+the statement beside the one that counts its outcome, with no call between the two, and nowhere else. So whatever
+raises while an outcome is dealt with leaves the message pending, wherever it is by then; the topology crashes (law
+N2), and what is pending when the run ends is left over. No code has to put a message back for that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from stormlet.core.ids import IdSource, shard_of
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.replay import ReplayPolicy
+from stormlet.core.tuples import Lineage
+from stormlet.errors import TopologyStopping
+from stormlet.model.configuration import Configuration
+from stormlet.report.statistics import TaskStatistics
+from stormlet.runtime.acker.task import AckerTask, DeadSpout
+from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.failure_log import UNKNOWN
+from stormlet.runtime.spout.messages import Buried, HostMessage, Message, SpoutMessage
+from stormlet.runtime.spout.owners import Owner
+from stormlet.runtime.spout.replays import Burials, Replays
+from stormlet.runtime.wire.collector import undeclared
+from stormlet.runtime.wire.outlets import Outlet
+
+OLDEST = 60.0
+"""Seconds after which another message is measured, while somebody asks for statistics."""
+
+
+class CompleteLatency:
+    """The complete latency of the messages of one spout task."""
+
+    __slots__ = ("_began", "_clock", "samples", "seconds", "tree")
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.tree: OpenTree | None = None
+        """The message that is being measured."""
+        self.seconds = 0.0
+        """How long all those took that were measured and acked."""
+        self.samples = 0
+        """How many these were."""
+        self._clock = clock
+        self._began = 0.0
+
+    def begin(self, tree: OpenTree) -> None:
+        """It was emitted."""
+        self.tree = tree
+        self._began = self._clock()
+
+    def end(self) -> None:
+        """It has its outcome."""
+        if self.tree is not None and self.tree.failure is None:
+            self.seconds += self._clock() - self._began
+            self.samples += 1
+        self.tree = None
+
+    def forget_old(self) -> None:
+        """A message that is never settled would be the last one that is measured."""
+        if self.tree is not None and self._clock() - self._began > OLDEST:
+            self.tree = None
+
+
+OVERFLOW = Failure(FailureKind.OVERFLOW)
+SHUTDOWN = Failure(FailureKind.SHUTDOWN)
+UNLIMITED = 1 << 60
+OUTCOMES_PER_CHUNK = 256
+
+Settle = Callable[[object, Failure | None], Awaitable[None] | None]
+"""Tells a ``Spout`` class the outcome of a message id."""
+
+
+class Counts:
+    """What became of messages and attempts."""
+
+    __slots__ = (
+        "acked",
+        "dead_letters",
+        "failed",
+        "given_back",
+        "left_over",
+        "messages",
+        "overflowed",
+        "replayed",
+    )
+
+    def __init__(self) -> None:
+        self.messages = 0
+        """Tracked messages emitted, each once whatever its attempts; each is pending, or one of the next four."""
+        self.acked = 0
+        self.given_back = 0
+        self.dead_letters = 0
+        self.left_over = 0
+        self.failed = 0
+        """Attempts."""
+        self.replayed = 0
+        self.overflowed = 0
+
+    @property
+    def settled(self) -> int:
+        """How many outcomes were told."""
+        return self.acked + self.failed
+
+
+class Tracker:
+    """The account of the messages of one spout task."""
+
+    def __init__(
+        self,
+        owner: Owner,
+        outcomes: deque[OpenTree],
+        number: int,
+        ids: IdSource,
+        ackers: Sequence[AckerTask],
+        dead_letters: DeadLetters,
+        config: Configuration,
+    ) -> None:
+        self.outcomes = outcomes
+        """Messages whose outcome is known and was not told yet."""
+        self.pending = 0
+        """Messages without a final outcome, those that wait for a replay included (law S3)."""
+        self.emitted = 0
+        """How many emits there were, to tell an idle ``next_tuple``."""
+        self.counts = Counts()
+        self.buries = True
+        """Whether messages that are given up go to the dead letters."""
+        self.observer = owner.engine.observer
+        """Looks on at the messages, if anybody does; may be changed at any time."""
+        engine = owner.engine
+        self._owner = owner
+        self._engine = engine
+        self._outbox = owner.outbox
+        self._number = number
+        self._ids = iter(ids)
+        self._ackers = ackers
+        self._loads = [acker.load for acker in ackers]
+        self._most_pending = config.max_spout_pending
+        self._policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
+        random = engine.random(owner.plan, "replays")
+        self.replays = Replays(engine.loop, self._policy, random, owner.attend_soon, owner.guarded)
+        """Messages that wait to be emitted again."""
+        self.burials = Burials(owner, dead_letters, self._given_up)
+        """Messages that are being handed to the dead letters."""
+        self._awaited: dict[HostMessage, None] = {}
+        self._latency = CompleteLatency(engine.clock)
+        self._quiet: asyncio.Future[None] | None = None
+
+    @property
+    def room(self) -> int:
+        """How many more messages may be pending (law S3)."""
+        return UNLIMITED if self._most_pending is None else self._most_pending - self.pending
+
+    @property
+    def has_work(self) -> bool:
+        """Whether :meth:`attend` has something to do now."""
+        return bool(self.outcomes or (self.replays.due and self._outbox.has_room))
+
+    def statistics(self) -> TaskStatistics:
+        """Counts since the start."""
+        counts, latency, outlets = self.counts, self._latency, self._owner.outlets.values()
+        latency.forget_old()
+        return TaskStatistics(
+            emitted=sum(outlet.emitted for outlet in outlets),
+            transferred=sum(outlet.transferred for outlet in outlets),
+            messages=counts.messages,
+            acked=counts.acked,
+            given_back=counts.given_back,
+            failed=counts.failed,
+            pending=self.pending,
+            replayed=counts.replayed,
+            dead_letters=counts.dead_letters,
+            left_over=counts.left_over,
+            overflowed=counts.overflowed,
+            complete_seconds=latency.seconds,
+            complete_samples=latency.samples,
+        )
+
+    # Emitting.
+
+    def emit(
+        self, value: object, stream: str, task: int | None, lineage: Lineage, tree: OpenTree | None
+    ) -> tuple[int, ...]:
+        """Deliver a value, as the root of this tree unless it is tracked by nobody (law L10)."""
+        outlet = self._outlet(stream, task)
+        self.emitted += 1
+        if not self._outbox.armed:
+            self._outbox.arm()
+        if tree is None:
+            outlet.deliver(value, 0, lineage)
+        else:
+            self._track(outlet, value, lineage, tree)
+            self.pending += 1
+            self.counts.messages += 1
+        return outlet.reached
+
+    def emit_many(self, stream: str, messages: Iterable[tuple[object, Lineage, OpenTree]]) -> None:
+        """Deliver values, each as the root of a tree."""
+        outlet = self._outlet(stream, None)
+        before = self.pending
+        if not self._outbox.armed:
+            self._outbox.arm()
+        try:
+            for value, lineage, tree in messages:
+                self._track(outlet, value, lineage, tree)
+                self.pending += 1
+        finally:
+            self.emitted += self.pending - before
+            self.counts.messages += self.pending - before
+
+    def emit_for_host(self, message: HostMessage) -> None:
+        """The first emit of a message that the host awaits (law C4)."""
+        self._awaited[message] = None
+        try:
+            self.emit(message.value, message.stream, message.task, message.lineage, message)
+        except BaseException:
+            del self._awaited[message]
+            raise
+
+    def _track(self, outlet: Outlet, value: object, lineage: Lineage, tree: OpenTree) -> None:
+        """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law L17). Nothing
+        is called once the tree is noted: it is either tracked, or this raises."""
+        if self.observer is not None:
+            self.observer.tracked(self._owner.plan, tree, value)
+        if not self._loads:
+            outlet.deliver(value, 0, lineage)
+            self.outcomes.append(tree)  # law L9
+            return
+        root = next(self._ids)
+        load = self._loads[shard_of(root, len(self._loads))]
+        if load.trees >= load.limit:
+            self._overflow(outlet, tree)
+            return
+        if type(tree) is HostMessage:
+            tree.collect_under(root)
+        elif isinstance(tree, Message):
+            tree.root = root
+        tree.checksum = outlet.deliver(value, root, lineage)
+        if outlet.reached:
+            tree.spout = self._number
+            if self._latency.tree is None:
+                self._latency.begin(tree)
+            self._outbox.inits[root] = tree
+            load.trees += 1
+        else:
+            self.outcomes.append(tree)  # law L11
+
+    def _overflow(self, outlet: Outlet, tree: OpenTree) -> None:
+        """The acker has too many trees (law L13)."""
+        outlet.reached = ()
+        tree.failure = OVERFLOW
+        self.outcomes.append(tree)
+        self.counts.overflowed += 1
+
+    def _outlet(self, stream: str, task: int | None) -> Outlet:
+        outlet = self._owner.outlets.get(stream)
+        if outlet is None:
+            raise undeclared(self._owner.outlets, stream, self._owner.plan)
+        return outlet if task is None else outlet.at(task)
+
+    # Settling.
+
+    def attend(self, settle: Settle | None, most: int = OUTCOMES_PER_CHUNK) -> Awaitable[None] | None:
+        """Settle at most so many outcomes that wait, and emit replays that are due. A user's async ``ack`` or
+        ``fail`` must be awaited before the next call. What user code emits meanwhile is left for the next
+        call, so that it cannot go on for ever."""
+        try:
+            for _ in range(min(len(self.outcomes), most)):
+                tree = self.outcomes.popleft()
+                if self._settle(tree) and settle is not None:
+                    pause = self._tell(tree, settle)
+                    if pause is not None:
+                        return pause
+        finally:
+            self._released()
+        due = self.replays.due
+        while due and self._outbox.has_room:
+            self._replay(due.popleft())
+        return None
+
+    def settle_awaited(self) -> None:
+        """Settle what was acked and the host awaits, up to the first outcome of another kind (law C4)."""
+        outcomes = self.outcomes
+        for _ in range(min(len(outcomes), OUTCOMES_PER_CHUNK)):
+            tree = outcomes[0]
+            if type(tree) is not HostMessage or tree.failure is not None:
+                break
+            self._settle(outcomes.popleft())
+        self._released()
+
+    def _settle(self, tree: OpenTree) -> bool:
+        """Deal with an outcome; says if a ``Spout`` class is to be told of it."""
+        if tree is self._latency.tree:
+            self._latency.end()
+        if self.observer is not None:
+            self._observe(tree)
+        if tree.failure is not None:
+            return self._settle_failed(tree, tree.failure)
+        if type(tree) is HostMessage:
+            self._end_for_host(tree, None)
+        self.counts.acked += 1
+        self.pending -= 1
+        return type(tree) is not Message and type(tree) is not HostMessage
+
+    def _observe(self, tree: OpenTree) -> None:
+        if self.observer is not None and type(tree) is not Buried:  # whose outcome was seen before
+            self.observer.settled(self._owner.plan, tree)
+
+    def _settle_failed(self, tree: OpenTree, failure: Failure) -> bool:
+        if type(tree) is Buried:
+            self._count_buried(failure)
+            return True
+        if type(tree) is HostMessage:
+            self._settle_for_host(tree, failure)
+        elif isinstance(tree, Message):
+            self._settle_kept(tree, failure)
+        else:
+            self._log(failure, tree.message_id)
+            self._count_given_back(failure)
+            self.counts.failed += 1
+            return True
+        self.counts.failed += 1
+        return False
+
+    def _count_buried(self, failure: Failure) -> None:
+        """A message that was given up has its final outcome."""
+        if failure.kind is FailureKind.SHUTDOWN:
+            self.counts.left_over += 1
+        elif self.buries:
+            self.counts.dead_letters += 1
+        else:
+            self.counts.given_back += 1
+        self.pending -= 1
+
+    def _count_given_back(self, failure: Failure) -> None:
+        """A message has failed, and whoever emitted it hears of it and sees to it."""
+        if failure.kind is FailureKind.SHUTDOWN:
+            self.counts.left_over += 1
+        else:
+            self.counts.given_back += 1
+        self.pending -= 1
+
+    def _tell(self, tree: OpenTree, settle: Settle) -> Awaitable[None] | None:
+        """Tell a ``Spout`` class an outcome."""
+        failure = tree.failure
+        self._owner.doing = "ack" if failure is None else "fail"
+        try:
+            return settle(tree.message_id, failure)
+        except TopologyStopping as error:
+            if not self._owner.stopping:
+                self._owner.blame(error)
+                raise
+        except BaseException as error:
+            self._owner.blame(error)
+            raise
+        return None
+
+    def _settle_kept(self, message: Message, failure: Failure) -> None:
+        """An attempt at a message that the engine keeps has failed (law S6)."""
+        message.failed(failure, counts=self._policy.counts(failure))
+        self._log(failure, message.message_id, message.value)
+        if failure.kind is FailureKind.SHUTDOWN or self._policy.gives_up(failure, message.attempts):
+            self._give_up(message, failure)
+        else:
+            self.replays.add(message)
+
+    def _log(self, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
+        # An exception was told when it was raised; left-overs are counted at the end.
+        if failure.exception is None and failure.kind is not FailureKind.SHUTDOWN:
+            self._engine.failures.failed(self._owner.plan, failure, message_id, value)
+
+    def _settle_for_host(self, message: HostMessage, failure: Failure) -> None:
+        """An attempt that the host waits for has failed (law C4)."""
+        message.failed(failure, counts=self._policy.counts_for_host(failure))
+        given_up = self._policy.gives_up(failure, message.attempts, message.max_attempts)
+        if not given_up and failure.kind is not FailureKind.SHUTDOWN:
+            message.collect_no_more()
+            self.replays.add(message)
+            return
+        self._end_for_host(message, failure)
+        self._count_given_back(failure)
+
+    def _end_for_host(self, message: HostMessage, failure: Failure | None) -> None:
+        """The host hears the final outcome."""
+        message.collect_no_more()
+        message.tree.settle(failure, message.history)
+        self._awaited.pop(message, None)
+
+    def _released(self) -> None:
+        """Messages may have been settled for good: tell those who wait for that."""
+        self._owner.released()
+        if not self.pending and self._quiet is not None and not self._quiet.done():
+            self._quiet.set_result(None)
+
+    def _give_up(self, message: Message, failure: Failure) -> None:
+        if self.buries or failure.kind is FailureKind.SHUTDOWN:
+            self.burials.bury_message(message, failure)
+        else:
+            self._given_up(message, failure)
+
+    async def bury(self, letter: DeadLetter) -> None:
+        """Give what a ``Spout`` class gives up to the dead letters; it counts as a message of its own."""
+        await self.burials.bury(letter)
+        self.counts.messages += 1
+        self.counts.dead_letters += 1
+
+    def _given_up(self, message: Message, failure: Failure) -> None:
+        """The dead letters have it; a ``ReliableSpout`` has yet to be told."""
+        if type(message) is SpoutMessage:
+            self.outcomes.append(Buried(message_id=message.message_id, failure=failure))
+            self._owner.attend_soon()
+        else:
+            self._count_buried(failure)
+            self._released()
+
+    def _replay(self, message: Message) -> None:
+        """Emit once more. What user code raises, such as a key function, leaves the message due: the restarted
+        task emits it, or the end fails it with what else is left (law S6, C3)."""
+        owner = self._owner
+        before, owner.doing = owner.doing, "replay"
+        try:
+            if not self._outbox.armed:
+                self._outbox.arm()
+            message.failure = None
+            self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
+        except BaseException as error:
+            self.replays.due.appendleft(message)
+            owner.blame(error)
+            raise
+        owner.doing = before  # the source may be suspended in it
+        self.counts.replayed += 1
+
+    def lose(self, failure: Failure) -> None:
+        """The instance of a ``Spout`` class has died: fail what it knows by message id (law L14)."""
+        for acker in self._ackers:
+            acker.fail_of_soon(DeadSpout(self._number, failure))
+
+    def abandon(self, failure: Failure) -> None:
+        """Fail what waits for a replay (law C3)."""
+        waiting = self.replays.take_all()
+        for message in waiting:
+            message.failure = failure
+        self.outcomes.extend(waiting)
+        self._owner.attend_soon()
+
+    async def when_quiet(self) -> None:
+        """Wait until every message of this task is settled."""
+        if self.pending:
+            self._quiet = self._engine.loop.create_future()
+            await self._quiet
+
+    def settle_left_over(self, unsent: int) -> None:
+        """The task has ended: settle what can be settled without it, and count the rest, with so many messages that its
+        source gave and that were never emitted."""
+        while self.outcomes:
+            tree = self.outcomes.popleft()
+            self._observe(tree)
+            if tree.failure is None:
+                self._settle_acked_at_end(tree)
+            elif type(tree) is not Buried:
+                self.counts.failed += 1
+            elif self.buries:  # else its spout was not told, and it is not given back
+                self._count_buried(tree.failure)
+        self._latency.tree = None
+        for message in list(self._awaited):
+            failure = message.failure or SHUTDOWN
+            message.failed(failure, counts=True)
+            self._end_for_host(message, failure)
+        self.counts.messages += unsent
+        self.counts.left_over += self.pending + unsent
+        self.pending = 0
+
+    def _settle_acked_at_end(self, tree: OpenTree) -> None:
+        if type(tree) is HostMessage:
+            self._end_for_host(tree, None)
+        self.counts.acked += 1
+        self.pending -= 1
+
+    async def close(self) -> None:
+        """The task ends: no more replays, no more burials."""
+        self.replays.close()
+        await self.burials.close()

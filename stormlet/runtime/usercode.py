@@ -1,0 +1,143 @@
+"""Tells a cancellation of the engine from one that user code let out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterable, Iterator
+from contextlib import suppress
+from contextvars import Context
+from enum import Enum
+from functools import partial
+from types import coroutine
+from typing import Any, Final, TypeVar, cast
+
+from stormlet.core.shortened import shortened
+from stormlet.errors import MistakenFactory, StrayCancellation
+from stormlet.model.components import BoltBase, Spout
+from stormlet.model.plan import TaskPlan
+
+R = TypeVar("R")
+
+
+@coroutine
+def within(context: Context, awaitable: Awaitable[R]) -> Generator[Any, Any, R]:
+    """Await ``awaitable`` so that each of its steps runs in ``context``."""
+    steps = awaitable.__await__()
+    advance = partial(next, steps)
+    while True:
+        try:
+            step = context.run(advance)
+        except StopIteration as end:
+            return cast("R", end.value)
+        try:
+            yield step
+        except BaseException as error:
+            advance = partial(_throw, steps, error)
+        else:
+            advance = partial(next, steps)
+
+
+def _throw(steps: Generator[Any, Any, Any], error: BaseException) -> object:
+    return steps.throw(error)
+
+
+def check_stray(error: asyncio.CancelledError) -> None:
+    """Raise :class:`~stormlet.errors.StrayCancellation` if nobody has cancelled the running task: the error
+    came out of something that user code awaited, and is an exception of that code like any other."""
+    if is_stray():
+        raise stray(error)
+
+
+def stray(error: asyncio.CancelledError) -> StrayCancellation:
+    """The exception that a stray cancellation counts as."""
+    counted = StrayCancellation("user code awaited something that was cancelled")
+    counted.__cause__ = error
+    return counted
+
+
+def as_exception(error: Exception | asyncio.CancelledError) -> Exception:
+    """What user code has raised where nothing was awaited: a cancellation is a stray one there."""
+    return error if isinstance(error, Exception) else stray(error)
+
+
+def is_stray() -> bool:
+    """Whether nobody has cancelled the running task."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() == 0
+
+
+async def all_ended(running: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait for the end of every task, whoever cancels the one that waits: the end of a run must not be cut short."""
+    while left := [each for each in running if not each.done()]:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait(left)
+
+
+COMPONENTS = (BoltBase, Spout)
+
+MOST_TYPES: Final = 1000
+"""How many types are remembered before they are all forgotten: user code may make one for each value."""
+
+
+class ResultKind(Enum):
+    """What is done with a result that is not None."""
+
+    VALUE = "value"
+    """It is one output, lists and tuples too."""
+    ITERATOR = "iterator"
+    """It is drained: each item is an output."""
+    AWAITABLE = "awaitable"
+    """It is awaited, and what it gives is the result."""
+    ASYNC_ITERATOR = "async iterator"
+    """It is drained asynchronously."""
+    CLASS = "class"
+    """It is one output, unless it is a class of bolts or spouts."""
+
+
+def kind_of(result: type) -> ResultKind:
+    """What kind the instances of this type are."""
+    if issubclass(result, type):
+        return ResultKind.CLASS
+    if issubclass(result, Awaitable):
+        return ResultKind.AWAITABLE
+    if issubclass(result, AsyncIterator):
+        return ResultKind.ASYNC_ITERATOR
+    return ResultKind.ITERATOR if issubclass(result, Iterator) else ResultKind.VALUE
+
+
+class Kinds(dict[type, ResultKind]):
+    """The kind of each type that this bolt has returned; raises :class:`~stormlet.errors.MistakenFactory` for bolts and
+    spouts."""
+
+    def __init__(self, bolt: str) -> None:
+        super().__init__()
+        self._bolt = bolt
+
+    def __missing__(self, result: type) -> ResultKind:
+        if len(self) >= MOST_TYPES:
+            self.clear()
+        self.check_class(result)
+        kind = self[result] = kind_of(result)
+        return kind
+
+    def check_class(self, result: object) -> None:
+        """Raises :class:`~stormlet.errors.MistakenFactory` for a class of bolts or spouts."""
+        if isinstance(result, type) and issubclass(result, COMPONENTS):
+            raise _mistaken_factory(self._bolt, cast("type[object]", result))
+
+
+def _mistaken_factory(bolt: str, made: type[object]) -> MistakenFactory:
+    name = made.__name__
+    kind = "spout" if issubclass(made, Spout) else "bolt"
+    return MistakenFactory(
+        f"bolt {bolt!r} has a parameter and so was called with a value, but it makes a {kind}, {name}: as a factory it "
+        f"must take no parameters; bind what it needs by functools.partial({name}, ...)"
+    )
+
+
+def dropped(plan: TaskPlan, method: str, result: object) -> TypeError:
+    """The error for what a method has returned that nobody takes."""
+    return TypeError(
+        f"{method} of {plan.component!r} (task {plan.task}) returned {shortened(result)}, which nothing takes: emit it "
+        f"with out.emit(...), and return nothing"
+    )

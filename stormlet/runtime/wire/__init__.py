@@ -1,0 +1,16 @@
+"""How tuples and control messages get from one task to another. Knows no task.
+
+::
+
+    inbox         the bounded queue of a bolt task (law B6)
+    outbox        control messages for the ackers, gathered while a task has its turn (law F1)
+    outlets       one for each stream of a task: chooses consumers, makes tuples, delivers them
+    collector     what a bolt's user code emits, acks and fails with
+    thread_calls  the same from other threads (law F3)
+    loop_thread   refuses calls from threads that are not the loop's
+
+An emit ends in ``Outlet.deliver``, which appends to inboxes and returns the XOR of the new edges. The task that emits
+adds this to its outbox. Nothing is sent to an acker before the task's turn ends, so that one message per turn and acker
+carries everything; a consumer can therefore ack a tuple before the ledger has heard of it, which the ledger allows
+(law L3).
+"""

@@ -1,0 +1,232 @@
+"""What user code calls: ``emit``, ``ack``, ``fail`` and ``reset_timeout`` of a bolt task."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final
+
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.tuples import ACKED, FAILED, HELD, LOST, PLAIN, VERBS, JoinedTuple, Tuple, joined
+from stormlet.errors import AlreadySettled, InvalidEmit
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.wire.loop_thread import called_elsewhere
+from stormlet.runtime.wire.outbox import Outbox
+from stormlet.runtime.wire.outlets import Outlet
+from stormlet.runtime.wire.thread_calls import ThreadCalls, room_below
+
+AnyTuple = Tuple[Any]
+Anchors = AnyTuple | Iterable[AnyTuple]
+"""What an output is anchored to."""
+
+
+class _Unsaid:
+    def __repr__(self) -> str:
+        return "..."
+
+
+UNSAID: Final[Any] = _Unsaid()
+"""The default of ``anchors``, which is another one for each kind of bolt."""
+
+
+class Account:
+    """The inputs of one bolt task: which it holds, and how many it has settled."""
+
+    __slots__ = ("acked", "failed", "held")
+
+    def __init__(self) -> None:
+        self.held: dict[AnyTuple, None] = {}
+        """Inputs that ``execute`` has returned from without settling them."""
+        self.acked = 0
+        self.failed = 0
+
+
+class BoltCollector:
+    """The collector of one bolt task, or of one call where calls run concurrently (law B3)."""
+
+    __slots__ = ("_account", "_loop", "_outbox", "_outlets", "_plan", "_strict", "default_anchors", "threads")
+
+    def __init__(
+        self,
+        plan: TaskPlan,
+        loop: asyncio.AbstractEventLoop,
+        outbox: Outbox,
+        outlets: dict[str, Outlet],
+        account: Account,
+        threads: ThreadCalls | None = None,
+    ) -> None:
+        self._plan = plan
+        self._loop = loop
+        self._outbox = outbox
+        self._outlets = outlets
+        self._account = account
+        self._strict = outbox.thread.strict
+        self.default_anchors: Anchors = ()
+        """What an emit without ``anchors`` is anchored to."""
+        self.threads = threads or ThreadCalls(loop, plan.name, partial(room_below, outbox))
+        """What other threads call."""
+
+    def for_call(self) -> BoltCollector:
+        """Another collector of the same task, for a call that runs beside others."""
+        return BoltCollector(self._plan, self._loop, self._outbox, self._outlets, self._account, self.threads)
+
+    def emit(
+        self,
+        value: object,
+        *,
+        anchors: Anchors | None = UNSAID,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+    ) -> tuple[int, ...]:
+        """See :meth:`stormlet.model.components.Collector.emit`."""
+        outbox = self._outbox
+        if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "emit")
+        if anchors is UNSAID:
+            anchors = self.default_anchors
+        elif anchors is None:
+            anchors = ()
+        outlet = self._outlets.get(stream)
+        if outlet is None:
+            raise undeclared(self._outlets, stream, self._plan)
+        if task is not None:
+            outlet = outlet.at(task)
+        if not outbox.armed:
+            outbox.arm()
+        if type(anchors) is Tuple:
+            return self._emit_anchored(outlet, value, anchors)
+        return self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
+
+    def ack(self, tup: AnyTuple) -> None:
+        """See :meth:`stormlet.model.components.Collector.ack`."""
+        outbox = self._outbox
+        if (self._strict or not outbox.armed) and outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "ack")
+        if not self._settle(tup, ACKED, "acks"):
+            return
+        self._account.acked += 1
+        if tup.root:
+            outbox.ack(tup.root, tup.edge)
+        elif isinstance(tup, JoinedTuple):
+            for root, edge in tup.edges().items():
+                outbox.ack(root, edge)
+        if not outbox.armed:
+            outbox.arm()
+
+    def fail(
+        self,
+        tup: AnyTuple,
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
+    ) -> None:
+        """See :meth:`stormlet.model.components.Collector.fail`."""
+        plan, outbox = self._plan, self._outbox
+        if outbox.thread.is_elsewhere():
+            raise called_elsewhere(plan, "fail")
+        failure = failed(plan, reason, exception, permanent=permanent)
+        if not self._settle(tup, FAILED, "fails"):
+            return
+        self._account.failed += 1
+        for root in tup.roots:
+            outbox.fails.append((root, failure))
+        if not outbox.armed:
+            outbox.arm()
+
+    def reset_timeout(self, tup: AnyTuple) -> None:
+        """See :meth:`stormlet.model.components.Collector.reset_timeout`."""
+        outbox = self._outbox
+        if outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "reset_timeout")
+        outbox.resets.extend(tup.roots)
+        if not outbox.armed:
+            outbox.arm()
+
+    def emit_threadsafe(
+        self,
+        value: object,
+        *,
+        anchors: Anchors | None = UNSAID,
+        stream: str = DEFAULT_STREAM,
+        task: int | None = None,
+    ) -> Future[tuple[int, ...]]:
+        """See :meth:`stormlet.model.components.Collector.emit_threadsafe`."""
+        return self.threads.emit(partial(self.emit, value, anchors=anchors, stream=stream, task=task))
+
+    def ack_threadsafe(self, tup: AnyTuple) -> Future[None]:
+        """See :meth:`stormlet.model.components.Collector.ack_threadsafe`."""
+        return self.threads.call(partial(self.ack, tup))
+
+    def fail_threadsafe(
+        self,
+        tup: AnyTuple,
+        reason: str = "",
+        *,
+        exception: BaseException | None = None,
+        permanent: bool = False,
+    ) -> Future[None]:
+        """See :meth:`stormlet.model.components.Collector.fail_threadsafe`."""
+        failed(self._plan, reason, exception, permanent=permanent)  # what is wrong with it is wrong here
+        return self.threads.call(partial(self.fail, tup, reason, exception=exception, permanent=permanent))
+
+    def _emit_anchored(self, outlet: Outlet, value: object, anchor: AnyTuple) -> tuple[int, ...]:
+        if anchor.state > HELD:
+            self._check_lost(anchor, "anchors to")
+        anchor.edge ^= outlet.deliver(value, anchor.root, anchor.lineage)
+        return outlet.reached
+
+    def _emit_joined(self, outlet: Outlet, value: object, anchors: list[AnyTuple]) -> tuple[int, ...]:
+        if not anchors:
+            outlet.deliver(value, 0, PLAIN)
+            return outlet.reached
+        for anchor in anchors:
+            if anchor.state > HELD:
+                self._check_lost(anchor, "anchors to")
+        lineage = joined(anchor.lineage for anchor in anchors)
+        tracked = [anchor for anchor in anchors if anchor.roots]
+        if tracked:
+            outlet.deliver_joined(value, tracked, lineage)
+        else:
+            outlet.deliver(value, 0, lineage)
+        return outlet.reached
+
+    def _settle(self, tup: AnyTuple, state: int, verb: str) -> bool:
+        """Whether that settles it: an instance that died may still speak of what was lost with it."""
+        if tup.state == HELD:
+            if tup not in self._account.held:
+                plan = self._plan
+                raise InvalidEmit(
+                    f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which another task holds"
+                )
+            del self._account.held[tup]
+        elif tup.state > HELD:
+            self._check_lost(tup, verb)
+            return False
+        tup.state = state
+        return True
+
+    def _check_lost(self, tup: AnyTuple, verb: str) -> None:
+        if tup.state == LOST:
+            return
+        plan = self._plan
+        raise AlreadySettled(
+            f"{plan.component!r} (task {plan.task}) {verb} {tup!r}, which it {VERBS[tup.state]} before"
+        )
+
+
+def failed(plan: TaskPlan, reason: str, exception: BaseException | None, *, permanent: bool) -> Failure:
+    """What a bolt says when it fails an input; raises :class:`TypeError` for what is no reason or no exception."""
+    return Failure(FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent)
+
+
+def undeclared(outlets: Mapping[str, Outlet], stream: str, plan: TaskPlan) -> InvalidEmit:
+    """The error for a stream that the component does not declare, naming those that it does."""
+    declared = ", ".join(map(repr, outlets))
+    return InvalidEmit(
+        f"{plan.component!r} emits on stream {stream!r}, which it does not declare; it declares {declared}; "
+        f"add it with outputs={{{stream!r}: ...}}"
+    )

@@ -1,0 +1,39 @@
+cimport cython
+from stormlet.runtime.wire.inbox cimport Inbox
+from stormlet.runtime.wire.loop_thread cimport LoopThread
+
+cdef class Control:
+    cdef public dict inits
+    cdef public dict acks
+    cdef public list fails
+    cdef public list resets
+
+cdef class Outbox:
+    cdef object _clock
+    cdef object _failed
+    cdef bint _in_slice
+    cdef object _loop
+    cdef bint _scheduled
+    cdef object _shards
+    cdef public dict acks
+    cdef public bint armed
+    cdef public object consumers
+    cdef public list crowded
+    cdef public list fails
+    cdef public list found_empty
+    cdef public dict inits
+    cdef public list resets
+    cdef public bint sliced
+    cdef public LoopThread thread
+    cdef public double waited
+    cdef public unsigned long long run
+    cdef public unsigned long long delta
+
+    cpdef ack(self, unsigned long long root, unsigned long long edge)
+    cpdef begin_run(self, unsigned long long root, unsigned long long edge)
+    @cython.locals(root=object)
+    cdef _end_run(self)
+    @cython.locals(inbox=Inbox)
+    cpdef full_consumer(self)
+    @cython.locals(inbox=Inbox)
+    cpdef flush(self)

@@ -1,0 +1,249 @@
+"""What one task has not yet sent, and the rule that sends it (law F1, F4).
+
+Ack values are XORed into one dict, root → value, and leave as one message per acker and slice, inits
+likewise; consumers are woken at the same moment, each by the task that has found its inbox empty. Tuples of one
+tree mostly come one after another: what such a *run* of acks says is XORed before it goes to the dict. *Armed* means
+that a flush is certain to come: at the end of the running slice, or by a ``call_soon`` that the first unsent item
+has asked for. A task that is armed and never flushes would stop every other one that delivers to the same inbox.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from stormlet.core.ids import shard_of
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure
+from stormlet.runtime.wire.inbox import Inbox
+from stormlet.runtime.wire.loop_thread import LoopThread
+
+
+class Control:
+    """One control message to one acker: what one task did to its trees in one slice."""
+
+    __slots__ = ("acks", "fails", "inits", "resets")
+
+    def __init__(
+        self,
+        inits: dict[int, OpenTree],
+        acks: dict[int, int],
+        fails: list[tuple[int, Failure]],
+        resets: list[int],
+    ) -> None:
+        self.inits = inits
+        self.acks = acks
+        self.fails = fails
+        self.resets = resets
+
+    @property
+    def told(self) -> int:
+        """How many things it tells."""
+        return len(self.inits) + len(self.acks) + len(self.fails) + len(self.resets)
+
+
+class Shard(Protocol):
+    """The acker task that owns a shard, as other tasks see it."""
+
+    def post(self, control: Control) -> None:
+        """Hand it a control message; never blocks (law F4)."""
+        ...
+
+
+class Outbox:
+    """The unsent inits, acks, fails and wake-ups of one task."""
+
+    __slots__ = (
+        "_clock",
+        "_failed",
+        "_in_slice",
+        "_loop",
+        "_scheduled",
+        "_shards",
+        "acks",
+        "armed",
+        "consumers",
+        "crowded",
+        "delta",
+        "fails",
+        "found_empty",
+        "inits",
+        "resets",
+        "run",
+        "sliced",
+        "thread",
+        "waited",
+    )
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        shards: Sequence[Shard],
+        clock: Callable[[], float],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        self._loop = loop
+        self._failed = failed
+        """Takes what a flush raises that no task has asked for (law N2)."""
+        self._clock = clock
+        self._shards = shards
+        self._in_slice = False
+        self._scheduled = False
+        self.thread = LoopThread(loop)
+        self.armed = False
+        self.sliced = True
+        """Whether the task's user code runs in slices of its own; calls that run beside others do not (law
+        B3)."""
+        self.inits: dict[int, OpenTree] = {}
+        self.acks: dict[int, int] = {}
+        self.run = 0
+        """The root of the run of acks that goes on; 0 if there is none."""
+        self.delta = 0
+        """The XOR of that run."""
+        self.fails: list[tuple[int, Failure]] = []
+        self.resets: list[int] = []
+        self.consumers: list[Inbox] = []
+        """Every inbox this task can deliver to; the tasks of a component share the list."""
+        self.found_empty: list[Inbox] = []
+        """Inboxes that were empty when this task delivered to them. Their consumers may be asleep, and nobody else
+        will wake them: others may deliver what they like before this task flushes."""
+        self.crowded: list[Inbox] = []
+        """Inboxes that this task has filled past their capacity (law B6)."""
+        self.waited = 0.0
+        """Seconds for which it has waited for room."""
+
+    def enter(self) -> None:
+        """A slice begins, or goes on after user code was awaited; its end will flush."""
+        if self.sliced:
+            self._in_slice = True
+            self.armed = True
+
+    def suspend(self) -> None:
+        """User code is about to be awaited: what is unsent leaves at the next turn of the loop, whatever that
+        code does."""
+        self._in_slice = False
+        if not self._scheduled:
+            self.arm()
+
+    def leave(self) -> None:
+        """The slice ends."""
+        self._in_slice = False
+        self.flush()
+        self.armed = self._scheduled
+
+    def arm(self) -> None:
+        """The first unsent item outside a slice asks for a flush."""
+        self._loop.call_soon(self._flush_scheduled)
+        self.armed = True
+        self._scheduled = True
+
+    def ack(self, root: int, edge: int) -> None:
+        """Tell the acker of this root the value of an ack. Hot loops have this inline."""
+        if root == self.run:
+            self.delta ^= edge
+        else:
+            self.begin_run(root, edge)
+
+    def begin_run(self, root: int, edge: int) -> None:
+        """An ack of another root than the last one."""
+        self._end_run()
+        self.run = root
+        self.delta = edge
+
+    @property
+    def unsent_acks(self) -> Mapping[int, int]:
+        """Every unsent ack value, by root."""
+        self._end_run()
+        return self.acks
+
+    def _end_run(self) -> None:
+        root = self.run
+        if root:
+            self.acks[root] = self.acks.get(root, 0) ^ self.delta
+            self.run = 0
+
+    def flush(self) -> None:
+        """Send everything."""
+        self._end_run()
+        if self.acks or self.inits or self.fails or self.resets:
+            self._post()
+        if self.found_empty:
+            for inbox in self.found_empty:
+                inbox.wake_consumer()
+            self.found_empty.clear()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether every queue that this task has filled has room again."""
+        if self.crowded:
+            self.crowded[:] = [inbox for inbox in self.crowded if inbox.full]
+        return not self.crowded
+
+    def full_consumer(self) -> Inbox | None:
+        """A queue that this task can deliver to and that has no room, whoever has filled it (law S3)."""
+        for inbox in self.consumers:
+            if len(inbox.items) >= inbox.capacity:  # its ``full``, at less than half of the price
+                return inbox
+        return None
+
+    async def room(self) -> None:
+        """Wait until every queue that this task has filled has room, flushing first (law B6, F1)."""
+        if self.has_room:
+            return
+        self.leave()
+        began = self._clock()
+        while not self.has_room:
+            await self._room_in(self.crowded[0])
+        self.waited += self._clock() - began
+        self.enter()
+
+    async def _room_in(self, inbox: Inbox) -> None:
+        waiter = self._loop.create_future()
+        wake = partial(_release, waiter)
+        inbox.call_when_room(wake)
+        try:
+            await waiter
+        finally:
+            inbox.call_no_more(
+                wake
+            )  # the task may have been killed, again and again, while the consumer hangs
+
+    def _flush_scheduled(self) -> None:
+        self._scheduled = False
+        self.armed = self._in_slice
+        try:
+            self.flush()
+        except Exception as error:  # which would be nobody's
+            self._failed(error)
+
+    def _post(self) -> None:
+        """Send each item once, whatever raises meanwhile: an init that is told twice may have two verdicts."""
+        shards = self._shards
+        whole = Control(self.inits, self.acks, self.fails, self.resets)
+        self.inits, self.acks, self.fails, self.resets = {}, {}, [], []
+        if len(shards) == 1:
+            shards[0].post(whole)
+            return
+        for shard, control in zip(shards, _split(whole, len(shards)), strict=True):
+            if control.told:
+                shard.post(control)
+
+
+def _split(whole: Control, ackers: int) -> Sequence[Control]:
+    controls = [Control({}, {}, [], []) for _ in range(ackers)]
+    for root, tree in whole.inits.items():
+        controls[shard_of(root, ackers)].inits[root] = tree
+    for root, delta in whole.acks.items():
+        controls[shard_of(root, ackers)].acks[root] = delta
+    for root, failure in whole.fails:
+        controls[shard_of(root, ackers)].fails.append((root, failure))
+    for root in whole.resets:
+        controls[shard_of(root, ackers)].resets.append(root)
+    return controls
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)

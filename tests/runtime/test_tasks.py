@@ -1,0 +1,43 @@
+"""The search for who holds tuples of trees that have timed out (law L14)."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from stormlet import Topology
+from stormlet.runtime.tasks import FoundHolders, HolderScan
+from tests.law.puppets import Puppets, settle
+
+
+@pytest.mark.simulated_time
+async def test_what_was_settled_meanwhile_is_held_by_nobody() -> None:
+    """The search takes a while: what it has not come to yet may be acked before it does."""
+    topology, puppets = Topology("scan", drain_timeout=0), Puppets()
+    feed = topology.spout("feed")
+    topology.bolt("puppets", puppets, feed.shuffle())
+    async with topology.run() as running:
+        for number in range(3):
+            await running.emit(feed, number)
+        await settle()
+        roots = [tup.root for tup in puppets[0].got]
+        scan = HolderScan(running._tasks.all_bolts, set(roots))
+        assert scan.advance(1) == 1
+        puppets[0].ack_all()
+        assert scan.advance(10) == 2
+    assert [scan.found.pop(root, ()) for root in roots] == [("puppets",), (), ()]
+
+
+def test_the_collector_does_not_look_into_what_was_found() -> None:
+    """However many trees time out, there are as many objects as ways in which they are held."""
+    found = FoundHolders()
+    for root in range(1, 10_001):
+        found.add(root, "split")
+        if root % 2:
+            found.add(root, "count")
+            found.add(root, "count")
+    shards = found._shards  # pyright: ignore[reportPrivateUsage] - memory has no public face
+    assert not any(gc.is_tracked(shard) for shard in shards)
+    assert [found.pop(root, ()) for root in (7, 8, 7)] == [("split", "count"), ("split",), ()]
+    assert sum(map(len, shards)) == 9998
