@@ -1,4 +1,4 @@
-"""What the tasks of one running topology share."""
+"""The context that the tasks of one run share: plan, loop, seed, clock, slices, log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stormlet.runtime.slices import Activity, CountedSlices, Slices, TimedSlices
 
 
 class Culprit(Protocol):
-    """Whose user code raised."""
+    """A task whose user code raised."""
 
     plan: TaskPlan
     doing: str
@@ -29,7 +29,8 @@ class Culprit(Protocol):
 
     @property
     def way_out(self) -> str:
-        """Why it could not be restarted, and what would let it, in words; empty if there is nothing to say."""
+        """The reason it could not be restarted, and the way to let it be, in words; empty if there is nothing to
+        say."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Where messages go that were given up (law S6)."""
+"""The sink of messages that were given up, and the file of letters (law S6)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _up_to(size: int | None, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _is_open_ended(path: Path) -> bool:
-    """Whether the last line lacks its newline; a pipe or device has no last line."""
+    """True if the last line lacks its newline; a pipe or device has no last line."""
     if not path.is_file() or not path.stat().st_size:
         return False
     with path.open("rb") as file:
@@ -108,9 +108,9 @@ def _not_written(path: Path, error: OSError) -> StormletError:
 
 
 KEPT = 1000
-"""How many of the last dead letters are kept in memory."""
+"""The number of recent dead letters kept in memory."""
 KEPT_WHOLE = 10
-"""How many of these keep the frames of what was raised, and with them the local variables of user code."""
+"""The number of these that keep the frames of their exceptions, and with them the local variables of user code."""
 
 DeadLetterSink: TypeAlias = Callable[[DeadLetter], Awaitable[None] | None]
 """Receives each dead letter; it is awaited before the message is released."""

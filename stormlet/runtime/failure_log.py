@@ -24,7 +24,7 @@ from stormlet.report.log_fields import log_fields
 logger = logging.getLogger(__name__)
 
 SHOWN_VALUES = 3
-"""How many values of a failed batch a line shows."""
+"""The number of values of a failed batch that a line shows."""
 COUNTED_FOR = 10.0
 """Seconds from the first repetition of a failure until its count is told."""
 

@@ -1,8 +1,26 @@
 """The time budget that all tasks of a topology share in one iteration of the loop (law F2).
 
-A task begins a slice with :meth:`Slices.begin`; when the iteration's budget is used up, it waits for
-:meth:`Slices.turn`. Tasks that found no budget go first in the next iteration, one after another, so that
-none starves and a host in the same loop waits for one budget, whatever the number of tasks.
+Theory of operation
+-------------------
+asyncio runs every callback that is ready before it looks at sockets and timers again. If each of n busy tasks had a
+budget of its own, a host in the same loop would wait for n of them. So there is one budget for an iteration: it begins
+with the first slice, and all tasks use it up together.
+
+A task begins a slice with :meth:`Slices.begin`, executes a chunk of tuples, and asks :meth:`Slices.spent`, which looks
+at the clock. Nothing interrupts a chunk. Its :class:`Pace` therefore keeps it to a fraction of the budget: it grows
+while tuples are cheap, but never far, as the next tuple may cost a thousand times as much.
+
+A task that finds the budget used up waits in :meth:`Slices.turn`. When the next iteration begins, the first of those
+that wait are let in, in order. Several are, since one alone may leave most of the budget unused; not all are, since
+those that find it used up must queue again. They return to the head of the queue, ahead of whoever came later. While
+any that were let in have not run yet, nobody else is let in, and nobody may begin: calls start in order (law B3).
+
+To notice that an iteration has begun takes a callback in each, which would be most of the price of a lone message. A
+slice in which nothing is awaited may therefore go unwatched. Its time is counted against later budgets, until it is
+worth a callback.
+
+Under simulated time the clock stands still while code runs. There a seeded count takes the place of the clock, so that
+runs with one seed are the same (law L16).
 """
 
 from __future__ import annotations
@@ -45,7 +63,7 @@ CHUNKS_PER_SLICE = 8
 
 
 class Pace:
-    """How many tuples one task executes before it looks at the clock again, adapted to what they cost."""
+    """The number of tuples one task executes before it looks at the clock again, adapted to their cost."""
 
     __slots__ = ("chunk",)
 
@@ -65,8 +83,8 @@ class Slices(Protocol):
     """The scheduler of one topology."""
 
     def begin(self, *, watched: bool = True) -> bool:
-        """Whether the calling task may start a slice now; else it must await :meth:`turn`. One that is not
-        ``watched`` costs less; it must call :meth:`watch` before it awaits anything."""
+        """Start a slice, if there is budget. Returns False if there is none; then the task must await :meth:`turn`.
+        A slice that is not ``watched`` costs less; its task must call :meth:`watch` before it awaits anything."""
         ...
 
     def watch(self) -> None:
@@ -163,7 +181,7 @@ class TimedSlices(_Turns):
     """
 
     UNWATCHED = 1 / 16
-    """How much of a budget they may use."""
+    """The part of a budget that slices may use unwatched."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, budget: float, clock: Callable[[], float]) -> None:
         super().__init__(loop)

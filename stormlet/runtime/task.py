@@ -1,5 +1,26 @@
-"""What all tasks share: a name, a doorbell, an entry in the account of what is under way, and a life: when they
-die they are restarted."""
+"""The life of a task: it works, dies, is restarted, and ends; the states are in :mod:`stormlet.core.life`.
+
+Theory of operation
+-------------------
+A task is one coroutine, from its start to its end. Its instance of user code dies and is made anew; the coroutine
+stays.
+
+Three parties may cancel that coroutine: the engine, to have the task die wherever it waits; the end of the run; and
+anybody else who gets hold of it. asyncio delivers a cancellation once, and user code may swallow it, or raise
+something else instead. So the engine does not rely on it: the state says that a cancellation was requested,
+:meth:`Task.checked` looks at it whenever user code gives control back, and raises it again. :meth:`Task.survived`
+tells the three apart. A cancellation that neither the engine nor the host has requested is an error like others, of
+which the task dies (law N3).
+
+When a death is dealt with, ``uncancel()`` takes back all requests so far: the next one must count as a new one.
+
+What a task dies of decides what follows. Only exceptions of user code are noted by :meth:`Task.blame`, and only these
+lead to a restart, at most so many times in a while (law C5). Any other exception is the engine's own fault: another
+life would have the same, and a message may be in no account any more, so the topology crashes with everything counted
+(law N2). Callbacks, whose exceptions nobody would hear, are called by :meth:`Task.guarded` for the same reason.
+
+A task that has nothing to do sleeps until :meth:`Task.wake`. It counts as active from the wake-up on.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +29,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from time import monotonic
 from typing import Any, TypeVar
 
+from stormlet.core.life import TaskEvent, TaskState, task_state
 from stormlet.core.restarts import RestartPolicy, Restarts
 from stormlet.errors import (
     EndOfStream,
@@ -25,9 +47,13 @@ from stormlet.runtime.slow_code import Watched, restarting
 from stormlet.runtime.usercode import check_stray, is_stray, stray
 
 FINAL = (MistakenFactory, NotExactlyOnce)
-"""What another instance would die of, too."""
+"""Errors that a restart cannot cure."""
 OTHERS_DOING = (TaskKilled, StrayCancellation)
-"""What a task dies of that is no exception of any code of its own."""
+"""Causes of death that are no exception of the task's own code."""
+
+AT_WORK = (TaskState.WORKING, TaskState.DYING, TaskState.CANCELLED, TaskState.ENDING)
+CANCELLED_BY_ENGINE = (TaskState.CANCELLED, TaskState.ENDING)
+GONE = (TaskState.LEAVING, TaskState.ENDED)
 
 R = TypeVar("R")
 
@@ -44,38 +70,42 @@ class Task:
         self.slices = engine.slices
         self.doing = "start"
         """The user's method that runs now, or ran last; a crash is reported with it (law C5)."""
-        self.leaving = False
-        """Whether its work is over and its ``cleanup`` or ``close`` runs, which must not be cancelled again."""
-        self.ending = False
-        """Whether the end has cancelled it (law C3)."""
-        self._alive = False
-        self._has_lived = False
+        self.state = TaskState.NEW
+        """The state of its life; :meth:`change` alone moves it."""
         self.restarts = Restarts(_policy(config))
         self._bell: asyncio.Future[None] | None = None
         self._coroutine: asyncio.Task[None] | None = None
         self._fatal: Exception | None = None
-        self._struck = False
         self._told: list[Exception] = []
         self._blamed: list[BaseException] = []
 
+    def change(self, event: TaskEvent) -> None:
+        """Move it to the next state. Raises :class:`~stormlet.core.life.IllegalTransition` if there is none."""
+        self.state = task_state(self.state, event)
+
     @property
     def working(self) -> bool:
-        """Whether it is at work: it has started, and has not died."""
-        return self._alive
+        """True while it has an instance at work."""
+        return self.state in AT_WORK
 
     @property
     def restarting(self) -> bool:
-        """Whether it has died, and its next instance is not at work yet."""
-        return self._has_lived and not self._alive and not self.leaving
+        """True after it has died, until its next instance is at work."""
+        return self.state is TaskState.REVIVING
 
     @property
     def mortal(self) -> bool:
-        """Whether :meth:`die` would have it die now, and another instance come after it."""
-        return self._alive and self._fatal is None and self.survives_kills
+        """True if :meth:`die` would have it die now, and another instance come after it."""
+        return self.state is TaskState.WORKING and self.survives_kills
+
+    @property
+    def leaving(self) -> bool:
+        """True from when its ``cleanup`` or ``close`` runs, which must not be cancelled again."""
+        return self.state in GONE
 
     @property
     def coroutine(self) -> asyncio.Task[None] | None:
-        """What it lives in; None before its start."""
+        """The coroutine that it lives in; None before its start."""
         return self._coroutine
 
     @property
@@ -130,6 +160,7 @@ class Task:
         except BaseException as error:
             self._report(error)
         finally:
+            self.change(TaskEvent.OVER)
             self.activity.end()
 
     async def _live_on(self) -> None:
@@ -139,26 +170,26 @@ class Task:
         except BaseException as error:
             self._report(error)  # before stop() has user code do something else
         finally:
-            self.leaving = True
+            self.change(TaskEvent.LEAVE)
             self._uncancel()
             await self.stop()
 
     def die(self, error: Exception) -> None:
         """Have the task die of this wherever it waits, as if its own code had raised it there."""
-        if self._fatal is None and self._alive and self._coroutine is not None:
-            self._fatal = error
-            if asyncio.current_task() is self._coroutine:
-                self.loop.call_soon(
-                    self._strike, error
-                )  # else it would outlive an exception of this very step
-            else:
-                self._strike(error)
-        else:  # one that is dead, or about to die, can be killed no more
+        if self.state is not TaskState.WORKING:  # one that is dead, or about to die, can be killed no more
             self._log(error)
+            return
+        self.change(TaskEvent.DIE)
+        self._fatal = error
+        if asyncio.current_task() is self._coroutine:
+            # Cancelled now, it would outlive an exception of this very step.
+            self.loop.call_soon(self.guarded, self._cancel_for, error)
+        else:
+            self._cancel_for(error)
 
-    def _strike(self, error: Exception) -> None:
-        if self._fatal is error and self._coroutine is not None:
-            self._struck = True
+    def _cancel_for(self, error: Exception) -> None:
+        if self._fatal is error and self.state is TaskState.DYING and self._coroutine is not None:
+            self.change(TaskEvent.CANCEL)
             self._coroutine.cancel()
 
     async def checked(self, result: Awaitable[R]) -> R:
@@ -179,7 +210,7 @@ class Task:
     def survived(self, error: asyncio.CancelledError) -> StrayCancellation:
         """The death by a cancellation that the engine did not ask for (law N3). Raises it again if the engine did, or
         if the host itself is being cancelled, and all its tasks may be; nothing cuts short what comes after that."""
-        if not self.leaving and (self.ending or self.engine.host_leaves()):
+        if not self.leaving and (self.state is TaskState.ENDING or self.engine.host_leaves()):
             raise error
         if is_stray():
             return stray(error)
@@ -215,14 +246,14 @@ class Task:
         raise asyncio.CancelledError
 
     def _is_cancelled(self) -> bool:
-        return (self._struck or self.ending) and not self.leaving
+        return self.state in CANCELLED_BY_ENGINE
 
     def told(self, error: Exception) -> None:
         """The log has this already."""
         self._told.append(error)
 
     def was_told(self, error: Exception) -> bool:
-        """Whether the log has what the running instance dies of, or one of its calls has ended with."""
+        """True if the log has the error that the running instance dies of, or that one of its calls ended with."""
         return _is_among(self._told, error)
 
     def _log(self, error: Exception) -> None:
@@ -231,7 +262,8 @@ class Task:
 
     async def _death(self) -> Exception:
         """Work until the task dies, and return what of."""
-        self._alive = self._has_lived = True
+        self.check_cancelled()  # the end may have come while it was made, and user code have swallowed that
+        self.change(TaskEvent.BEGIN)
         try:
             await self.checked(self.run())
         except Exception as error:
@@ -242,15 +274,13 @@ class Task:
             fatal = self._take_fatal() or self.survived(error)
             self._uncancel()
             return fatal
-        finally:
-            self._alive = False
         raise AssertionError("a task works until it is cancelled")
 
     def _take_fatal(self) -> Exception | None:
         fatal, self._fatal = self._fatal, None
-        self._struck = False
-        if self.ending:
+        if self.state is TaskState.ENDING:
             raise asyncio.CancelledError
+        self.change(TaskEvent.DIED)
         return fatal
 
     async def _revive(self, error: Exception) -> None:
@@ -323,17 +353,17 @@ class Task:
 
     @property
     def may_restart(self) -> bool:
-        """Whether it may be restarted at all where it has died."""
+        """True if it may be restarted at all where it has died."""
         return True
 
     @property
     def way_out(self) -> str:
-        """Why it may not be restarted, and what would let it, in words; empty if there is nothing to say."""
+        """The reason it may not be restarted, and the way to let it be, in words; empty if there is nothing to say."""
         return ""
 
     @property
     def survives_kills(self) -> bool:
-        """Whether it may be restarted after :meth:`die`, whatever it is waiting for then."""
+        """True if it may be restarted after :meth:`die`, whatever it is waiting for then."""
         return self.may_restart
 
     def lose(self, error: Exception) -> None:
@@ -356,7 +386,7 @@ def _policy(config: Configuration) -> RestartPolicy:
 
 
 def _cause(error: Exception) -> Exception:
-    """What a constructor has raised."""
+    """The exception that a constructor has raised."""
     cause = error.__cause__
     return cause if isinstance(error, StartFailed) and isinstance(cause, Exception) else error
 

@@ -79,7 +79,7 @@ class Tasks(msgspec.Struct, frozen=True):
     spouts: Mapping[str, Sequence[SpoutTask]]
     bolts: Mapping[str, Sequence[BoltTask]]
     progress: Mapping[int, Progress]
-    """What tasks have reported last, by their ids."""
+    """The last progress report of each task, by its id."""
 
     @property
     def all_spouts(self) -> Sequence[SpoutTask]:

@@ -49,23 +49,24 @@ class Tree(Generic[V]):
 
     @property
     def done(self) -> bool:
-        """Whether the outcome is known."""
+        """True once the outcome is known."""
         return self._settled
 
     @property
     def failure(self) -> Failure | None:
-        """Why it failed; None while it is open and when it was acked."""
+        """The failure it ended with; None while it is open and when it was acked."""
         return self._failure
 
     @property
     def history(self) -> tuple[Failure, ...]:
-        """Why each attempt failed, in order, once the outcome is known; also of a tree that was acked in the end. Of
-        more than 100 these are the first 10 and the last 90. Attempts that were replayed have no traceback any more."""
+        """The failure of each attempt, in order, once the outcome is known; also of a tree that was acked in the
+        end. Of more than 100 these are the first 10 and the last 90. Attempts that were replayed have no traceback
+        any more."""
         return self._history
 
     def explain(self) -> Explanation:
-        """Why it is still open: which tuples are outstanding, where, and what is done with them; once it is settled,
-        what went wrong on which attempt. ``str()`` of it is for people.
+        """Explain why it is still open: which tuples are outstanding, where, and what is done with them; once it is
+        settled, what went wrong on which attempt. ``str()`` of it is for people.
 
         Raises :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9).
         """
@@ -129,7 +130,7 @@ def _not_tracked() -> NotTracked:
 
 
 def _error(failure: Failure) -> TupleFailed:
-    """What awaiting a tree that failed raises; with what a recorder knows, if there was one."""
+    """The error that awaiting a failed tree raises; with the records of a recorder, if there was one."""
     error = TupleTimedOut(failure) if failure.kind is FailureKind.TIMEOUT else TupleFailed(failure)
     for each in failure.outstanding:
         error.add_note(str(each))

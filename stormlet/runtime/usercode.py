@@ -56,12 +56,12 @@ def stray(error: asyncio.CancelledError) -> StrayCancellation:
 
 
 def as_exception(error: Exception | asyncio.CancelledError) -> Exception:
-    """What user code has raised where nothing was awaited: a cancellation is a stray one there."""
+    """The exception for an error of user code where nothing was awaited: a cancellation is a stray one there."""
     return error if isinstance(error, Exception) else stray(error)
 
 
 def is_stray() -> bool:
-    """Whether nobody has cancelled the running task."""
+    """True if no other task has cancelled the running one."""
     task = asyncio.current_task()
     return task is None or task.cancelling() == 0
 
@@ -76,11 +76,11 @@ async def all_ended(running: Iterable[asyncio.Task[Any]]) -> None:
 COMPONENTS = (BoltBase, Spout)
 
 MOST_TYPES: Final = 1000
-"""How many types are remembered before they are all forgotten: user code may make one for each value."""
+"""The number of types remembered before all are forgotten: user code may make one for each value."""
 
 
 class ResultKind(Enum):
-    """What is done with a result that is not None."""
+    """The ways to deal with a result that is not None."""
 
     VALUE = "value"
     """It is one output, lists and tuples too."""
@@ -95,7 +95,7 @@ class ResultKind(Enum):
 
 
 def kind_of(result: type) -> ResultKind:
-    """What kind the instances of this type are."""
+    """The kind of result that instances of this type are."""
     if issubclass(result, type):
         return ResultKind.CLASS
     if issubclass(result, Awaitable):

@@ -1,4 +1,4 @@
-"""What an acker task does with a control message and with the verdicts that come of it."""
+"""The work of an acker task: applies control messages to its ledger and hands out verdicts."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Bookkeeper:
         self.spouts: Sequence[Spout] = ()
         """Every spout task, by the index that open trees name."""
         self.applied = 0
-        """How many things control messages have told so far."""
+        """The number of entries in the control messages applied so far."""
         self.acked = 0
-        """How many trees were acked so far."""
+        """The number of trees acked so far."""
         self.failed = 0
-        """How many trees have failed so far."""
+        """The number of trees failed so far."""
 
     def apply(self, control: Control) -> int:
         """Enter what a control message tells; returns how many things that are."""

@@ -80,12 +80,12 @@ class AckerTask(Task):
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits here, open trees apart."""
+        """True if nothing waits here, open trees apart."""
         return not self._inbox and not self.ledger.expiring
 
     @property
     def may_expire(self) -> bool:
-        """Whether there is anything that rotations would let expire, or may be: a message that waits."""
+        """True if rotations would let something expire, or may: a message that waits."""
         ledger = self.ledger
         if ledger.expiring or ledger.orphans or (self._timeouts and len(ledger)):
             return True
@@ -150,7 +150,7 @@ class AckerTask(Task):
         )
 
     def lose(self, error: Exception) -> None:
-        """What it knew is lost: fail every tree at once, so that none waits for its timeout."""
+        """Its ledger is lost: fail every tree at once, so that none waits for its timeout."""
         self.ledger.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
         self._expiring = self._scan = None
         self._bookkeeper.give_verdicts()

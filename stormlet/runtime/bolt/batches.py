@@ -26,7 +26,7 @@ RESETS_PER_TIMEOUT = 3
 
 
 class Holder(Protocol):
-    """What is needed of the task."""
+    """The part of the task that is needed here."""
 
     loop: asyncio.AbstractEventLoop
     out: BoltCollector
@@ -73,7 +73,7 @@ R = TypeVar("R")
 
 
 class BatchDesk(Protocol):
-    """What the runner needs of its task."""
+    """The part of its task that the runner needs."""
 
     plan: TaskPlan
     loop: asyncio.AbstractEventLoop
@@ -96,8 +96,8 @@ class BatchDesk(Protocol):
         ...
 
     def batch_cancelled(self, tups: Sequence[AnyTuple]) -> None:
-        """What processed these inputs was cancelled; if that was one of several calls, and not the engine's doing, they
-        fail (law N3)."""
+        """The call that processed these inputs was cancelled. If it was one of several concurrent calls, and not
+        cancelled by the engine, they fail (law N3)."""
         ...
 
 

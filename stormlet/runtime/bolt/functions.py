@@ -163,7 +163,7 @@ class UndeclaredOutlet(Outlet):
 
 
 class InstanceWorker(Worker):
-    """What bolt classes share."""
+    """The base of the workers for bolt classes."""
 
     def __init__(self, desk: Desk, bolt: Bolt[Any, Any] | BasicBolt[Any, Any]) -> None:
         super().__init__(desk)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
-from itertools import chain, islice
-from operator import length_hint
+from itertools import chain
 from typing import NoReturn
 
 from stormlet.core.outcomes import Failure, FailureKind
@@ -19,6 +18,7 @@ from stormlet.model.components import TaskContext
 from stormlet.model.description import OnError
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
+from stormlet.runtime.bolt.intake import Intake
 from stormlet.runtime.bolt.worker import Worker
 from stormlet.runtime.context import Engine
 from stormlet.runtime.slices import Pace
@@ -32,9 +32,9 @@ from stormlet.runtime.wire.outlets import Outlet
 EMITTING = ("tick", "flush", "finish")
 """Methods that emit, and so may be thought to do so by what they return."""
 FATAL = (KeyFunctionFailed, MistakenFactory, NotExactlyOnce)
-"""What is no fault of the input, whatever ``on_error`` says."""
+"""Errors that are no fault of the input, whatever ``on_error`` says."""
 LEAST_CALM = 0.05
-"""What part of an interval must pass after a tick that took longer than that, before the next one."""
+"""The part of an interval that must pass before the next tick, after one that took longer than the interval."""
 
 
 class BoltTask(Task):
@@ -67,7 +67,7 @@ class BoltTask(Task):
         self.flushed_after = -1
         """The ``progress`` when ``flush`` was last asked for."""
         self.finished_after = -1
-        """How much had been executed when ``finish`` was last asked for."""
+        """The number of inputs that had been executed when ``finish`` was last asked for."""
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``prepare`` has returned."""
         outbox.sliced = concurrency == 1
@@ -76,8 +76,7 @@ class BoltTask(Task):
         self._pace = Pace()
         self._errand_pace = Pace()
         self._errands: deque[str] = deque()
-        self._batch: list[AnyTuple] = []
-        self._left: Iterator[AnyTuple] = iter(())
+        self._intake = Intake()
         self._paused = False
         self._executed_before = 0
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
@@ -93,10 +92,9 @@ class BoltTask(Task):
 
     @property
     def executed(self) -> int:
-        """How many inputs have been executed."""
-        taken = len(self._batch) - length_hint(self._left)
+        """The number of inputs executed."""
         calling = self.worker.calling if self._paused else 0
-        return self._executed_before + taken - calling - len(self._calls)
+        return self._executed_before + self._intake.passed - calling - len(self._calls)
 
     @property
     def progress(self) -> int:
@@ -106,7 +104,7 @@ class BoltTask(Task):
 
     @property
     def holds_inputs(self) -> bool:
-        """Whether it has inputs that ``execute`` returned from without settling them (law B8)."""
+        """True if it has inputs that ``execute`` returned from without settling them (law B8)."""
         return bool(self.account.held)
 
     def ask(self, errand: str) -> None:
@@ -117,17 +115,17 @@ class BoltTask(Task):
             self.wake()
 
     def has_just_ticked(self, interval: float) -> bool:
-        """Whether its last tick took longer than the interval and has only just ended."""
+        """True if its last tick took longer than the interval and has only just ended."""
         return self._tick_seconds >= interval and self.loop.time() - self._tick_ended < interval * LEAST_CALM
 
     def queue(self) -> Sequence[AnyTuple]:
         """The inputs that its user code has not been called with yet, in their order."""
-        return [*self._batch[len(self._batch) - length_hint(self._left) :], *self.inbox.items]
+        return [*self._intake.queued, *self.inbox.items]
 
     def calls(self) -> Mapping[AnyTuple, asyncio.Task[None] | None]:
         """The unsettled inputs that are with user code, and the coroutine that each call runs in; None for a call of
         which the task is about to die."""
-        taken = self._batch[: len(self._batch) - length_hint(self._left)]
+        taken = self._intake.taken
         calls: dict[AnyTuple, asyncio.Task[None] | None] = dict.fromkeys(taken, self.coroutine)
         calls.update(dict.fromkeys(self._fatal_calls))
         calls.update({tup: call for call, tup in self._calls.items()})
@@ -136,8 +134,7 @@ class BoltTask(Task):
     @property
     def current(self) -> AnyTuple | None:
         """The input that was taken last; None between two batches."""
-        taken = len(self._batch) - length_hint(self._left)
-        return self._batch[taken - 1] if taken else None
+        return self._intake.last
 
     @property
     def concurrent_calls(self) -> Sequence[asyncio.Task[None]]:
@@ -150,14 +147,14 @@ class BoltTask(Task):
 
     def references(self, tup: AnyTuple) -> int:
         """How many references it has itself to an input that it holds."""
-        return 1 + self._batch.count(tup)
+        return 1 + self._intake.all.count(tup)
 
     def tuples(self) -> Iterable[AnyTuple]:
         """Every unsettled tuple that is here now: queued, in hand or held (law L14)."""
         return chain(list(self.inbox.items), self._in_hand(), unseen(list(self.account.held)))
 
     def _in_hand(self) -> Sequence[AnyTuple]:
-        in_hand = dict.fromkeys((*self._batch, *self._calls.values()))
+        in_hand = dict.fromkeys((*self._intake.all, *self._calls.values()))
         return [tup for tup in in_hand if tup.state == OPEN]
 
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
@@ -219,27 +216,25 @@ class BoltTask(Task):
     async def _work(self) -> None:
         if self._errands:
             await self._run_errands()
-        while self._batch or self.inbox.items:
+        while self._intake.all or self.inbox.items:
             sliced = self.concurrency == 1
             if sliced and not self.slices.begin(watched=False):
                 await self._next_slice()
-            if not self._batch:  # else a task that died has left some
-                self._batch = self.inbox.take()  # with what has come while it waited for the slice
-                self._left = iter(self._batch)
+            if not self._intake.all:  # else a task that died has left some
+                self._intake = Intake(self.inbox.take())  # with what has come while it waited for the slice
             await (self._execute_batch() if sliced else self._start_calls())
-            self._executed_before += len(self._batch)
-            self._batch, self._left = [], iter(())
+            self._executed_before += len(self._intake.all)
+            self._intake = Intake()
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
         self.outbox.enter()
-        left = length_hint(self._left)
-        while left:
-            before = left
+        intake = self._intake
+        while before := intake.left:
             self.doing = "execute"
             began, waited = self._time(), self.outbox.waited
             try:
-                pause = self.worker.work(islice(self._left, self.worker.chunk or self._pace.chunk))
+                pause = self.worker.work(intake.take(self.worker.chunk or self._pace.chunk))
             except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
                 pause = None
                 self.slices.watch()
@@ -255,8 +250,7 @@ class BoltTask(Task):
             # A wait for room says something of its consumers, not of this bolt.
             self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
             self.out.default_anchors = ()
-            left = length_hint(self._left)
-            if self.slices.spent(self._pace, before - left, awaited=pause is not None):
+            if self.slices.spent(self._pace, before - intake.left, awaited=pause is not None):
                 await self._next_slice()
             if self._errands:
                 await self._run_errands()
@@ -272,10 +266,10 @@ class BoltTask(Task):
 
     async def _start_calls(self) -> None:
         """Start a call for each input of the batch, in order, at most ``concurrency`` at a time (law B3)."""
-        while length_hint(self._left):
+        while self._intake.left:
             while len(self._calls) >= self.concurrency:
                 await self._free_slot()
-            tup = next(self._left)
+            tup = self._intake.take_one()
             call = self.spawn(self._call(tup), f"{self.name} execute")
             self.activity.begin()
             self._calls[call] = tup
@@ -400,8 +394,11 @@ class BoltTask(Task):
         await self._clean_up()
 
     def _handed(self) -> Sequence[AnyTuple]:
-        taken = self._batch[: len(self._batch) - length_hint(self._left)]
-        return list(dict.fromkeys((*taken, *self._fatal_calls, *self._calls.values(), *self.account.held)))
+        return list(
+            dict.fromkeys(
+                (*self._intake.taken, *self._fatal_calls, *self._calls.values(), *self.account.held)
+            )
+        )
 
     async def renew(self) -> None:
         self.doing = "the constructor"

@@ -110,7 +110,7 @@ class Recorder:
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """What one call of user code has asked for, and what it raised."""
+    """The requests of one call of user code, and the exception it raised."""
 
     operations: Sequence[Operation]
     error: Exception | None

@@ -1,9 +1,9 @@
-"""What executes the inputs of a bolt task: one worker for each kind of bolt.
+"""Workers: one for each kind of bolt, which executes the inputs of its task.
 
-``work`` is the hot loop: plain calls over a chunk of tuples, no coroutine and no future per tuple. Whenever
-something has to be awaited, it returns that as an awaitable, a *pause*; the task awaits it and calls ``work``
-again with the tuples that are left. ``execute`` is the careful way for one tuple: in the context it brought
-(law B10), joined to several trees, or beside other calls.
+``work`` is the hot loop: plain calls over a chunk of tuples, without a coroutine or a future per tuple. Whenever
+something has to be awaited, it returns that as an awaitable, a *pause*; the task awaits it and calls ``work`` again
+with the tuples that are left. ``execute`` is the careful way for one tuple: in the context it brought (law B10),
+joined to several trees, or in one of several concurrent calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Method = Callable[[Any], Awaitable[None] | None]
 
 
 class Desk(Protocol):
-    """What a worker needs of its task."""
+    """The part of its task that a worker needs."""
 
     plan: TaskPlan
     engine: Engine
@@ -55,13 +55,13 @@ class Worker:
     """The base of the workers."""
 
     auto_acks = True
-    """Whether every input that did not fail is acked when its call is over."""
+    """True if every input that did not fail is acked when its call is over."""
 
     chunk: int | None = None
-    """How many tuples it wants at once, where it is not the pace of the task that decides."""
+    """The number of tuples it wants at once, if the pace of the task does not decide that."""
 
     calling = 1
-    """How many inputs are with user code while the task waits for a pause."""
+    """The number of inputs that are with user code while the task waits for a pause."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
@@ -69,7 +69,7 @@ class Worker:
 
     @property
     def restartable(self) -> bool:
-        """Whether another worker can take over."""
+        """True if another worker can take over."""
         return True
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
@@ -88,7 +88,8 @@ class Worker:
             self.done(tup, out)
 
     def stray(self, error: asyncio.CancelledError) -> StrayCancellation:
-        """What a cancellation counts as that user code lets out; raises it again if somebody has cancelled the call."""
+        """The error for a cancellation that user code lets out. Raises it again if another task has cancelled the
+        call."""
         self.desk.check_cancelled()
         if not is_stray():
             raise error
@@ -112,7 +113,7 @@ class Worker:
         return ()
 
     def why_held(self, tup: AnyTuple) -> str:
-        """What the engine knows of why this input is held; empty if that is the user's affair."""
+        """The reason the engine has for holding this input; empty if holding it is up to the user."""
         return ""
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
@@ -127,11 +128,11 @@ class Worker:
         raise NotImplementedError
 
     def anchors_for(self, tup: AnyTuple) -> Anchors:
-        """What outputs are anchored to that do not say so themselves."""
+        """The anchors of outputs that name none."""
         return tup
 
     def needs_care(self, tup: AnyTuple, lineage: Lineage) -> bool:
-        """Whether a tuple whose lineage is not plain must go the careful way."""
+        """True for a tuple that must go the careful way because its lineage is not plain."""
         return lineage.context is not None or isinstance(tup, JoinedTuple)
 
     async def carefully(self, tup: AnyTuple) -> None:

@@ -65,7 +65,7 @@ class Junction(msgspec.Struct, frozen=True):
 
     link: Link
     label: str
-    """How error messages call the link."""
+    """The name of the link in error messages."""
     targets: list[Target]
     routes: AnyRoutes | None
 
@@ -300,7 +300,7 @@ class Assembly:
 
 
 def _instead_of(made: object, else_: str) -> str:
-    """What to do instead of having a factory make this."""
+    """Advice: the right way to use an object that a factory has made."""
     if isinstance(made, type) and issubclass(made, BoltBase | Spout):
         return f"pass {made.__name__} itself, or let the factory call it"
     if isinstance(made, Spout):

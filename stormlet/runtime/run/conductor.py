@@ -1,5 +1,21 @@
-"""Watches for calm and decides what then happens: flush, finish, or the news that the topology is quiescent
-(law B8, C2, S5)."""
+"""Notices that nothing moves by itself any more, and takes the next step (law B8, C2, S5).
+
+Theory of operation
+-------------------
+Tasks, concurrent calls and handovers of dead letters count as *activity* while they can still move something. A task
+counts from the moment it is woken, not from the moment it runs, so that no message is ever between two tasks and
+counted by none.
+
+When the count falls to zero, the last one to end says so, in the middle of its own work. In a busy run that happens
+often and means nothing, so all that is done at once is to look if any spout would still emit. If none would, the
+conductor's own coroutine is woken. By its turn something may have begun again; then it waits for the next time.
+Something may also be in an outbox, and leave in the next turn of the loop; then it looks again after that.
+
+If nothing moves for certain, it takes a survey, and :func:`stormlet.core.progress.next_step` decides on it: have bolts
+flush, upstream first; have them finish; let spouts go on that had paused; or declare the run finished. Each bolt task
+remembers the progress at which it was asked last, and is not asked again before it has made more: so this comes to an
+end.
+"""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ V = TypeVar("V")
 
 
 class RunOptions(msgspec.Struct, frozen=True):
-    """How one run differs from another."""
+    """Options of one run."""
 
     seed: int | None
     active: bool
@@ -223,7 +223,7 @@ class Running:
         tasks[task_index].die(TaskKilled("somebody has killed it"))
 
     def statistics(self) -> Statistics:
-        """What has been done so far, as exact counts."""
+        """Exact counts since the start."""
         tasks = self._tasks_by_component()
         return Statistics(
             {
@@ -247,9 +247,9 @@ class Running:
         return self._failures.all()
 
     def explain(self, root: int) -> Explanation:
-        """Why a tree is still open: which tuples are outstanding, in which task and queue, and what is done with them;
-        what went wrong on earlier attempts. ``str()`` of it is for people. A root is what ``Tuple.roots`` has; a tree
-        that was settled is forgotten, and said to be unknown.
+        """Explain why a tree is still open: which tuples are outstanding, in which task and queue, and what is done
+        with them; what went wrong on earlier attempts. ``str()`` of it is for people. A root is what ``Tuple.roots``
+        has; a tree that was settled is forgotten, and said to be unknown.
 
         Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0 and what is no int.
         """
@@ -284,7 +284,7 @@ class Running:
             task.tracker.observer = Observers.of(recorder if recorder.on else None, self._observer)
 
     def health(self) -> Health:
-        """How the topology is now; cheap enough for a readiness probe."""
+        """The state of the topology now; cheap enough for a readiness probe."""
         lifecycle = self._lifecycle
         return Health(
             state=lifecycle.state,

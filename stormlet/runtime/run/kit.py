@@ -29,7 +29,7 @@ class Kit:
         return Inbox(capacity, wake_consumer)
 
     def outcomes(self, plan: TaskPlan) -> deque[OpenTree]:
-        """Where the verdicts for a spout task wait."""
+        """The queue of verdicts for a spout task."""
         return deque()
 
     def receiver(self, plan: TaskPlan, spout: Spout[Any]) -> OutcomeReceiver:
@@ -37,7 +37,7 @@ class Kit:
         return spout
 
     def dead_letters(self, sink: DeadLetterSink | None) -> DeadLetterSink | None:
-        """What receives the dead letters of the run."""
+        """The receiver of the dead letters of the run."""
         return sink
 
     def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
@@ -48,9 +48,9 @@ class Kit:
         """An instance of user code was made for this task."""
 
     def grouping(self, plan: TaskPlan, grouping: Grouping) -> Grouping:
-        """How this task chooses the receivers of what it emits."""
+        """The grouping by which this task chooses the receivers of its tuples."""
         return grouping
 
     def worker(self, plan: TaskPlan, worker: Worker) -> Worker:
-        """What executes the inputs of a bolt task."""
+        """The worker that executes the inputs of a bolt task."""
         return worker

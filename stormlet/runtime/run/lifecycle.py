@@ -18,6 +18,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from stormlet.core.life import TaskEvent
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import StartFailed, StrayCancellation, TopologyCrashed
 from stormlet.model.configuration import Configuration
@@ -59,9 +60,9 @@ class Lifecycle:
         active: bool,
     ) -> None:
         self.crash: TopologyCrashed | None = None
-        """How it has crashed, if it has."""
+        """The error it crashed with, if it has."""
         self.ended = False
-        """Whether its tasks have ended, or are about to."""
+        """True once its tasks have ended, or are about to."""
         self._name = name
         self._configuration = configuration
         self._conductor = conductor
@@ -90,7 +91,7 @@ class Lifecycle:
 
     @property
     def state(self) -> RunState:
-        """How far it has come."""
+        """The stage of the run."""
         if self.crash is not None:
             return RunState.CRASHED
         if self.ended:
@@ -103,12 +104,12 @@ class Lifecycle:
 
     @property
     def stopping(self) -> bool:
-        """Whether it has been asked to stop."""
+        """True once it has been asked to stop."""
         return self._draining is not None
 
     @property
     def over(self) -> bool:
-        """Whether it has ended, or has drained and is about to."""
+        """True once it has ended, or has drained and is about to."""
         return self.ended or (self._draining is not None and self._draining.done())
 
     def closing(self) -> Iterator[str]:
@@ -341,7 +342,7 @@ class Lifecycle:
         for each in running:
             task = self._running[each]
             if not task.leaving:
-                task.ending = True
+                task.change(TaskEvent.END)
                 each.cancel()
         await wait_for_end(self._name, {each: self._running[each] for each in running})
 
@@ -372,7 +373,7 @@ class Lifecycle:
             self._body.cancel()
 
     def _restarts(self, culprit: Culprit) -> str:
-        """How often the task that crashed has been restarted lately, in words."""
+        """The recent restarts of the task that crashed, in words."""
         restarts = culprit.restarts
         count = restarts.within_window(self._loop.time())
         return (

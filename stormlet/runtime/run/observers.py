@@ -24,11 +24,11 @@ class Observed(Protocol):
         ...
 
     def explain_oldest(self, most: int = 10) -> Sequence[Explanation]:
-        """What keeps trees open."""
+        """Explanations of the trees that are open longest."""
         ...
 
     def health(self) -> Health:
-        """How it is now."""
+        """The health of the run now."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""What a ``Spout`` class calls: ``emit``, ``wake``, ``pause_until_settled`` and the dead letters."""
+"""The collectors of ``Spout`` classes: ``emit``, ``wake``, ``pause_until_settled`` and the dead letters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,22 @@
-"""The source of a spout task, and the wait for it; the kinds of sources are in :mod:`stormlet.runtime.spout.feeds`."""
+"""The source of a spout task, and the wait for it; the kinds of sources are in :mod:`stormlet.runtime.spout.feeds`.
+
+Theory of operation
+-------------------
+A spout task calls user code one call at a time (law S1). While it awaits an asynchronous source, other things must go
+on nevertheless: verdicts arrive, replays become due, the topology is paused or drained.
+
+What needs no user code is done beside the wait, in callbacks. For the rest the wait must be cut short. An asynchronous
+``next_tuple`` can be called again, so it is cancelled at its await as soon as an outcome is to be delivered (law S7).
+An asynchronous generator would be over, so it is cancelled only when the source is to end.
+
+The wait is no activity: a topology whose spouts all wait for their sources is quiet. So :meth:`SourceWait.from_source`
+takes the task out of the count of what is under way, and suspends its outbox, as nothing may stay unsent meanwhile.
+
+A cancellation that arrives there may come from four sides. :meth:`SourceWait.interrupt` has noted its own; the task
+knows if the engine has it die or end; both may be the case at once, and ``uncancel()`` says how many requests are
+left. A cancellation that nobody has requested was raised by the source itself, and counts as its error. A source that
+swallows a cancellation returns a value, which is kept.
+"""
 
 from __future__ import annotations
 
@@ -15,50 +33,50 @@ from stormlet.runtime.wire.outbox import Outbox
 
 
 class Feed(Protocol):
-    """Where a spout task gets its tuples from."""
+    """The source of a spout task."""
 
     @property
     def ended(self) -> bool:
-        """Whether there will be no more."""
+        """True if there will be no more."""
         ...
 
     @property
     def passive(self) -> bool:
-        """Whether nothing comes by itself: the host feeds the spout."""
+        """True if nothing comes by itself: the host feeds the spout."""
         ...
 
     @property
     def restartable(self) -> bool:
-        """Whether its task may go on after an exception, with the feed that :meth:`renewed` gives."""
+        """True if its task may go on after an exception, with the feed that :meth:`renewed` gives."""
         ...
 
     @property
     def way_out(self) -> str:
-        """Why it is not restartable, and what would make it so, in words; empty if there is nothing to say."""
+        """The reason it is not restartable, and the way to make it so, in words; empty if there is nothing to say."""
         ...
 
     @property
     def survives_kills(self) -> bool:
-        """Whether it still can be asked for more after it was cancelled while the task awaited it."""
+        """True if it can still be asked for more after it was cancelled while the task awaited it."""
         ...
 
     @property
     def dies(self) -> bool:
-        """Whether it is an instance of user code that dies with its task, and must be closed."""
+        """True for an instance of user code that dies with its task, and must be closed."""
         ...
 
     @property
     def unsent(self) -> int:
-        """How many values the source has given that could not be emitted yet."""
+        """The number of values that the source has given and that could not be emitted yet."""
         ...
 
     @property
     def resumes(self) -> bool:
-        """Whether another run goes on from what :meth:`close` has noted."""
+        """True if another run goes on from the position that :meth:`close` has noted."""
         ...
 
     def renewed(self) -> Feed:
-        """What the restarted task goes on with: itself, or another one, which must be opened."""
+        """The feed for the restarted task: itself, or another one, which must be opened."""
         ...
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
@@ -91,7 +109,7 @@ R = TypeVar("R")
 
 
 class Asking(Enum):
-    """What the spout task is suspended in, if it waits for its source."""
+    """The state of the wait for the source."""
 
     NOTHING = 0
     NEXT_TUPLE = 1
@@ -105,7 +123,7 @@ class Interrupted(Exception):
 
 
 class SourceWait:
-    """What one spout task is suspended in while it waits for its source."""
+    """The wait of one spout task for its source."""
 
     def __init__(self, task: Task, outbox: Outbox) -> None:
         self.asking = Asking.NOTHING

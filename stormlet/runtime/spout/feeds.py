@@ -1,4 +1,4 @@
-"""Where spout tasks get their tuples from: the host alone, an iterator, or an async iterator. For ``Spout`` classes see
+"""The sources of spout tasks: the host alone, an iterator, or an async iterator. For ``Spout`` classes see
 :mod:`stormlet.runtime.spout.spout_feed`."""
 
 from __future__ import annotations
@@ -95,10 +95,10 @@ class KeptFeed(HostFeed):
         self._source = values
         self._unsent: list[object] = []
         self._broke: BaseException | None = None
-        """What the source has last raised, or was cancelled by."""
+        """The last exception of the source, or the cancellation that has hit it."""
         self._broke_after = 0
         self._is_spent = False
-        """Whether it has ended right after that."""
+        """True if it ended right after that."""
 
     @property
     def restartable(self) -> bool:
@@ -107,7 +107,7 @@ class KeptFeed(HostFeed):
 
     @property
     def way_out(self) -> str:
-        """What a generator needs to be restartable."""
+        """Advice: the way to make a generator restartable."""
         return "" if self.restartable else OVER
 
     @property
@@ -234,7 +234,7 @@ class AsyncIteratorFeed(KeptFeed):
         super().__init__(task, values, resume, emitted)
         self._values = values
         self._in_hand: object = END
-        """What the source has given last and was not emitted yet; held here before anything else can raise (law N1)."""
+        """The last value of the source if it was not emitted yet; held here before anything else can raise (law N1)."""
         self.survives_kills = resume is not None or not isasyncgen(values)
 
     def _resumed(self, values: object, resume: Resume) -> Feed:

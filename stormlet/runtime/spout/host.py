@@ -1,4 +1,4 @@
-"""How the host emits through a spout task: each message in its turn, when there is room (law C4)."""
+"""Emits of the host through a spout task: each message in its turn, when there is room (law C4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stormlet.runtime.wire.thread_calls import ThreadCalls, room_below
 
 
 class HostEmits:
-    """What the host emits on one spout task, and its wait for room there."""
+    """The messages that the host emits on one spout task, and its wait for room there."""
 
     def __init__(self, owner: Owner, tracker: Tracker) -> None:
         self._owner = owner
@@ -23,7 +23,7 @@ class HostEmits:
         self._waiting = 0
         self._room: asyncio.Future[None] | None = None
         self.threads = ThreadCalls(owner.engine.loop, owner.plan.name, self._room_for_threads)
-        """What other threads emit, which is the spout's own."""
+        """Emits of the spout's own threads."""
 
     @property
     def may_emit(self) -> bool:
@@ -56,7 +56,7 @@ class HostEmits:
                 await self._room
 
     def _room_for_threads(self, look: Callable[[], None]) -> int | None:
-        """Where the spout itself would be asked for more (law S3)."""
+        """The room that the spout itself would have if it were asked for more (law S3)."""
         if self._owner.stopping:
             return None
         full = self._outbox.full_consumer()

@@ -46,20 +46,20 @@ class Message(OpenTree):
         self.stream = stream
         self.task = task
         self.lineage = lineage
-        """What the tuples of the running attempt inherit."""
+        """The lineage that the tuples of the running attempt inherit."""
         self.history = NOTHING_YET
-        """Why each attempt failed so far."""
+        """The failure of each attempt so far."""
         self.root = 0
         """The root of the running or last attempt; 0 before the first one that found room."""
 
     @property
     def attempts(self) -> int:
-        """How many attempts have failed, those that do not count left out (law S6)."""
+        """The number of failed attempts, without those that do not count (law S6)."""
         return self.lineage.attempt - 1
 
     @property
     def failures(self) -> int:
-        """How many attempts have failed, whether they count or not."""
+        """The number of failed attempts, with those that do not count."""
         return len(self.history) + self.history.left_out
 
     def failed(self, failure: Failure, *, counts: bool) -> None:
@@ -85,8 +85,7 @@ class SpoutMessage(Message):
 @cython.no_gc
 @cython.cclass
 class Buried(OpenTree):
-    """What is left of a :class:`SpoutMessage` that is with the dead letters now, and whose spout was not told
-    yet."""
+    """The rest of a :class:`SpoutMessage` that is with the dead letters, and whose spout has yet to be notified."""
 
     __slots__ = ()
 
@@ -112,7 +111,7 @@ class HostMessage(Message):
         self.tree = tree
         self.max_attempts = max_attempts
         self.collected = collected
-        """Where the values of the stream that the host asked for are collected, by root."""
+        """The values of the stream that the host asked for, by root."""
 
     def collect_under(self, root: int) -> None:
         """An attempt begins: collect its values, and no longer those of the one before."""

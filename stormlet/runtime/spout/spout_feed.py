@@ -59,12 +59,12 @@ class SpoutFeed(HostFeed):
 
     @property
     def restartable(self) -> bool:
-        """Whether another instance can take over."""
+        """True if another instance can take over."""
         return self._spout.restartable
 
     @property
     def resumes(self) -> bool:
-        """Whether another run goes on after this one."""
+        """True if another run goes on after this one."""
         return self._spout.resumes
 
     def renewed(self) -> Feed:
@@ -167,5 +167,5 @@ class SpoutFeed(HostFeed):
 
 
 def _awaitable(result: object) -> Awaitable[None] | None:
-    """What of the result of a method is to be awaited: nobody takes anything else of it."""
+    """The awaitable that a method has returned; any other result of it is an error."""
     return result if result is not None and isawaitable(result) else None

@@ -61,10 +61,10 @@ class SpoutTask(Task):
         self.active = False
         self.stopping = False
         self.pausing = False
-        """Whether it emits nothing more until everything is settled."""
+        """True while it emits nothing more until everything is settled."""
         self._pausing_for_own = False
         self.woken = False
-        """Whether the user has asked for ``next_tuple`` since it was last asked for (law S4)."""
+        """True if the user has asked for ``next_tuple`` since it was last called (law S4)."""
         self.tracker = Tracker(self, outcomes, number, ids, ackers, dead_letters, context.config)
         self.host = HostEmits(self, self.tracker)
         self.ready: asyncio.Future[None] = engine.loop.create_future()
@@ -72,7 +72,7 @@ class SpoutTask(Task):
         self._pace = Pace()
         self._told_pace = Pace()
         self._has_slice = False
-        """Whether its slice goes on: it is not used up, and nothing was awaited in it."""
+        """True while its slice goes on: it is not used up, and nothing was awaited in it."""
         self._source_wait = SourceWait(self, outbox)
         self.from_source = self._source_wait.from_source
         self._switched = False
@@ -84,18 +84,17 @@ class SpoutTask(Task):
 
     @property
     def outcomes(self) -> deque[OpenTree]:
-        """Where ackers put verdicts."""
+        """The queue to which ackers append verdicts."""
         return self.tracker.outcomes
 
     @property
     def ended(self) -> bool:
-        """Whether the source can yield no more (law S5)."""
+        """True if the source can yield no more (law S5)."""
         return self.stopping or self.feed.ended
 
     @property
     def still(self) -> bool:
-        """Whether it has ended, or is paused only by ``max_spout_pending``, or until everything is settled (law
-        B8)."""
+        """True if it has ended, or is paused only by ``max_spout_pending``, or until everything is settled (law B8)."""
         return self.ended or self._paused
 
     @property
@@ -104,7 +103,7 @@ class SpoutTask(Task):
 
     @property
     def may_ask(self) -> bool:
-        """Whether there is room for another message, here and in every queue that it may reach (law S3)."""
+        """True if there is room for another message, here and in every queue that it may reach (law S3)."""
         outbox = self.outbox
         return not self._paused and outbox.has_room and outbox.full_consumer() is None
 
@@ -160,7 +159,7 @@ class SpoutTask(Task):
         return msgspec.structs.replace(self.tracker.statistics(), restarts=self.restarts.count)
 
     def lineage(self, origin: object = None, attempt: int = 1) -> Lineage:
-        """What a message emitted now hands down."""
+        """The lineage that a message emitted now hands down."""
         return lineage_now(self.engine.context, origin, attempt)
 
     # The life of the task.

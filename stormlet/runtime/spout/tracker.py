@@ -47,9 +47,9 @@ class CompleteLatency:
         self.tree: OpenTree | None = None
         """The message that is being measured."""
         self.seconds = 0.0
-        """How long all those took that were measured and acked."""
+        """The sum of the complete latencies measured, of messages that were acked."""
         self.samples = 0
-        """How many these were."""
+        """The number of these messages."""
         self._clock = clock
         self._began = 0.0
 
@@ -81,7 +81,7 @@ Settle = Callable[[object, Failure | None], Awaitable[None] | None]
 
 
 class Counts:
-    """What became of messages and attempts."""
+    """Counts of messages and attempts, by what became of them."""
 
     __slots__ = (
         "acked",
@@ -108,7 +108,7 @@ class Counts:
 
     @property
     def settled(self) -> int:
-        """How many outcomes were told."""
+        """The number of outcomes delivered."""
         return self.acked + self.failed
 
 
@@ -130,10 +130,10 @@ class Tracker:
         self.pending = 0
         """Messages without a final outcome, those that wait for a replay included (law S3)."""
         self.emitted = 0
-        """How many emits there were, to tell an idle ``next_tuple``."""
+        """The number of emits, which shows if ``next_tuple`` was idle."""
         self.counts = Counts()
         self.buries = True
-        """Whether messages that are given up go to the dead letters."""
+        """True if messages that are given up go to the dead letters."""
         self.observer = owner.engine.observer
         """Looks on at the messages, if anybody does; may be changed at any time."""
         engine = owner.engine
@@ -157,12 +157,12 @@ class Tracker:
 
     @property
     def room(self) -> int:
-        """How many more messages may be pending (law S3)."""
+        """The number of messages that may still become pending (law S3)."""
         return UNLIMITED if self._most_pending is None else self._most_pending - self.pending
 
     @property
     def has_work(self) -> bool:
-        """Whether :meth:`attend` has something to do now."""
+        """True if :meth:`attend` has something to do now."""
         return bool(self.outcomes or (self.replays.due and self._outbox.has_room))
 
     def statistics(self) -> TaskStatistics:

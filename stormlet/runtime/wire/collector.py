@@ -1,4 +1,24 @@
-"""What user code calls: ``emit``, ``ack``, ``fail`` and ``reset_timeout`` of a bolt task."""
+"""The collector of a bolt task: ``emit``, ``ack``, ``fail`` and ``reset_timeout``.
+
+Theory of operation
+-------------------
+User code calls these methods in the middle of its work, and none of them awaits anything. Each does three things: it
+checks the call, changes the state of the input, and notes in the outbox what ackers and consumers must hear. What was
+noted leaves when the task's slice ends (law F1); outside a slice the first item arms the outbox.
+
+An input is *open* while user code has it, *held* when ``execute`` has returned without settling it, then *acked* or
+*failed*; *lost* if it died with an instance. Only open and held inputs can be settled, and only once. What user code
+says of a lost one is ignored, as its tree has failed already; anything else raises
+:class:`~stormlet.errors.AlreadySettled`.
+
+The outputs of a ``BasicBolt`` or a function are anchored to the input in hand, which is the default of ``anchors``. A
+``Bolt`` anchors what it says it anchors. Concurrent calls have a collector each, with anchors of their own; the
+account of what is held and settled is one for the whole task.
+
+A call from another thread than the loop's would change all this at any moment, so it is refused (law F3). Interpreted,
+the check costs a twentieth of a tuple, and outside of debug mode only the first call that finds nothing unsent makes
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +40,7 @@ from stormlet.runtime.wire.thread_calls import ThreadCalls, room_below
 
 AnyTuple = Tuple[Any]
 Anchors = AnyTuple | Iterable[AnyTuple]
-"""What an output is anchored to."""
+"""The inputs that an output is anchored to."""
 
 
 class _Unsaid:
@@ -65,9 +85,9 @@ class BoltCollector:
         self._account = account
         self._strict = outbox.thread.strict
         self.default_anchors: Anchors = ()
-        """What an emit without ``anchors`` is anchored to."""
+        """The anchors of an emit that names none."""
         self.threads = threads or ThreadCalls(loop, plan.name, partial(room_below, outbox))
-        """What other threads call."""
+        """The same methods for other threads."""
 
     def for_call(self) -> BoltCollector:
         """Another collector of the same task, for a call that runs beside others."""
@@ -195,7 +215,7 @@ class BoltCollector:
         return outlet.reached
 
     def _settle(self, tup: AnyTuple, state: int, verb: str) -> bool:
-        """Whether that settles it: an instance that died may still speak of what was lost with it."""
+        """Settle an input. Returns False if it was lost with an instance that died, and may still be spoken of."""
         if tup.state == HELD:
             if tup not in self._account.held:
                 plan = self._plan
@@ -219,7 +239,7 @@ class BoltCollector:
 
 
 def failed(plan: TaskPlan, reason: str, exception: BaseException | None, *, permanent: bool) -> Failure:
-    """What a bolt says when it fails an input; raises :class:`TypeError` for what is no reason or no exception."""
+    """The failure of an input. Raises :class:`TypeError` for a reason that is no text and an exception that is none."""
     return Failure(FailureKind.FAILED, plan.component, plan.task, reason, exception, permanent)
 
 

@@ -9,10 +9,10 @@ from stormlet.core.tuples import Tuple
 
 
 class Inbox:
-    """What was delivered to one task and not yet taken.
+    """The queue of one bolt task: tuples delivered and not yet taken.
 
-    Appending never blocks. Who finds it empty owes its consumer a wake-up. A producer that has filled it past
-    ``capacity`` waits for room before it goes on (law B6).
+    Appending never blocks. A producer that appends to an empty inbox must wake the consumer. A producer that has
+    filled it past ``capacity`` waits for room before it goes on (law B6).
     """
 
     __slots__ = ("_waiting", "capacity", "items", "wake_consumer")
@@ -25,7 +25,7 @@ class Inbox:
 
     @property
     def full(self) -> bool:
-        """Whether producers must wait."""
+        """True if producers must wait."""
         return len(self.items) >= self.capacity
 
     def call_when_room(self, wake_producer: Callable[[], None]) -> None:
@@ -39,8 +39,8 @@ class Inbox:
             self._waiting.remove(wake_producer)
 
     def take(self) -> list[Tuple[Any]]:
-        """What was delivered, in order; of more than ``capacity``, the first so many, for the bound on what
-        is queued and in hand holds for both together (law B6)."""
+        """Take the delivered tuples, in order; of more than ``capacity``, the first ``capacity``, as the bound on
+        what is queued and in hand holds for both together (law B6)."""
         items = self.items
         if len(items) <= self.capacity:
             self.items = []

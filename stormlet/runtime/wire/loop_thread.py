@@ -29,7 +29,7 @@ WAYS = {
     "fail": "call out.fail_threadsafe there",
     "dead_letter": "hand it to asyncio.run_coroutine_threadsafe there",
 }
-"""What to do instead, by method."""
+"""The right call from another thread, by method."""
 
 
 class LoopThread:

@@ -11,9 +11,7 @@ cdef class Control:
 cdef class Outbox:
     cdef object _clock
     cdef object _failed
-    cdef bint _in_slice
     cdef object _loop
-    cdef bint _scheduled
     cdef object _shards
     cdef public dict acks
     cdef public bint armed
@@ -24,11 +22,13 @@ cdef class Outbox:
     cdef public dict inits
     cdef public list resets
     cdef public bint sliced
+    cdef public object state
     cdef public LoopThread thread
     cdef public double waited
     cdef public unsigned long long run
     cdef public unsigned long long delta
 
+    cdef _move(self, tuple moves)
     cpdef ack(self, unsigned long long root, unsigned long long edge)
     cpdef begin_run(self, unsigned long long root, unsigned long long edge)
     @cython.locals(root=object)

@@ -16,9 +16,14 @@ from typing import Protocol
 
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
+from stormlet.core.life import IllegalTransition, OutboxEvent, OutboxState, outbox_moves
 from stormlet.core.outcomes import Failure
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.loop_thread import LoopThread
+
+IDLE = OutboxState.IDLE
+ENTER, SUSPEND, LEAVE = map(outbox_moves, (OutboxEvent.ENTER, OutboxEvent.SUSPEND, OutboxEvent.LEAVE))
+ARM, FLUSH = outbox_moves(OutboxEvent.ARM), outbox_moves(OutboxEvent.FLUSH)
 
 
 class Control:
@@ -40,7 +45,7 @@ class Control:
 
     @property
     def told(self) -> int:
-        """How many things it tells."""
+        """The number of its entries."""
         return len(self.inits) + len(self.acks) + len(self.fails) + len(self.resets)
 
 
@@ -58,9 +63,7 @@ class Outbox:
     __slots__ = (
         "_clock",
         "_failed",
-        "_in_slice",
         "_loop",
-        "_scheduled",
         "_shards",
         "acks",
         "armed",
@@ -73,6 +76,7 @@ class Outbox:
         "resets",
         "run",
         "sliced",
+        "state",
         "thread",
         "waited",
     )
@@ -89,13 +93,13 @@ class Outbox:
         """Takes what a flush raises that no task has asked for (law N2)."""
         self._clock = clock
         self._shards = shards
-        self._in_slice = False
-        self._scheduled = False
         self.thread = LoopThread(loop)
+        self.state = OutboxState.IDLE
+        """See :mod:`stormlet.core.life`."""
         self.armed = False
+        """True if a flush is certain to come; follows from the state."""
         self.sliced = True
-        """Whether the task's user code runs in slices of its own; calls that run beside others do not (law
-        B3)."""
+        """True if the task's user code runs in slices of its own; concurrent calls do not (law B3)."""
         self.inits: dict[int, OpenTree] = {}
         self.acks: dict[int, int] = {}
         self.run = 0
@@ -117,27 +121,31 @@ class Outbox:
     def enter(self) -> None:
         """A slice begins, or goes on after user code was awaited; its end will flush."""
         if self.sliced:
-            self._in_slice = True
-            self.armed = True
+            self._move(ENTER)
 
     def suspend(self) -> None:
         """User code is about to be awaited: what is unsent leaves at the next turn of the loop, whatever that
         code does."""
-        self._in_slice = False
-        if not self._scheduled:
+        self._move(SUSPEND)
+        if not self.armed:
             self.arm()
 
     def leave(self) -> None:
         """The slice ends."""
-        self._in_slice = False
         self.flush()
-        self.armed = self._scheduled
+        self._move(LEAVE)
 
     def arm(self) -> None:
         """The first unsent item outside a slice asks for a flush."""
         self._loop.call_soon(self._flush_scheduled)
-        self.armed = True
-        self._scheduled = True
+        self._move(ARM)
+
+    def _move(self, moves: tuple[OutboxState | None, ...]) -> None:
+        state = moves[self.state]
+        if state is None:
+            raise IllegalTransition(f"an outbox cannot make this move when it is {self.state.name}")
+        self.state = state
+        self.armed = state != IDLE
 
     def ack(self, root: int, edge: int) -> None:
         """Tell the acker of this root the value of an ack. Hot loops have this inline."""
@@ -176,7 +184,7 @@ class Outbox:
 
     @property
     def has_room(self) -> bool:
-        """Whether every queue that this task has filled has room again."""
+        """True if every queue that this task has filled has room again."""
         if self.crowded:
             self.crowded[:] = [inbox for inbox in self.crowded if inbox.full]
         return not self.crowded
@@ -211,9 +219,8 @@ class Outbox:
             )  # the task may have been killed, again and again, while the consumer hangs
 
     def _flush_scheduled(self) -> None:
-        self._scheduled = False
-        self.armed = self._in_slice
         try:
+            self._move(FLUSH)
             self.flush()
         except Exception as error:  # which would be nobody's
             self._failed(error)

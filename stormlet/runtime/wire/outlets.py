@@ -46,12 +46,12 @@ class Outlet:
 
     @property
     def emitted(self) -> int:
-        """How many values it has taken; those that were refused are not among them."""
+        """The number of values it has taken; those that were refused are not among them."""
         return self._emitted
 
     @property
     def transferred(self) -> int:
-        """How many tuples it has delivered."""
+        """The number of tuples it has delivered."""
         return 0
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
@@ -73,7 +73,7 @@ class Outlet:
 
 
 class Delivery(Outlet):
-    """What the outlets with receivers share."""
+    """The base of the outlets with receivers."""
 
     __slots__ = ("_ids", "_outbox")
 

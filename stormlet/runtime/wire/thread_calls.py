@@ -41,11 +41,10 @@ MOST = 100
 LOOK = 1.0
 """Seconds after which a thread that waits has the loop look again."""
 PATIENCE = 10
-"""How often it does so in vain before it goes on without room, because the loop is held up."""
+"""The number of looks in vain after which it goes on without room, because the loop is held up."""
 
 CountRoom = Callable[[Callable[[], None]], int | None]
-"""How many more emits there is room for, None for ever; where there is none in a queue, has this called when there
-is."""
+"""Counts the emits there is room for, None for ever; where a queue has no room, arranges to be called when it has."""
 
 
 @runtime_checkable
@@ -53,7 +52,7 @@ class StandingClock(Protocol):
     """A loop whose time stands still while threads work for it."""
 
     def work_waits(self, thread: int) -> None:
-        """What this thread does waits for the loop now."""
+        """The work of this thread waits for the loop now."""
         ...
 
     def work_goes_on(self, thread: int) -> None:
@@ -217,7 +216,7 @@ class ThreadCalls:
 
 
 def room_below(outbox: Outbox, look: Callable[[], None]) -> int:
-    """How much a task may emit: nothing while a queue that it has filled has no room (law B6)."""
+    """The number of emits a task has room for: none while a queue that it has filled has no room (law B6)."""
     if outbox.has_room:
         return MOST
     outbox.crowded[0].call_when_room(look)

@@ -73,7 +73,7 @@ class Steps:
             loop.call_later(random.uniform(0.0, LATEST), self._kill, victim.task)
 
     def _kill(self, task: Task) -> None:
-        if not task.mortal or task.ending:
+        if not task.mortal:
             return
         self._journal.note("FAULT: {} is killed where it waits", task.name)
         if isinstance(task, BoltTask) and task.finished_after >= task.executed:
