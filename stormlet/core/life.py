@@ -73,6 +73,9 @@ class OutboxEvent(Enum):
     FLUSH = "the scheduled flush comes"
 
 
+NO_STATE = -1
+
+
 class IllegalTransition(RuntimeError):
     """An event that cannot happen in this state: a fault of stormlet's."""
 
@@ -157,6 +160,6 @@ def task_state(state: TaskState, event: TaskEvent) -> TaskState:
     return after
 
 
-def outbox_moves(event: OutboxEvent) -> tuple[OutboxState | None, ...]:
-    """The state after this event, by the state before; None where the event cannot happen."""
-    return tuple(OUTBOX[state].get(event) for state in OutboxState)
+def outbox_moves(event: OutboxEvent) -> tuple[int, ...]:
+    """The state after this event, by the state before; :data:`NO_STATE` where the event cannot happen."""
+    return tuple(int(OUTBOX[state].get(event, NO_STATE)) for state in OutboxState)

@@ -72,6 +72,8 @@ class Task:
         """The user's method that runs now, or ran last; a crash is reported with it (law C5)."""
         self.state = TaskState.NEW
         """The state of its life; :meth:`change` alone moves it."""
+        self._cancelled_by_engine = False
+        """Follows from the state, and is read whenever user code gives control back."""
         self.restarts = Restarts(_policy(config))
         self._bell: asyncio.Future[None] | None = None
         self._coroutine: asyncio.Task[None] | None = None
@@ -82,6 +84,7 @@ class Task:
     def change(self, event: TaskEvent) -> None:
         """Move it to the next state. Raises :class:`~stormlet.core.life.IllegalTransition` if there is none."""
         self.state = task_state(self.state, event)
+        self._cancelled_by_engine = self.state in CANCELLED_BY_ENGINE
 
     @property
     def working(self) -> bool:
@@ -246,7 +249,7 @@ class Task:
         raise asyncio.CancelledError
 
     def _is_cancelled(self) -> bool:
-        return self.state in CANCELLED_BY_ENGINE
+        return self._cancelled_by_engine
 
     def told(self, error: Exception) -> None:
         """The log has this already."""

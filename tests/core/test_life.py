@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stormlet.core.life import (
+    NO_STATE,
     OUTBOX,
     TASK,
     IllegalTransition,
@@ -73,7 +74,7 @@ def test_a_task_that_leaves_is_not_cancelled_again() -> None:
 @pytest.mark.parametrize("event", OutboxEvent)
 def test_an_event_of_an_outbox(state: OutboxState, event: OutboxEvent) -> None:
     """The moves are those of the table, by the number of the state before."""
-    assert outbox_moves(event)[state] is OUTBOX[state].get(event)
+    assert outbox_moves(event)[state] == OUTBOX[state].get(event, NO_STATE)
 
 
 @pytest.mark.parametrize("state", OutboxState)

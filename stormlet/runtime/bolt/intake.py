@@ -19,9 +19,13 @@ class Intake:
 
     __slots__ = ("_rest", "all")
 
-    def __init__(self, tuples: list[AnyTuple] | None = None) -> None:
-        self.all = [] if tuples is None else tuples
-        self._rest = iter(self.all)
+    def __init__(self) -> None:
+        self.begin([])
+
+    def begin(self, tuples: list[AnyTuple]) -> None:
+        """Go through these from now on."""
+        self.all = tuples
+        self._rest = iter(tuples)
 
     @property
     def left(self) -> int:

@@ -221,16 +221,18 @@ class BoltTask(Task):
             if sliced and not self.slices.begin(watched=False):
                 await self._next_slice()
             if not self._intake.all:  # else a task that died has left some
-                self._intake = Intake(self.inbox.take())  # with what has come while it waited for the slice
+                self._intake.begin(self.inbox.take())  # with what has come while it waited for the slice
             await (self._execute_batch() if sliced else self._start_calls())
             self._executed_before += len(self._intake.all)
-            self._intake = Intake()
+            self._intake.begin([])
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
         self.outbox.enter()
         intake = self._intake
-        while before := intake.left:
+        left = intake.left
+        while left:
+            before = left
             self.doing = "execute"
             began, waited = self._time(), self.outbox.waited
             try:
@@ -250,7 +252,8 @@ class BoltTask(Task):
             # A wait for room says something of its consumers, not of this bolt.
             self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
             self.out.default_anchors = ()
-            if self.slices.spent(self._pace, before - intake.left, awaited=pause is not None):
+            left = intake.left
+            if self.slices.spent(self._pace, before - left, awaited=pause is not None):
                 await self._next_slice()
             if self._errands:
                 await self._run_errands()

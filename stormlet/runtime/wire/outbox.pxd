@@ -22,12 +22,13 @@ cdef class Outbox:
     cdef public dict inits
     cdef public list resets
     cdef public bint sliced
-    cdef public object state
+    cdef public int state
     cdef public LoopThread thread
     cdef public double waited
     cdef public unsigned long long run
     cdef public unsigned long long delta
 
+    @cython.locals(state=int)
     cdef _move(self, tuple moves)
     cpdef ack(self, unsigned long long root, unsigned long long edge)
     cpdef begin_run(self, unsigned long long root, unsigned long long edge)

@@ -21,7 +21,6 @@ from stormlet.core.outcomes import Failure
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.loop_thread import LoopThread
 
-IDLE = OutboxState.IDLE
 ENTER, SUSPEND, LEAVE = map(outbox_moves, (OutboxEvent.ENTER, OutboxEvent.SUSPEND, OutboxEvent.LEAVE))
 ARM, FLUSH = outbox_moves(OutboxEvent.ARM), outbox_moves(OutboxEvent.FLUSH)
 
@@ -94,8 +93,8 @@ class Outbox:
         self._clock = clock
         self._shards = shards
         self.thread = LoopThread(loop)
-        self.state = OutboxState.IDLE
-        """See :mod:`stormlet.core.life`."""
+        self.state = 0
+        """An :class:`~stormlet.core.life.OutboxState`, as a plain int; see :mod:`stormlet.core.life`."""
         self.armed = False
         """True if a flush is certain to come; follows from the state."""
         self.sliced = True
@@ -140,12 +139,14 @@ class Outbox:
         self._loop.call_soon(self._flush_scheduled)
         self._move(ARM)
 
-    def _move(self, moves: tuple[OutboxState | None, ...]) -> None:
+    def _move(self, moves: tuple[int, ...]) -> None:
         state = moves[self.state]
-        if state is None:
-            raise IllegalTransition(f"an outbox cannot make this move when it is {self.state.name}")
+        if state < 0:
+            raise IllegalTransition(
+                f"an outbox cannot make this move when it is {OutboxState(self.state).name}"
+            )
         self.state = state
-        self.armed = state != IDLE
+        self.armed = state > 0
 
     def ack(self, root: int, edge: int) -> None:
         """Tell the acker of this root the value of an ack. Hot loops have this inline."""
