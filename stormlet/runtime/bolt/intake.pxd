@@ -1,6 +1,6 @@
 cdef class Intake:
-    cdef public list all
+    cdef public object all
     cdef object _rest
 
-    cpdef begin(self, list tuples)
+    cpdef begin(self, object tuples)
     cpdef take(self, Py_ssize_t most)
