@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from stormlet.core.outcomes import Failure, FailureKind, History
 from stormlet.core.replay import ReplayPolicy
-from stormlet.spark.origins import Origin
+from stormlet.spark.frames import Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
 from stormlet.errors import NotExactlyOnce
 from stormlet.model.components import SpoutCollector, TaskContext
-from stormlet.spark.beside import beside
 from stormlet.spark.epoch_account import EpochAccount, GivenUp
 from stormlet.spark.epochs import Epochs, SourceKey
-from stormlet.spark.origins import Origin
+from stormlet.spark.frames import Origin
+from stormlet.spark.threads import beside
 
 logger = logging.getLogger(__name__)
 

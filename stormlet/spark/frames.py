@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import tzinfo
+import re
+from datetime import timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Any, cast
+from zoneinfo import ZoneInfo
+
+import msgspec
 
 from stormlet.errors import InvalidTopology
-from stormlet.spark.zones import zone_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,3 +59,38 @@ def has_fixed_order(frame: DataFrame) -> bool:
     """Whether Spark gives the same rows in the same partitions and order whenever it computes them."""
     plan = cast("Any", frame)._jdf.queryExecution()  # nothing public tells
     return str(plan.toRdd().outputDeterministicLevel()) == "DETERMINATE"
+
+
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
+
+
+def zone_of(name: str) -> tzinfo:
+    """The zone of ``spark.sql.session.timeZone``: a region, or an offset such as ``GMT+8`` or ``-01:30``.
+
+    Raises :class:`~stormlet.errors.InvalidTopology` for a name that Python does not know.
+    """
+    if name == "Z":
+        return ZoneInfo("UTC")
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        sign, hours, minutes, seconds = offset.groups(default="0")
+        ahead = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
+        return timezone(ahead if sign == "+" else -ahead)
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError):
+        raise InvalidTopology(
+            f"spark.sql.session.timeZone is {name!r}, which Python's zoneinfo does not know; set a region such as "
+            f"'Europe/Berlin' or an offset such as '+02:00', or install the package tzdata"
+        ) from None
+
+
+class Origin(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
+    """Where a tuple comes from: ``tup.origin`` of all that comes of a row."""
+
+    partition: int
+    """The partition of the DataFrame, from 0."""
+    row: int
+    """The row within its partition, from 0; of a batch, its first row."""
+    epoch: int | None = None
+    """The epoch that the row belongs to, where the source gives epochs."""

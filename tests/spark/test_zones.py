@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from stormlet import InvalidTopology
-from stormlet.spark.zones import zone_of
+from stormlet.spark.frames import zone_of
 
 
 @pytest.mark.parametrize(
