@@ -1,4 +1,4 @@
-"""What Spark's errors mean for a source: try again, or say the way out."""
+"""Spark's errors, read for a source: losses that another read can mend, advice, and the line to show."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from stormlet.core.shortened import printable
 
 LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker exited unexpectedly")
-"""What Spark says of a task or a result that was lost, and that may come whole another time."""
+"""Texts in errors about a lost task or result, which may come whole the next time."""
 
 OF_THE_JVM = "An error occurred while calling "
-"""How Py4J begins, before it says what occurred."""
+"""First words of a Py4J error; the JVM's error follows in the next line."""
 
 OF_A_WAIT = "Exception thrown in awaitResult:"
-"""What Spark says where another thread has failed, which it says at the end."""
+"""End of the first line where another thread of Spark has failed; the causes follow at the end."""
 CAUSED_BY = "Caused by: "
 
 WAYS_OUT: Mapping[str, str] = {
@@ -30,11 +30,11 @@ WAYS_OUT: Mapping[str, str] = {
         "built"
     ),
 }
-"""What such an error's text contains -> what to do."""
+"""Text in an error -> advice."""
 
 
 def is_loss(error: BaseException) -> bool:
-    """Whether a task or its result was lost, so that reading again may help."""
+    """True if a task or its result was lost, so that reading again may help."""
     if isinstance(error, EOFError):  # the JVM's end of the socket closed without a word
         return True
     text = str(error)
@@ -42,13 +42,13 @@ def is_loss(error: BaseException) -> bool:
 
 
 def way_out(error: BaseException) -> str | None:
-    """What to do about it, if that is known."""
+    """Advice about an error, if there is any."""
     text = str(error)
     return next((advice for sign, advice in WAYS_OUT.items() if sign in text), None)
 
 
 def summary(error: BaseException) -> str:
-    """The first line of an error that may bring a whole stack trace; of one of the JVM's, what that says."""
+    """The line of an error to show: of a JVM error its own message, of any other the first line."""
     lines = [printable(line) for line in str(error).strip().splitlines()]
     if any(line.rstrip().endswith(OF_A_WAIT) for line in lines[:2]):
         return _last_cause(lines)

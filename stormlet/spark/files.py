@@ -1,4 +1,4 @@
-"""Directories of the file systems that Spark writes to."""
+"""Files that must survive: fsync, directories of Spark's file systems, and locks on checkpoints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sync(path: Path) -> None:
-    """Have the disk hold a file, or the names of what is in a directory. Raises :class:`OSError`."""
+    """Fsync a file, or the names in a directory. Raises :class:`OSError`."""
     if os.name == "nt":  # has no handles to sync what is only read
         return
     handle = os.open(path, os.O_RDONLY)
@@ -27,7 +27,7 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(top: Path) -> None:
-    """Have the disk hold a directory with all that is in it. Raises :class:`OSError`."""
+    """Fsync a directory with everything in it. Raises :class:`OSError`."""
     for directory, _, files in os.walk(top):
         for name in files:
             sync(Path(directory, name))
@@ -35,7 +35,7 @@ def sync_tree(top: Path) -> None:
 
 
 class Folder:
-    """A directory, which need not be there. Raises what the file system does."""
+    """A directory that need not exist. Raises what its file system raises."""
 
     def __init__(self, session: SparkSession, path: str) -> None:
         untyped = cast("Any", session)
@@ -49,18 +49,18 @@ class Folder:
 
     @property
     def local_path(self) -> Path | None:
-        """The path on this machine, if it is there."""
+        """The path, if it is on this machine."""
         uri = self._path.toUri()
         return Path(str(uri.getPath())) if uri.getScheme() == "file" else None
 
     def names(self) -> Sequence[str]:
-        """What is in it."""
+        """The names of the entries."""
         if not self._system.exists(self._path):
             return ()
         return [str(status.getPath().getName()) for status in self._system.listStatus(self._path)]
 
     def sync(self, *below: str) -> None:
-        """Have the disk hold what is in a directory below this one, if it is a disk of this machine."""
+        """Fsync a directory ``below`` this one with everything in it, if it is on this machine."""
         if self._path.toUri().getScheme() != "file":
             return
         here = Path(str(self._path.toUri().getPath()))
@@ -73,12 +73,15 @@ if sys.platform != "win32":
     import fcntl
 
 _turn = Lock()
-"""So that of two threads the second one reads which process the first one is of."""
+"""Held from the lock to the note of the process id: a second thread reads the id of the first, not an empty file."""
 
 
 class Claim:
-    """A lock on a file beside the one that is claimed. The kernel takes it back when the process dies, however it
-    does; the file stays. On Windows nothing is locked."""
+    """A lock on a checkpoint, so that no other source, of this process or another, uses it meanwhile.
+
+    It locks a file next to the checkpoint. The kernel releases the lock when the process dies, however it does; the
+    file stays. On Windows nothing is locked.
+    """
 
     def __init__(self, path: Path) -> None:
         self._claimed = path
@@ -86,8 +89,8 @@ class Claim:
         self._handle: int | None = None
 
     def take(self) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if another source has the file, or if it cannot be
-        locked."""
+        """Take the lock. Raises :class:`~stormlet.errors.InvalidTopology` if another source has it, or if the file
+        cannot be locked."""
         if sys.platform == "win32" or self._handle is not None:
             return
         try:
@@ -106,7 +109,7 @@ class Claim:
         self._handle = handle
 
     def release(self) -> None:
-        """Others may have it."""
+        """Release the lock."""
         handle, self._handle = self._handle, None
         if handle is not None:
             os.close(handle)

@@ -1,10 +1,10 @@
-"""What a source must know of a DataFrame before it reads it."""
+"""A DataFrame of the user's: checks before it is read, its time zone, and the origin of a row."""
 
 from __future__ import annotations
 
 import re
 from datetime import timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def check_frame(frame: object) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` for what is no DataFrame of a Spark session with a
-    JVM, and for one that never ends."""
+    """Raise :class:`~stormlet.errors.InvalidTopology` for anything but a DataFrame of a Spark session with a JVM, and
+    for a stream, which never ends."""
     _check_kind(frame)
     if cast("DataFrame", frame).isStreaming:
         raise InvalidTopology(
@@ -27,7 +27,7 @@ def check_frame(frame: object) -> None:
 
 
 def check_streaming_frame(frame: object) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` for what is no streaming DataFrame of a Spark session with
+    """Raise :class:`~stormlet.errors.InvalidTopology` for anything but a streaming DataFrame of a Spark session with
     a JVM."""
     _check_kind(frame)
     if not cast("DataFrame", frame).isStreaming:
@@ -55,12 +55,6 @@ def zone_of_session(frame: DataFrame) -> tzinfo:
     return zone_of(name)
 
 
-def has_fixed_order(frame: DataFrame) -> bool:
-    """Whether Spark gives the same rows in the same partitions and order whenever it computes them."""
-    plan = cast("Any", frame)._jdf.queryExecution()  # nothing public tells
-    return str(plan.toRdd().outputDeterministicLevel()) == "DETERMINATE"
-
-
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
 
 
@@ -86,7 +80,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """Where a tuple comes from: ``tup.origin`` of all that comes of a row."""
+    """Place of a row in its DataFrame: ``tup.origin`` of all tuples that come of the row."""
 
     partition: int
     """The partition of the DataFrame, from 0."""

@@ -1,4 +1,4 @@
-"""Record batches that a sink gets whole: made fit for its columns, as strictly as single rows are."""
+"""Whole record batches for a sink, checked against its columns as strictly as single rows are."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 
 def is_batch(value: object) -> TypeGuard[pa.RecordBatch]:
-    """Whether it is a :class:`pyarrow.RecordBatch`."""
-    pyarrow = sys.modules.get("pyarrow")  # who has made one has imported it
+    """True for a :class:`pyarrow.RecordBatch`."""
+    pyarrow = sys.modules.get("pyarrow")  # imported already if there is one
     return pyarrow is not None and isinstance(value, pyarrow.RecordBatch)
 
 
 def rows_in(value: object) -> int:
-    """How many rows a value is: a record batch has many, anything else is one."""
+    """The number of rows in a value: a record batch has many, anything else is one."""
     return value.num_rows if is_batch(value) else 1
 
 
 def table_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """The rows of these batches, with the columns of this schema, which are found by name.
+    """The rows of these batches with the columns of this schema, found by name.
 
-    Raises :class:`~stormlet.spark.arrow.columns.Misfit` for a column that is missing, that the schema lacks, that has
-    nulls where it may not, and for one of another type, unless every value of that means the same in the schema's.
+    Raises :class:`~stormlet.spark.arrow.columns.Misfit` for a column that is missing or unknown, that has nulls where
+    it may not, and for one of another type, unless every value of that type means the same in the schema's.
     """
     import pyarrow as pa
 
@@ -71,7 +71,7 @@ def _array(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _check_nulls(array: pa.Array, field: pa.Field, path: str) -> None:
-    """Raises :class:`~stormlet.spark.arrow.columns.Misfit` for a null where the type has none, however deep."""
+    """Raise :class:`~stormlet.spark.arrow.columns.Misfit` for a null where the type has none, at any depth."""
     if array.null_count and not field.nullable:
         raise Misfit(f"{path} is None, which its type does not allow")
     for part, inside, name in _parts(array, field.type, path):
@@ -93,8 +93,8 @@ def _parts(array: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[pa.A
 
 
 def same(given: DataType, wanted: DataType) -> bool:
-    """Whether values of one type mean the same as values of the other: strings of either layout, integers of any
-    width, moments with a zone, whichever. Whether each value has room is for the cast to say."""
+    """True if values of both types mean the same: strings of either layout, integers of any width, timestamps with a
+    zone, whichever it is. A value that has no room in the wanted type fails in the cast, later."""
     from pyarrow import types
 
     if types.is_dictionary(given):
@@ -109,7 +109,7 @@ def same(given: DataType, wanted: DataType) -> bool:
 
 
 def _type_parts(kind: DataType) -> dict[str, DataType] | None:
-    """What a type is made of, if it is made of others."""
+    """The types that a nested type is made of, by their place; None for a plain type."""
     from pyarrow import types
 
     if types.is_map(kind):

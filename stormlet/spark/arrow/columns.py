@@ -1,5 +1,5 @@
-"""Python values made fit for the columns of an Arrow table, strictly: what Arrow would truncate, reinterpret or
-leave out is refused."""
+"""Strict conversion of Python values for the columns of an Arrow table. A value that Arrow would truncate,
+reinterpret or leave out is refused."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Column(ABC):
     nullable: bool
     accepted: tuple[type, ...]
     refused: tuple[type, ...] = ()
-    """What would be accepted only because it derives from what is: a bool is an int."""
+    """Types that would be accepted only because they derive from an accepted one: a bool is an int."""
 
     def fit(self, values: Sequence[object]) -> Sequence[object]:
-        """The values as Arrow takes them; raises :class:`Misfit`."""
+        """Check the values and return them as Arrow takes them. Raises :class:`Misfit`."""
         for kind in set(map(type, values)):
             if kind is NoneType:
                 if not self.nullable:
@@ -55,7 +55,7 @@ class Plain(Column):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moments(Column):
-    """Timestamps, all with a time zone or all without: one must not be taken for the other."""
+    """Timestamps, all with a time zone or all without; the one is never taken for the other."""
 
     aware: bool
 
@@ -123,7 +123,7 @@ class Rows:
         self._ways: dict[object, Callable[[object], Sequence[object]]] = {}
 
     def fit(self, values: Sequence[object]) -> list[Sequence[object]]:
-        """The values by column; raises :class:`Misfit`."""
+        """Return the values by column. Raises :class:`Misfit`."""
         by_column = zip(*map(self._row, values), strict=True) if values else ((),) * len(self.columns)
         return [column.fit(each) for column, each in zip(self.columns, by_column, strict=True)]
 
@@ -191,7 +191,7 @@ def _column_of(kind: DataType, name: str, nullable: bool) -> Column:
 
 
 def _plain_types() -> Iterable[tuple[tuple[type, ...], tuple[type, ...], tuple[type, ...]]]:
-    """Spark's types, what they accept, and what not for all that."""
+    """Spark's types, the Python types that they accept, and the subtypes that they refuse."""
     from pyspark.sql import types
 
     yield (types.BooleanType,), (bool,), ()

@@ -1,4 +1,4 @@
-"""Makes the values that a source emits of what comes from Spark: record batches, or plain rows."""
+"""Conversion of Spark's record batches or plain rows to the values that a source emits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from stormlet.errors import InvalidTopology
-from stormlet.spark.arrow.records import ANYTHING, Wanted, fields_of, said, wanted
+from stormlet.spark.arrow.records import ANYTHING, Wanted, fields_of, text_of, wanted
 from stormlet.spark.arrow.refiners import MissingValue, Refine, Refiner, Refining, check_distinct
 
 if TYPE_CHECKING:
@@ -21,13 +21,14 @@ _EPOCH_DAY = date(1970, 1, 1).toordinal()
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column, and what its values become."""
+    """One column, and the refiner of its values."""
 
     name: str
     refiner: Refiner
 
     def refined(self, values: Sequence[object]) -> Sequence[object]:
-        """Raises :class:`~stormlet.spark.arrow.refiners.MissingValue` for a null that will not do."""
+        """Refine values. Raises :class:`~stormlet.spark.arrow.refiners.MissingValue` for a null that is not
+        accepted."""
         refiner = self.refiner
         if refiner.idle:
             return values
@@ -38,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What rows become: records, or tuples."""
+    """Makes the values of rows: records, or tuples."""
 
     columns: tuple[Column, ...]
     make: Callable[..., object] | None
@@ -65,15 +66,15 @@ class Conversion:
 def conversion(
     schema: StructType, refining: Refining, *, record: type | None, columns: Sequence[str] | None
 ) -> Conversion:
-    """Plan how rows of this schema become values: all columns, those named, or those that the record has.
+    """Plan the conversion of rows of this schema: all columns, those named, or those that the record has.
 
-    Raises :class:`~stormlet.errors.InvalidTopology` for a column that is missing, that has no Python form, or
-    that does not fit the record's field.
+    Raises :class:`~stormlet.errors.InvalidTopology` for a column that is missing, that has no Python form, or that
+    does not fit the record's field.
     """
     if record is not None:
         fields = fields_of(record)
         wants = {name: wanted(annotation) for name, annotation in fields.annotations.items()}
-        return Conversion(_columns(schema, refining, wants, f"as_={said(record)}"), fields.make)
+        return Conversion(_columns(schema, refining, wants, f"as_={text_of(record)}"), fields.make)
     names = schema.names if columns is None else list(columns)
     check_distinct(names, "columns=" if columns is not None else "the DataFrame")
     return Conversion(_columns(schema, refining, dict.fromkeys(names, ANYTHING), "columns="), None)
@@ -104,7 +105,7 @@ def _refined(refine: Refine, values: Sequence[object]) -> Sequence[object]:
 
 
 def _plain(array: Array) -> list[object]:
-    """What :mod:`pyarrow` makes of an array; of days and moments the same, several times faster."""
+    """The values of an array as :mod:`pyarrow` makes them; dates and timestamps several times faster."""
     import pyarrow as pa
 
     if pa.types.is_date32(array.type):
@@ -140,8 +141,6 @@ def _without_zones(kind: DataType) -> DataType:
         return pa.list_(_without_zones(kind.value_type))
     if pa.types.is_map(kind):
         return pa.map_(_without_zones(kind.key_type), _without_zones(kind.item_type))
-    if pa.types.is_struct(
-        kind
-    ):  # fields that are never null in a struct that is: pyarrow casts them to nullable only
+    if pa.types.is_struct(kind):  # of nullable fields: pyarrow casts a null struct to no others
         return pa.struct([(field.name, _without_zones(field.type)) for field in kind])
     return kind

@@ -1,4 +1,4 @@
-"""The record types of users, read for what Spark's columns must be to fill them."""
+"""Record types of users: their fields, and the columns of Spark that they stand for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RecordFields:
-    """What a record type is made of."""
+    """The fields of a record type, and its constructor."""
 
     name: str
     annotations: Mapping[str, object]
@@ -38,14 +38,14 @@ class Wanted:
     choices: tuple[object, ...]
     """The types that a value may have, without None; none at all for ``Any``."""
     nullable: bool
-    """Whether None will do."""
+    """True if None is accepted."""
 
 
 ANYTHING = Wanted((), nullable=True)
 
 
 def is_record(thing: object) -> bool:
-    """Whether it is a class of msgspec.Struct, a dataclass or a NamedTuple."""
+    """True for a class of msgspec.Struct, a dataclass or a NamedTuple."""
     if not isinstance(thing, type):
         return False
     cls = cast("type[Any]", thing)
@@ -59,8 +59,8 @@ def _is_named_tuple(cls: type[Any]) -> bool:
 def fields_of(record: type) -> RecordFields:
     """The fields that the record's constructor takes.
 
-    Raises :class:`~stormlet.errors.InvalidTopology` if it is no record type, or has annotations that mean
-    nothing at run time.
+    Raises :class:`~stormlet.errors.InvalidTopology` if it is no record type, or has annotations that cannot be
+    resolved at run time.
     """
     if not is_record(record):
         raise InvalidTopology(
@@ -77,7 +77,7 @@ def fields_of(record: type) -> RecordFields:
 
 
 def wanted(annotation: object) -> Wanted:
-    """Take an annotation apart: ``int | None`` wants an int, and None will do."""
+    """Take an annotation apart: ``int | None`` wants an int, and accepts None."""
     annotation = _bare(annotation)
     if annotation is Any or annotation is object:
         return ANYTHING
@@ -90,8 +90,8 @@ def wanted(annotation: object) -> Wanted:
     return Wanted(tuple(choices), any(part.nullable for part in parts))
 
 
-def said(annotation: object) -> str:
-    """How an annotation reads in a message."""
+def text_of(annotation: object) -> str:
+    """Text of an annotation in a message."""
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
@@ -117,17 +117,17 @@ MAPS = (dict, Mapping)
 
 
 def schema_of_record(record: object) -> StructType:
-    """The columns of a msgspec.Struct, a dataclass, a NamedTuple or a TypedDict, in the order of its fields;
-    a field may be null if its type allows None, or if it need not be there.
+    """The columns of a msgspec.Struct, a dataclass, a NamedTuple or a TypedDict, in the order of its fields; a field
+    may be null if its type allows None, or if it is not required.
 
-    Raises :class:`~stormlet.errors.InvalidTopology` naming a field whose type has no column type, and for
-    what is no record type.
+    Raises :class:`~stormlet.errors.InvalidTopology` naming a field whose type has no column type, and for anything
+    but a record type.
     """
     return _struct(record, ())
 
 
 def _struct(record: object, around: tuple[object, ...]) -> StructType:
-    """``around`` are the records that this one is nested in."""
+    """The columns of a record; ``around`` are the records that it is nested in."""
     from pyspark.sql.types import StructField, StructType
 
     schema = schema_of(record)
@@ -172,8 +172,8 @@ def _column_type(want: Wanted, around: tuple[object, ...]) -> DataType:
         return MapType(key, _column_type(value, around), value.nullable)
     if _is_record(kind):
         return _struct(kind, around)
-    shown = " | ".join(map(said, want.choices)) or "Any"
-    simple = ", ".join(map(said, _simple_types()))
+    shown = " | ".join(map(text_of, want.choices)) or "Any"
+    simple = ", ".join(map(text_of, _simple_types()))
     raise InvalidTopology(
         f"{shown} has no column type; use {simple}, lists, dicts and records of these, or give schema="
     )
@@ -181,7 +181,7 @@ def _column_type(want: Wanted, around: tuple[object, ...]) -> DataType:
 
 @cache
 def _simple_types() -> Mapping[object, DataType]:
-    """What each Python type is written as; ``schema=`` can say otherwise."""
+    """Python type -> the type it is written as by default; ``schema=`` can give another."""
     from pyspark.sql import types
 
     return {
@@ -198,7 +198,7 @@ def _simple_types() -> Mapping[object, DataType]:
 
 
 def _same(arguments: tuple[object, ...]) -> bool:
-    """``list[T]`` or ``tuple[T, ...]``, but no tuple of a given length."""
+    """True for ``list[T]`` or ``tuple[T, ...]``, but not for a tuple of a given length."""
     return len(arguments) == 1 or (len(arguments) == 2 and arguments[1] is ...)
 
 

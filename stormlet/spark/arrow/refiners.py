@@ -1,8 +1,8 @@
-"""Which Python value a Spark value becomes: the table of types, the same for Arrow and for plain rows.
+"""The table of types: the Python value of each Spark value, the same for Arrow and for plain rows.
 
-Both give *plain* values: what :mod:`pyarrow` and PySpark make of a column by themselves. They differ in
-details (a struct is a dict here and a ``Row`` there), and know neither the session's zone nor the user's
-records. A *refiner* makes of either the value that is emitted.
+Arrow and PySpark each give *plain* values of a column. These differ in details (a struct is a dict in Arrow and a
+``Row`` in plain rows), and know neither the session's zone nor the user's records. A *refiner* makes the emitted
+value of either.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args, get_o
 import msgspec
 
 from stormlet.errors import InvalidTopology
-from stormlet.spark.arrow.records import ANYTHING, Wanted, fields_of, is_record, said, wanted
+from stormlet.spark.arrow.records import ANYTHING, Wanted, fields_of, is_record, text_of, wanted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -45,13 +45,13 @@ SCALARS: Mapping[str, type] = {
     "DayTimeIntervalType": timedelta,
     "NullType": type(None),
 }
-"""The class of a Spark type -> that of its values."""
+"""Class of a Spark type -> class of its values."""
 ROWS_ONLY = ("VariantType", "UserDefinedType")
-"""Types whose values come as PySpark makes them, and only in plain rows."""
+"""Types whose values stay as PySpark makes them, and come only in plain rows."""
 
 
 class MissingValue(ValueError):
-    """A null where the record wants a value; names the column."""
+    """A null where the record needs a value; names the column."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"column {path!r} is null; declare it as X | None, or filter such rows")
@@ -62,17 +62,17 @@ class Refiner:
     """Makes the emitted values of one column, or of one part of its values."""
 
     refine: Refine | None
-    """What a plain value becomes that is not None; None if it stays as it is."""
+    """Function for plain values but None; None if they stay as they are."""
     nullable: bool
-    """Whether None will do."""
+    """True if None is accepted."""
 
     @property
     def idle(self) -> bool:
-        """Whether plain values are emitted as they are."""
+        """True if plain values are emitted as they are."""
         return self.refine is None and self.nullable
 
     def every(self, path: str) -> Refine:
-        """Refines None, too: raises :class:`MissingValue` where it will not do."""
+        """A function for all values, which raises :class:`MissingValue` for a None that is not accepted."""
         return partial(_refine, self, path)
 
 
@@ -81,15 +81,15 @@ class Refining:
     """Builds refiners for the values of one DataFrame."""
 
     zone: tzinfo
-    """The session's, of timestamps."""
+    """The session's zone, for timestamps."""
     transport: Transport
 
     def refiner(self, data_type: DataType, choices: Wanted, path: str, *, nullable: bool = True) -> Refiner:
-        """The refiner of values of this type; ``path`` names the column, or part of it, in messages, ``nullable`` says
-        whether there can be nulls at all.
+        """The refiner of values of this type. ``path`` names the column, or part of it, in messages; ``nullable`` is
+        false if there are no nulls at all.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` for a type outside the table, and for one that none of
-        the choices can hold.
+        Raises :class:`~stormlet.errors.InvalidTopology` for a type outside the table, and for one that none of the
+        choices can hold.
         """
         accepts_null = choices.nullable or not nullable
         refusals: list[str] = []
@@ -119,7 +119,7 @@ class Refining:
             made = object
         if made is int and choice is float:
             return float
-        if made is not type(None):  # of a column of nulls alone, there is no value to fit
+        if made is not type(None):  # a column of nulls alone has no value to fit
             _check_fit(data_type, made, choice)
         if made is bytes:
             return bytes
@@ -139,7 +139,7 @@ class Refining:
             )
 
     def _in_zone(self, moment: datetime) -> datetime:
-        # Plain rows have it naive, in this machine's own zone, which is what astimezone takes it for.
+        # Plain rows have it naive, in this machine's own zone, and astimezone takes it so.
         return moment.astimezone(self.zone)
 
     def _array(self, data_type: ArrayType, choice: object, path: str) -> Refine | None:
@@ -169,7 +169,7 @@ class Refining:
             )
         record = get_origin(choice) or choice
         if not is_record(record):
-            raise _Misfit(f"{data_type.simpleString()} does not fit {said(choice)}; give a record type")
+            raise _Misfit(f"{data_type.simpleString()} does not fit {text_of(choice)}; give a record type")
         fields = fields_of(cast("type", record))
         annotations = {name: wanted(each) for name, each in fields.annotations.items()}
         return self._refine_record(data_type, fields.make, annotations, path)
@@ -188,11 +188,11 @@ class Refining:
 
 
 class _Misfit(Exception):
-    """The choice cannot hold values of the type; another one may."""
+    """One choice cannot hold values of the type; the next may."""
 
 
 def check_distinct(names: Sequence[str], what: str) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` if a name occurs twice."""
+    """Raise :class:`~stormlet.errors.InvalidTopology` if a name occurs twice."""
     for position, name in enumerate(names):
         if name in names[:position]:
             raise InvalidTopology(f"{what}: two fields are called {name!r}; rename one")
@@ -200,7 +200,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
 
 def _check_fit(data_type: DataType, made: type, choice: object) -> None:
     if not (isinstance(choice, type) and issubclass(made, choice)):
-        raise _Misfit(f"{data_type.simpleString()} does not fit {said(choice)}; it gives {made.__name__}")
+        raise _Misfit(f"{data_type.simpleString()} does not fit {text_of(choice)}; it gives {made.__name__}")
 
 
 def _check_hashable(key: DataType, path: str) -> None:
@@ -217,7 +217,7 @@ def _check_hashable(key: DataType, path: str) -> None:
 
 
 def _arguments(choice: object, count: int) -> Sequence[Wanted]:
-    """What the type arguments of a container want."""
+    """The type arguments of a container, taken apart."""
     given = get_args(choice)
     return [wanted(each) for each in given] if len(given) == count else [ANYTHING] * count
 

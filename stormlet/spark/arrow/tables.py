@@ -1,4 +1,4 @@
-"""Values of a stream as an Arrow table, without those that do not fit."""
+"""Values of a stream as an Arrow table, without the values that do not fit."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What became of some values."""
+    """The table of some values, and those that are not in it."""
 
     table: pa.Table
     misfits: Mapping[int, str]
-    """By its place, why a value is not in the table."""
+    """Place of a value that is not in the table -> the reason."""
 
 
 class Tables:
-    """Makes tables of one schema.
-
-    Raises :class:`~stormlet.spark.arrow.columns.Misfit` for a column that no Python value is written as.
-    """
+    """Makes tables of one schema. Raises :class:`~stormlet.spark.arrow.columns.Misfit` for a column that no Python
+    value is written as."""
 
     def __init__(self, schema: StructType) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -47,7 +45,7 @@ class Tables:
         self._arrow_schema = to_arrow(schema, **zone)
 
     def of(self, values: Sequence[object]) -> Batch:
-        """The table of all values that fit, in their order, and why the others do not."""
+        """The table of all values that fit, in their order, and the reasons why the others do not."""
         try:
             return Batch(self._table(values), {})
         except Misfit:
@@ -94,10 +92,10 @@ def _array(values: Sequence[object], field: pa.Field) -> pa.Array:
 
 
 class LearnedTables:
-    """Makes tables of one schema, as :class:`~stormlet.spark.arrow.tables.Tables` does, which it learns.
+    """Makes tables of one schema, as :class:`Tables` does, and takes the schema from the first record batch.
 
-    ``make`` makes them when it is known; what it raises as a :class:`~stormlet.spark.arrow.columns.Misfit` rejects
-    the batch that has it.
+    ``make`` makes the tables of a schema; a :class:`~stormlet.spark.arrow.columns.Misfit` that it raises rejects that
+    batch.
     """
 
     def __init__(self, make: Callable[[StructType], Tables]) -> None:
@@ -106,7 +104,7 @@ class LearnedTables:
 
     @property
     def schema(self) -> StructType:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if it is not known yet."""
+        """The schema. Raises :class:`~stormlet.errors.InvalidTopology` before the first record batch."""
         if self._tables is None:
             raise InvalidTopology(
                 "the columns of record batches are not known before the first one comes, and this sink needs them at "
@@ -115,7 +113,7 @@ class LearnedTables:
         return self._tables.schema
 
     def of(self, values: Sequence[object]) -> Batch:
-        """See :meth:`stormlet.spark.arrow.tables.Tables.of`."""
+        """See :meth:`Tables.of`."""
         misfits = dict[int, str]()
         for place, value in enumerate(values):
             if self._tables is not None:

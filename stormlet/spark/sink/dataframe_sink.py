@@ -1,13 +1,12 @@
-"""``DataFrameSink``: writes what a stream carries with Spark, in batches."""
+"""``DataFrameSink``: has Spark write the values of a stream, in batches."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import PathLike, fspath
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, get_args
 
 from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidConfiguration, InvalidEmit
@@ -17,41 +16,40 @@ from stormlet.report.statistics import Progress
 from stormlet.spark.arrow.batches import rows_in
 from stormlet.spark.sink.epoch_sink import EpochSink, SparkEpochWriter
 from stormlet.spark.sink.writer import Destination, Mode, SparkWriter, Writer
-
-R = TypeVar("R")
+from stormlet.spark.threads import CallThread
 
 PENDING_BATCHES = 4
-"""So many batches' worth of messages may be pending for each task: one is written while others fill."""
+"""Batches' worth of messages that may be pending for each task: one is written while others fill."""
 
 
 class DataFrameSink:
     """Writes a stream to files or a table with Spark, as in ``topology.bolt("write", DataFrameSink("out/"),
     rows.shuffle())``.
 
-    A row is acked when the batch it is in has been committed, so that each row is written at least once: a
-    batch is written again if it fails, or if something else of its trees does. Its rows do not time out here.
+    A row is acked when its batch has been committed, so that each row is written at least once: a batch is written
+    again if it fails, or if something else of its trees does. Its rows do not time out here.
 
-    - ``path`` or ``table`` say where to, ``format``, ``options`` and ``partition_by`` how, as in Spark.
-    - ``mode`` says what becomes of what is there when a run begins: "append" keeps it, "overwrite" replaces
-      it before the first row comes, "error" refuses the start.
+    - ``path`` or ``table`` is the place; ``format``, ``options`` and ``partition_by`` are as in Spark.
+    - ``mode`` decides about what is there when a run begins: "append" keeps it, "overwrite" replaces it before the
+      first row comes, "error" refuses the start.
     - ``schema`` has the columns: Spark's DDL, a ``StructType``, a ``pyarrow.Schema`` or a record type. Without
       it they are those of the input's record type. Values are records, dicts, tuples in the columns' order, or
-      whole record batches of pyarrow; without ``schema``, the first of these tells the columns.
+      whole record batches of pyarrow; without ``schema``, the first of these gives the columns.
     - A batch is written when it has ``rows``, when its first row is ``seconds`` old, and when no more can come.
 
     With ``exactly_once=True`` each row of the source is written once, whatever fails and whenever the process is
     killed: rows are acked when they are kept for their epoch, and each epoch of a source that gives epochs
     (``DataFrameSpout(df, checkpoint=..., epoch_rows=...)``) is written as a whole into a directory of its own,
-    ``source=.../epoch=...``. Whoever reads the path finds these two columns more. What is kept is in memory until
-    then: the rows that come of one epoch. What comes from no row of the source, as when it is emitted by
-    ``finish`` or without anchors, crashes the topology with :class:`~stormlet.errors.NotExactlyOnce`.
+    ``source=.../epoch=...``. A reader of the path finds these two as additional columns. The rows of one epoch are in
+    memory until then. A tuple that comes from no row of the source, such as one emitted by ``finish`` or without
+    anchors, crashes the topology with :class:`~stormlet.errors.NotExactlyOnce`.
 
-    A row that does not fit its columns is rejected (no replay can help it), and the others of its batch are
-    written. If Spark fails, all rows of the batch fail with :class:`~stormlet.errors.SparkFailed`, whose cause
-    is Spark's error.
+    A row that does not fit its columns is rejected (no replay can help it), and the others of its batch are written.
+    If Spark fails, all rows of the batch fail with :class:`~stormlet.errors.SparkFailed`, whose cause is Spark's
+    error.
 
-    Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together; what only
-    Spark can tell is raised when the topology starts.
+    Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together. Errors that only
+    Spark can find are raised when the topology starts.
     """
 
     needs_acks: ClassVar[bool] = True
@@ -95,8 +93,8 @@ class DataFrameSink:
         self.least_pending = PENDING_BATCHES * rows
         """See :attr:`stormlet.model.components.BoltBase.least_pending`."""
         self.keeps_state = mode == "overwrite"
-        """A run that goes on after another would replace what that has written, as it would miss a bolt's state:
-        see :attr:`stormlet.model.components.BoltBase.keeps_state`."""
+        """True for "overwrite": a run that resumes after another would replace the rows of that one. See
+        :attr:`stormlet.model.components.BoltBase.keeps_state`."""
         self.state_advice = (
             'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
         )
@@ -117,20 +115,20 @@ class DataFrameSink:
 
 
 class Begun:
-    """The sinks of a run that have begun: a task that is restarted must not replace what was written before."""
+    """The sinks of a run that have begun: a restarted task must not replace rows that were written before."""
 
     def __init__(self) -> None:
         self._components = set[str]()
 
     def is_first(self, component: str) -> bool:
-        """Whether no task of the sink has asked before."""
+        """True for the first task of the sink that asks."""
         first = component not in self._components
         self._components.add(component)
         return first
 
 
 class BatchWriter(BatchBolt[Any, None]):
-    """Writes batches in a thread of its own."""
+    """Writes batches in a thread of its own, each row at least once."""
 
     needs_acks = True
     resets_timeouts = True
@@ -139,29 +137,29 @@ class BatchWriter(BatchBolt[Any, None]):
         self.size = size
         self.within = within
         self._writer = writer
-        self._thread: ThreadPoolExecutor
+        self._thread: CallThread
         self._report: Callable[[Progress], None]
         self._written = 0
 
     def weight(self, value: object) -> int:
-        """Its rows."""
+        """The number of rows in a value."""
         return rows_in(value)
 
     async def prepare(self, context: TaskContext) -> None:
-        """Find Spark, or start it, and see whether the columns can be written."""
+        """Find Spark, or start it, and check that the columns can be written."""
         self._report = context.report_progress
         name = f"{context.component}[{context.task_index}]"
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._thread = CallThread(name)
         try:
             first = context.shared.one(Begun).is_first(context.component)
-            await self._call(partial(self._writer.open, context.inputs, first=first))
+            await self._thread.call(partial(self._writer.open, context.inputs, first=first))
         except BaseException:
-            self._thread.shutdown(wait=False)
+            self._thread.abandon()
             raise
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
-        """Write the batch; what does not fit is rejected. Raises :class:`~stormlet.errors.InvalidEmit` if that
-        belongs to no message, and so would be nobody's dead letter."""
+        """Write the batch, and reject the rows that do not fit. Raises :class:`~stormlet.errors.InvalidEmit` for such
+        a row without a message, as it could not become a dead letter."""
         misfits = await self._write([tup.value for tup in tups])
         self._written += sum(rows_in(tup.value) for place, tup in enumerate(tups) if place not in misfits)
         self._report(Progress(self._written, None, "rows written"))
@@ -177,19 +175,15 @@ class BatchWriter(BatchBolt[Any, None]):
             )
 
     async def cleanup(self) -> None:
-        """Wait until a write that was interrupted has ended, and end the thread."""
-        await self._call(_nothing)
-        self._thread.shutdown(wait=False)
+        """Wait for the end of a write that was interrupted, and end the thread."""
+        await self._thread.close()
 
     async def _write(self, values: Sequence[object]) -> Mapping[int, str]:
         try:
-            return await self._call(partial(self._writer.write, values))
+            return await self._thread.call(partial(self._writer.write, values))
         except asyncio.CancelledError:
             self._writer.interrupt()
             raise
-
-    async def _call(self, function: Callable[[], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
 
 def _check_exactly_once(path: str | PathLike[str] | None, mode: Mode) -> None:
@@ -204,7 +198,3 @@ def _check_exactly_once(path: str | PathLike[str] | None, mode: Mode) -> None:
 
 def _invalid(what: str) -> InvalidConfiguration:
     return InvalidConfiguration(f"DataFrameSink {what}")
-
-
-def _nothing() -> None:
-    """Done when all that was asked of the thread before has been done."""

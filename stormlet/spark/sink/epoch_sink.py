@@ -1,12 +1,14 @@
-"""The bolt of a sink that writes exactly once: it keeps rows until the source's epoch is whole."""
+"""The sink of ``exactly_once=True``: a bolt that keeps rows until their epoch is committed, and a writer of epochs.
+
+See :mod:`stormlet.spark.epochs` for the theory of operation.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from stormlet.core.schema import Schema
 from stormlet.core.tuples import Tuple
@@ -19,30 +21,28 @@ from stormlet.spark.epochs import Attempt, Epochs, SourceKey
 from stormlet.spark.files import Folder
 from stormlet.spark.frames import Origin
 from stormlet.spark.sink.writer import SparkWriter
+from stormlet.spark.threads import CallThread
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
 
-R = TypeVar("R")
-
-
 class Stale(StormletError):
-    """What a sink has got comes of an attempt at an epoch that does not count any more."""
+    """A row that reached a sink belongs to an attempt that is over."""
 
 
 class EpochWriter(Protocol):
-    """What an exactly-once sink needs; one for each of its tasks. All of it blocks."""
+    """The writer of one task of an exactly-once sink. Methods block."""
 
     destination: str
-    """Where it writes to, when it is open."""
+    """The place it writes to, once it is open."""
 
     def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
-        """Before anything else; ``first`` is true in one task of the sink."""
+        """Prepare for writes; ``first`` is true in one task of the sink."""
         ...
 
     def convert(self, values: Sequence[object]) -> Batch:
-        """The rows that values become, without those that do not fit."""
+        """The table of the values that fit."""
         ...
 
     def check(self, source: SourceKey) -> None:
@@ -54,12 +54,12 @@ class EpochWriter(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """Have a write that is under way, in another thread, fail soon."""
+        """Make a write that is under way in another thread fail soon."""
         ...
 
 
 class EpochSink(BatchBolt[Any, None]):
-    """Acks a row when it is kept under its epoch and attempt; what is kept is written by the source's commit."""
+    """Acks a row once it is kept for its attempt. The source's commit writes the rows kept."""
 
     needs_acks = True
     needs_epochs = True
@@ -69,7 +69,7 @@ class EpochSink(BatchBolt[Any, None]):
         self.size = size
         self.within = within
         self._writer = writer
-        self._thread: ThreadPoolExecutor
+        self._thread: CallThread
         self._epochs: Epochs
         self._component = ""
         self._ended = False
@@ -77,7 +77,7 @@ class EpochSink(BatchBolt[Any, None]):
         self._written = 0
 
     def weight(self, value: object) -> int:
-        """Its rows."""
+        """The number of rows in a value."""
         return rows_in(value)
 
     @property
@@ -86,24 +86,24 @@ class EpochSink(BatchBolt[Any, None]):
         return self._writer.destination
 
     async def prepare(self, context: TaskContext) -> None:
-        """Find Spark, or start it, and see whether the columns can be written."""
+        """Find Spark, or start it, and check that the columns can be written."""
         self._component = context.component
         self._report = context.report_progress
         self._epochs = context.shared.one(Epochs)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"{context.component}[{context.task_index}]")
+        self._thread = CallThread(f"{context.component}[{context.task_index}]")
         try:
-            await self._call(partial(self._writer.open, context.inputs, first=context.task_index == 0))
+            await self._thread.call(partial(self._writer.open, context.inputs, first=context.task_index == 0))
             self._epochs.register(context.component, self)
         except BaseException:
-            self._thread.shutdown(wait=False)
+            self._thread.abandon()
             raise
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
-        """Keep the rows of the attempt that is under way. Raises :class:`~stormlet.errors.NotExactlyOnce` for a row
-        that belongs to no epoch."""
+        """Keep the rows of the attempt under way. Raises :class:`~stormlet.errors.NotExactlyOnce` for a row without
+        an epoch."""
         attempt = self._epochs.attempt
         of_attempt = [tup for tup in tups if self._counts(tup, out)]
-        batch = await self._call(partial(self._writer.convert, [tup.value for tup in of_attempt]))
+        batch = await self._thread.call(partial(self._writer.convert, [tup.value for tup in of_attempt]))
         if attempt != self._epochs.attempt:
             raise Stale("the attempt at its epoch does not count any more")
         for place, why in batch.misfits.items():
@@ -112,14 +112,14 @@ class EpochSink(BatchBolt[Any, None]):
 
     async def check(self, source: SourceKey) -> None:
         """See :meth:`stormlet.spark.epochs.EpochTarget.check`."""
-        await self._call(partial(self._writer.check, source))
+        await self._thread.call(partial(self._writer.check, source))
 
     async def write(self, source: SourceKey, epoch: int, tables: Sequence[Table]) -> None:
         """See :meth:`stormlet.spark.epochs.EpochTarget.write`."""
         if self._ended:
             raise SparkFailed(f"a task of {self._component!r} has died, and the next one is not ready yet")
         try:
-            await self._call(partial(self._writer.write_epoch, source, epoch, tables))
+            await self._thread.call(partial(self._writer.write_epoch, source, epoch, tables))
         except asyncio.CancelledError:
             self._writer.interrupt()
             raise
@@ -127,14 +127,13 @@ class EpochSink(BatchBolt[Any, None]):
         self._report(Progress(self._written, None, "rows written"))
 
     async def cleanup(self) -> None:
-        """End the thread, when what it does has ended."""
+        """Wait for the call under way, and end the thread."""
         self._ended = True
-        await self._call(_nothing)
-        self._thread.shutdown(wait=False)
+        await self._thread.close()
 
     def _counts(self, tup: Tuple[Any], out: Collector[None]) -> bool:
-        """Whether the row is of the attempt that is under way. One of an older attempt is failed rather than left
-        out, as what it is joined with would be lost."""
+        """True if the row belongs to the attempt under way. A row of an older one is failed, not dropped: what it is
+        joined with would be lost."""
         origin, attempt = tup.origin, self._epochs.attempt
         if not tup.roots or not isinstance(origin, Origin) or origin.epoch is None or attempt.epoch is None:
             self._epochs.spoilt = True
@@ -148,24 +147,17 @@ class EpochSink(BatchBolt[Any, None]):
         out.fail(tup, "it comes of an attempt at its epoch that does not count any more")
         return False
 
-    async def _call(self, function: Callable[[], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
-
-
-def _nothing() -> None:
-    """Done when all that was asked of the thread before has been done."""
-
 
 SOURCE, EPOCH = "source", "epoch"
-"""The columns that a reader finds beside the sink's own: Spark reads them from the names of directories."""
+"""The columns that a reader finds in addition to the sink's own, from the names of directories."""
 ROWS_PER_FILE = 1_000_000
 
 
 class SparkEpochWriter(SparkWriter):
-    """Has the directory ``source=<key>/epoch=<number>`` stand for an epoch."""
+    """Writes an epoch as the directory ``source=<key>/epoch=<number>``, which is replaced as a whole."""
 
     destination = ""
-    """See :attr:`stormlet.spark.sink.epoch_sink.EpochWriter.destination`."""
+    """See :attr:`EpochWriter.destination`."""
     _folder: Folder
 
     def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
@@ -183,12 +175,12 @@ class SparkEpochWriter(SparkWriter):
         self.destination = f"{self._destination.format} at {self._folder}"
 
     def convert(self, values: Sequence[object]) -> Batch:
-        """See :meth:`stormlet.spark.sink.epoch_sink.EpochWriter.convert`."""
+        """See :meth:`EpochWriter.convert`."""
         return self._tables.of(values)
 
     def check(self, source: SourceKey) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if the same source was written there in other epochs: its
-        rows would be there twice."""
+        """Raise :class:`~stormlet.errors.InvalidTopology` if the same source was written there in epochs of another
+        size: its rows would be there twice."""
         ours = f"{SOURCE}={source}"
         for other in self._folder.names():
             if other.startswith(f"{SOURCE}={source.name}-") and other != ours:

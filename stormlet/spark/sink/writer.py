@@ -1,4 +1,4 @@
-"""Writes batches of values with Spark, in whatever thread it is called."""
+"""Writes of values with Spark: their destination, their columns, and the writer, which blocks its thread."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 Mode: TypeAlias = Literal["append", "overwrite", "error"]
-"""What becomes of what is there when a run begins: it stays, it is replaced, or the start is refused."""
+"""Treatment of what is there when a run begins: it stays, it is replaced, or the start is refused."""
 
 _turns: defaultdict[str, Lock] = defaultdict(Lock)
-"""By destination: held while this process writes there."""
+"""Destination -> lock that this process holds while it writes there."""
 
 ALL_OF_IT = {"partitionOverwriteMode": "static"}
-"""What an overwrite replaces. Otherwise a session's "dynamic" would leave the partitions that have no row now."""
+"""Makes an overwrite replace everything. A session's "dynamic" would leave the partitions without a new row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Destination:
 
     @property
     def turn(self) -> Lock:
-        """To be held during a write. Spark's committer keeps the files of all writes to one path in one temporary
-        directory, and who is done first removes it: of two writes at a time, both could lose rows."""
+        """The lock to hold during a write. Spark's committer keeps the files of all writes to one path in one
+        temporary directory, which the first one to finish removes: two writes at a time could both lose rows."""
         return _turns[f"{self.table or self.path}"]
 
     def below(self, *folders: str) -> Destination:
@@ -59,7 +59,7 @@ class Destination:
         return replace(self, path="/".join((f"{self.path}".rstrip("/"), *folders)))
 
     def begin(self, nothing: DataFrame) -> None:
-        """Before the first row of a run: write a DataFrame without rows, as ``mode`` says."""
+        """Write a DataFrame without rows before the first row of a run, as ``mode`` requires."""
         if self.mode != "append":
             self._write(nothing, self.mode, ALL_OF_IT)
 
@@ -68,7 +68,7 @@ class Destination:
         self._write(rows, "append", {})
 
     def replace(self, rows: DataFrame) -> None:
-        """Have these rows, and no others, be there."""
+        """Replace all rows by these."""
         self._write(rows, "overwrite", ALL_OF_IT)
 
     def _write(self, rows: DataFrame, mode: Mode, options: Mapping[str, str]) -> None:
@@ -83,18 +83,18 @@ class Destination:
 
 
 class Writer(Protocol):
-    """What a sink needs; one for each of its tasks."""
+    """The writer of one task of a sink."""
 
     def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
-        """Before the first batch; ``first`` is true in one task of the sink."""
+        """Prepare for writes; ``first`` is true in one task of the sink."""
         ...
 
     def write(self, values: Sequence[object]) -> Mapping[int, str]:
-        """Write all that fit, durably; by its place, why another one did not."""
+        """Write all values that fit, durably. Return place -> reason for the others."""
         ...
 
     def interrupt(self) -> None:
-        """Have a write that is under way, in another thread, fail soon."""
+        """Make a write that is under way in another thread fail soon."""
         ...
 
 
@@ -175,12 +175,12 @@ class SparkWriter:
 
 
 def sink_schema(given: object, inputs: Sequence[Schema]) -> StructType | None:
-    """The schema that was given (Spark's DDL, a StructType, a ``pyarrow.Schema`` or a record type) or, without
-    one, that of the record type which all inputs share; None if all carry record batches, which know it themselves.
-    Needs a session, for DDL.
+    """The schema that was given (Spark's DDL, a StructType, a ``pyarrow.Schema`` or a record type) or, without one,
+    that of the record type which all inputs share; None if all carry record batches, which have their own. DDL needs
+    a session.
 
-    Raises :class:`~stormlet.errors.InvalidTopology` if there is none, for columns that a stream does not have
-    and for types without columns.
+    Raises :class:`~stormlet.errors.InvalidTopology` if there is none, for columns that a stream does not have and for
+    types without columns.
     """
     if given is None:
         return _shared(inputs)

@@ -1,4 +1,5 @@
-"""Where a source's checkpoint is kept: one small file, replaced as a whole."""
+"""The checkpoint of a source: one small file, replaced as a whole, and the account of the rows that it says are
+done."""
 
 from __future__ import annotations
 
@@ -24,21 +25,21 @@ MOST_ROWS = 2**63 - 1
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """What a file holds."""
+    """Content of the file."""
 
     fingerprint: Fingerprint
     done: dict[int, int]
-    """Partition -> how many of its first rows are done, or :data:`~stormlet.spark.source.reading.ALL`."""
+    """Partition -> number of its first rows that are done, or :data:`~stormlet.spark.source.reading.ALL`."""
     key: Key = ()
-    """With ``order_by``, that of the last row done."""
+    """With ``order_by``, the key of the last row done."""
     epochs: int = 0
-    """With ``epoch_rows``, how many epochs are done."""
+    """With ``epoch_rows``, the number of epochs done."""
     sinks: tuple[str, ...] = ()
-    """Where exactly-once sinks have written these epochs to."""
+    """The places to which exactly-once sinks have written these epochs."""
 
     @property
     def is_possible(self) -> bool:
-        """Whether a run can have written this: a damaged file may be well-formed."""
+        """True if a run can have written this: a damaged file may be well-formed."""
         partitions = range(1 if self.fingerprint.order_by else self.fingerprint.partitions)
         return (
             all(each in partitions and ALL <= rows <= MOST_ROWS for each, rows in self.done.items())
@@ -48,30 +49,30 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """A checkpoint as it is written, which may have been damaged since."""
+    """A checkpoint in its file, with a checksum, as the file may be damaged later."""
 
     checksum: int
     checkpoint: msgspec.Raw
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is what was written, byte for byte."""
+        """True if it is as it was written, byte for byte."""
         return crc32(self.checkpoint) == self.checksum
 
 
 class CheckpointFile:
-    """The file of one source, which is its own from :meth:`load` to :meth:`release`. Methods block."""
+    """The file of one source, which owns it from :meth:`load` to :meth:`release`. Methods block."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path).absolute()  # whatever becomes of the current directory
+        self._path = Path(path).absolute()  # the current directory may change
         self._next = self._path.with_name(f"{self._path.name}.next")
         self._claim = Claim(self._path)
 
     def load(self, fingerprint: Fingerprint) -> Checkpoint:
-        """What is done; nothing if there is no file.
+        """Read the checkpoint; an empty one if there is no file.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if the file is of another DataFrame, or no checkpoint, or
-        if another source has it.
+        Raises :class:`~stormlet.errors.InvalidTopology` if the file is of another DataFrame, or no checkpoint, or if
+        another source owns it.
         """
         self._claim.take()
         try:
@@ -81,7 +82,7 @@ class CheckpointFile:
             raise
 
     def release(self) -> None:
-        """Another run may have the file."""
+        """Leave the file to other runs."""
         self._claim.release()
 
     def _found(self, fingerprint: Fingerprint) -> Checkpoint:
@@ -111,7 +112,7 @@ class CheckpointFile:
     def _decoded(self, content: bytes) -> Checkpoint:
         try:
             sealed = msgspec.json.decode(content, type=Sealed)
-        except msgspec.ValidationError:  # of before there were checksums, or none at all
+        except msgspec.ValidationError:  # written before there were checksums, or no checkpoint
             return msgspec.json.decode(content, type=Checkpoint)
         if not sealed.is_whole:
             raise self._damaged()
@@ -137,7 +138,7 @@ class CheckpointFile:
 
 
 def encoded(checkpoint: Checkpoint) -> bytes:
-    """What the file holds of it."""
+    """The bytes of a checkpoint in its file."""
     content = msgspec.json.encode(checkpoint)
     return msgspec.json.encode(Sealed(crc32(content), msgspec.Raw(content)))
 
@@ -152,7 +153,8 @@ def _of_other_epochs(path: Path, rows: int | None) -> str:
 
 
 class Bookmark:
-    """The place of one source in its DataFrame. Methods block; :meth:`load` comes first, :meth:`release` last."""
+    """The checkpoint of one source in its DataFrame. Methods block; :meth:`load` comes first, :meth:`release`
+    last."""
 
     def __init__(
         self,
@@ -168,10 +170,10 @@ class Bookmark:
         self._file = file
         self._epoch_rows = epoch_rows
         self.fingerprint: Fingerprint
-        """The DataFrame's, once it is loaded."""
+        """The DataFrame's, after :meth:`load`."""
 
     def load(self) -> Checkpoint:
-        """What is done. Raises :class:`~stormlet.errors.InvalidTopology`: see :meth:`CheckpointFile.load`."""
+        """Read the checkpoint. Raises :class:`~stormlet.errors.InvalidTopology`: see :meth:`CheckpointFile.load`."""
         if self._ordered is None:
             fingerprint = fingerprint_of(self._frame, self._columns)
         else:
@@ -183,15 +185,15 @@ class Bookmark:
         return found
 
     def save(self, done: Done, epochs: int = 0, sinks: tuple[str, ...] = ()) -> None:
-        """Have this be done, whatever becomes of the process. Raises :class:`~stormlet.errors.SparkFailed`."""
+        """Record durably that these rows are done. Raises :class:`~stormlet.errors.SparkFailed`."""
         self._file.save(Checkpoint(self.fingerprint, dict(done), self._key_of(done), epochs, sinks))
 
     def release(self) -> None:
-        """Another run may have the checkpoint."""
+        """Leave the checkpoint to other runs."""
         self._file.release()
 
     def _key_of(self, done: Done) -> Key:
-        """The key of the last row that is done; none where there is no order by a key, or nothing left to read."""
+        """The key of the last row done; empty without ``order_by``, and when nothing is left to read."""
         rows = done.get(WHOLE, 0)
         if self._ordered is None or rows == ALL:
             return ()
@@ -202,8 +204,7 @@ class Bookmark:
 class DoneRows:
     """The account of the rows that were emitted, in order, and settled, in any order.
 
-    What is kept is the messages that are open: as many as are pending, however many were settled after the oldest of
-    these.
+    It keeps only the open messages: as many as are pending, however many were settled after the oldest of these.
     """
 
     def __init__(self, done: Mapping[int, int]) -> None:
@@ -213,18 +214,18 @@ class DoneRows:
         self._open: dict[int, dict[int, None]] = {}
 
     def emitted(self, partition: int, row: int, rows: int) -> None:
-        """So many rows, from this one on, were emitted as one message."""
+        """Note a message of ``rows`` rows, from ``row`` on."""
         self._begun.setdefault(partition, row)
         self._emitted[partition] = row + rows
         self._open.setdefault(partition, {})[row] = None
 
     def settled(self, partition: int, row: int) -> None:
-        """The message that begins with this row is done."""
+        """Note that the message that begins with this row is done."""
         del self._open[partition][row]
 
     def prefixes(self, read: int) -> dict[int, int]:
-        """Partition -> how many of its first rows are done. Of the partitions before ``read`` all rows were
-        emitted: where none is open they are all done."""
+        """Partition -> number of its first rows that are done. ``read`` is the partition being read: of those before
+        it all rows were emitted, and where none is open all are done."""
         for partition, begun in self._begun.items():
             prefix = next(iter(self._open[partition]), self._emitted[partition])
             if prefix > begun:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 CheckpointPath: TypeAlias = str | os.PathLike[str]
 MOST_BATCHES = 64
-"""So many whole record batches are in memory at a time, unless ``max_spout_pending`` says otherwise."""
+"""Whole record batches in memory at a time, unless ``max_spout_pending`` sets another number."""
 
 
 class DataFrameSpout(Generic[T]):
@@ -145,7 +145,7 @@ class DataFrameSpout(Generic[T]):
         if checkpoint is not None:
             (check_repeatable if order_by else check_resumable)(df)
         self.outputs: object = as_ or (_record_batch() if batches else self._conversion.names)
-        """What the stream's values are: the record type, the names of a tuple's fields, or record batches."""
+        """The kind of the stream's values: the record type, the names of a tuple's fields, or record batches."""
         self.most_pending = MOST_BATCHES if batches else None
         """See :attr:`stormlet.model.components.Spout.most_pending`."""
 

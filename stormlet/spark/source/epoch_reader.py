@@ -1,4 +1,4 @@
-"""The spout that reads a DataFrame in epochs."""
+"""The spout that reads a DataFrame in epochs (see :mod:`stormlet.spark.epochs`)."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from stormlet.spark.epochs import Epochs, SourceKey
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.checkpoint import Bookmark, Checkpoint
 from stormlet.spark.source.plans import Fingerprint
-from stormlet.spark.source.puller import Chunks
-from stormlet.spark.source.reader import MOST_ROWS
+from stormlet.spark.source.puller import Chunks, rows_per_call
+from stormlet.spark.source.reader import sync_of_letters
 from stormlet.spark.source.reading import ALL, Chunk, Read, divided
-from stormlet.spark.threads import beside
+from stormlet.spark.threads import in_thread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DIGITS = 16
-"""How much of a fingerprint's digest names a source: enough for all that ever write to one place."""
+"""Digits of a fingerprint that name a source: enough for all that ever write to one place."""
 
 
 class EpochReader(Spout[object]):
-    """Reads what the checkpoint does not have, an epoch of so many rows at a time, in the order of partitions and
+    """Reads the rows that the checkpoint does not have, in epochs of ``rows`` rows, in the order of partitions and
     rows."""
 
     needs_acks = True
     resumes = True
     gives_epochs = True
     single_task = True
-    restartable = False  # it has tried what there is to try, and the next run goes on from the checkpoint
+    restartable = False  # it replays by itself, and the next run goes on from the checkpoint
 
     def __init__(self, frame: DataFrame, read: Read, bookmark: Bookmark, rows: int) -> None:
         self._chunks = Chunks(frame, read)
@@ -54,16 +54,13 @@ class EpochReader(Spout[object]):
         self._close_within: float | None = None
 
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
-        """Load the checkpoint, and pull what is not in it. Raises :class:`~stormlet.errors.InvalidTopology` if sinks
-        cannot go on with it."""
-        if context.sync_dead_letters is None:
-            raise InvalidTopology(
-                "checkpoint= needs a place where dead letters outlive the process; run with dead_letters=..."
-            )
+        """Load the checkpoint, and begin to pull the other rows. Raises :class:`~stormlet.errors.InvalidTopology` if
+        the sinks cannot go on with it."""
+        sync_of_letters(context)
         self._most_pending = context.config.max_spout_pending
         self._close_within = context.config.drain_timeout
         self._epochs = context.shared.one(Epochs)
-        found = await beside(self._bookmark.load, "stormlet spark checkpoint")
+        found = await in_thread(self._bookmark.load, "stormlet spark checkpoint")
         try:
             source = source_key(self._bookmark.fingerprint)
             self._check_sinks(found)
@@ -76,22 +73,21 @@ class EpochReader(Spout[object]):
         self._chunks.open(found.done, context, out)
 
     def next_tuple(self, out: SpoutCollector[object]) -> Awaitable[None] | None:
-        """Read, emit, pause, commit or replay, whatever comes next."""
+        """Read, emit, pause, commit or replay, whichever is next."""
         if not self._emitter.to_do and not self._read_on():
             return None
-        most = MOST_ROWS if self._most_pending is None else min(MOST_ROWS, self._most_pending - out.pending)
-        return self._emitter.proceed(most)
+        return self._emitter.proceed(rows_per_call(out, self._most_pending))
 
     def ack(self, message_id: object) -> None:
-        """A row is done."""
+        """Note that a row is done."""
         self._emitter.acked()
 
     def fail(self, message_id: object, failure: Failure) -> None:
-        """A row has failed."""
+        """Note that a row has failed."""
         self._emitter.failed(cast("Origin", message_id), failure)
 
     async def close(self) -> None:
-        """Stop to pull, and commit what can be."""
+        """Stop pulling, and commit the epoch if it is done."""
         try:
             await self._chunks.close()
             await self._emitter.close(self._close_within)
@@ -99,8 +95,8 @@ class EpochReader(Spout[object]):
             self._bookmark.release()
 
     def _read_on(self) -> bool:
-        """Add what has been read to the epoch; false if nothing waits. Raises
-        :class:`~stormlet.errors.EndOfStream` after the last epoch."""
+        """Add rows to the epoch; false if none has come. Raises :class:`~stormlet.errors.EndOfStream` after the last
+        epoch."""
         emitter = self._emitter
         if emitter.account is None:
             emitter.begin(self._epoch)
@@ -128,8 +124,8 @@ class EpochReader(Spout[object]):
             self._emitter.complete()
 
     def _end(self) -> None:
-        """Nothing more will come: the epoch is what there is. The first one is one without rows, too, so that there
-        is something to read in the end."""
+        """Complete the last epoch, with the rows that it has. A DataFrame without rows has one epoch without rows, so
+        that there is something to read in the end."""
         account = self._emitter.account
         if self._epoch and not account:
             raise EndOfStream
@@ -139,7 +135,7 @@ class EpochReader(Spout[object]):
     async def _record(self, account: EpochAccount) -> None:
         self._epoch = account.number + 1
         save = partial(self._bookmark.save, dict(self._done), self._epoch, self._epochs.destinations)
-        await beside(save, "stormlet spark checkpoint")
+        await in_thread(save, "stormlet spark checkpoint")
 
     def _check_sinks(self, found: Checkpoint) -> None:
         here = self._epochs.destinations

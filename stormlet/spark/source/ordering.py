@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.arrow.conversion import Conversion, conversion
 from stormlet.spark.arrow.refiners import Refining
-from stormlet.spark.source.reading import ALL, PACKED, Chunk, Done, naming_rows, packer, unpacked
+from stormlet.spark.source.reading import ALL, PACKED, Chunk, Done, by_place, naming_rows, packer, unpacked
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 Key: TypeAlias = tuple[str, ...]
-"""The key of one row: of each of its columns, what Spark casts to the same value again."""
+"""Key of one row: for each column a text that Spark casts to the same value again. It outlives the process."""
 
 KEY_TYPES = frozenset(
     {
@@ -37,13 +37,13 @@ KEY_TYPES = frozenset(
         "TimestampNTZType",
     }
 )
-"""Types of which one text is one value, and equal values are one. Of floating-point numbers neither holds."""
+"""Types whose values and texts correspond one to one; those of floating-point numbers do not."""
 BINARY_ORDER = "UTF8_BINARY"
-"""The collation in which texts that differ are not equal."""
+"""The collation in which different texts are never equal."""
 
 
 def check_key(schema: StructType, columns: Sequence[str]) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` for columns that cannot be a key."""
+    """Raise :class:`~stormlet.errors.InvalidTopology` for columns that cannot be a key."""
     for name in columns:
         if name not in schema.names:
             raise InvalidTopology(
@@ -58,7 +58,7 @@ def check_key(schema: StructType, columns: Sequence[str]) -> None:
 
 
 def key_of(values: Sequence[object]) -> Key:
-    """The key of a row, of the values of its columns."""
+    """The key of a row, from the values of its columns."""
     return tuple(map(_text, values))
 
 
@@ -69,7 +69,7 @@ def _text(value: object) -> str:
 
 
 def from_key_on(columns: Sequence[Column], types: Sequence[DataType], key: Key) -> Column:
-    """Whether a row has this key, or comes after it."""
+    """A condition: a row has this key, or comes after it."""
     from pyspark.sql import functions
 
     values = [functions.lit(text).cast(kind) for text, kind in zip(key, types, strict=True)]
@@ -84,9 +84,9 @@ def from_key_on(columns: Sequence[Column], types: Sequence[DataType], key: Key) 
 
 
 class KeyTrail:
-    """The keys of the rows that were read and may have to be gone on from. One thread adds to it, another asks.
+    """The keys of the rows read, after which a later read may have to go on. One thread adds, another asks.
 
-    ``until_forgotten`` keeps them for a checkpoint; otherwise the last ones are enough, to read on after a loss.
+    With ``until_forgotten`` all are kept, for a checkpoint; otherwise only the last ones, to read on after a loss.
     """
 
     def __init__(self, *, until_forgotten: bool) -> None:
@@ -96,18 +96,18 @@ class KeyTrail:
         self._start: tuple[int, Key] = (0, ())
 
     def begin(self, rows: int, key: Key) -> None:
-        """So many rows were read by another run, the last one with this key."""
+        """Go on from another run, which has read ``rows`` rows, the last one with this key."""
         self._start = (rows, key)
 
     def add(self, first_row: int, keys: Sequence[Sequence[object]]) -> None:
-        """These are the keys of the rows from ``first_row`` on."""
+        """Add the keys of the rows from ``first_row`` on."""
         with self._lock:
             if not self._until_forgotten:
                 self._parts.clear()
             self._parts.append((first_row, keys))
 
     def last_of(self, rows: int) -> Key:
-        """The key of the last one of so many rows; empty if there are none."""
+        """The key of the last one of the first ``rows`` rows; empty if there are none."""
         if rows == self._start[0]:
             return self._start[1]
         with self._lock:
@@ -115,25 +115,25 @@ class KeyTrail:
         return key_of(keys[rows - 1 - first_row])
 
     def forget(self, rows: int) -> None:
-        """Nobody will ask for less than so many rows any more."""
+        """Drop the keys that only fewer than ``rows`` rows need."""
         with self._lock:
             while self._parts and self._parts[0][0] + len(self._parts[0][1]) < rows:
                 self._parts.popleft()
 
 
 WHOLE = 0
-"""The partition that all rows count as: where Spark cuts them may differ each time, their order does not."""
+"""The partition that all rows count as: Spark may cut them differently each time, but their order stays."""
 
 
 class KeyedBatch(NamedTuple):
-    """Rows in order."""
+    """Rows in order, with their keys."""
 
     rows: pa.RecordBatch
     keys: list[tuple[object, ...]]
 
 
 class OrderedRead:
-    """A :data:`~stormlet.spark.source.reading.Read` in the order of a key; one that ``resumes`` keeps the keys that a
+    """A :data:`~stormlet.spark.source.reading.Read` in the order of a key. With ``resumes`` it keeps the keys that a
     checkpoint may need.
 
     Raises :class:`~stormlet.errors.InvalidTopology` for columns that cannot be a key.
@@ -163,8 +163,8 @@ class OrderedRead:
         return self._key.names
 
     def __call__(self, done: Done) -> Iterator[Chunk]:
-        """Raises :class:`~stormlet.errors.SparkFailed` for a key that is null or not unique, and for a row to
-        go on from that is there no more."""
+        """Read the rows that are not done. Raises :class:`~stormlet.errors.SparkFailed` for a key that is null or not
+        unique, and if the last row done is missing."""
         row = done.get(WHOLE, 0)
         if row == ALL:
             return
@@ -181,8 +181,8 @@ class OrderedRead:
             row += rows
 
     def _after(self, last: Key, batches: Iterator[KeyedBatch]) -> Iterator[KeyedBatch]:
-        """Without the row that was read last. It was asked for, too, because it must be there: else the DataFrame is
-        not what it was."""
+        """The batches without their first row, which is the last one done. It is read again because it must be there:
+        otherwise the DataFrame has changed."""
         first = next(batches, None)
         if first is None or key_of(first.keys[0]) != last:
             raise SparkFailed(
@@ -220,12 +220,12 @@ class OrderedRead:
             yield KeyedBatch(rows, cast("list[tuple[object, ...]]", keys))
 
     def _sorted(self, start: Key) -> DataFrame:
-        """What is emitted and then the key, from a key on. Columns are found by place, as names may need quotes."""
+        """The emitted columns and then those of the key, sorted, from a key on."""
         from pyspark.sql import functions
 
         columns = {name: functions.col(f"c{place}") for place, name in enumerate(self._frame.columns)}
         key = [columns[name] for name in self.order_by]
-        rows = self._frame.toDF(*(f"c{place}" for place in range(len(self._frame.columns))))
+        rows = by_place(self._frame)
         if start:
             types = [self._frame.schema[name].dataType for name in self.order_by]
             rows = rows.where(from_key_on(key, types, start))

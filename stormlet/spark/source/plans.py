@@ -1,4 +1,9 @@
-"""What Spark's plans of a DataFrame say, as far as PySpark leads there."""
+"""Spark's query plans of a DataFrame: whether it can be read again, its fingerprint, and its extent.
+
+A fingerprint must be the same in every process. ``semanticHash()`` is not, and a plan's text is the same for two
+directories. So the text of the canonical plan goes together with the files that are read; for a DataFrame whose rows
+keep their places, with the files of each partition.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +23,17 @@ if TYPE_CHECKING:
 
 SCAN = "FileSourceScanExec"
 NARROW = frozenset({SCAN, "RangeExec", "ProjectExec", "FilterExec", "UnionExec", "GenerateExec"})
-"""The operators after which a row is where it was in every run."""
+"""Operators after which each row has the same place in every run."""
 
 
 def execution_of(frame: DataFrame) -> Any:
-    """Spark's ``QueryExecution``."""
+    """Spark's ``QueryExecution``; PySpark has no public way to it."""
     return cast("Any", frame)._jdf.queryExecution()
+
+
+def has_fixed_order(frame: DataFrame) -> bool:
+    """True if Spark gives the same rows in the same partitions and order whenever it computes them."""
+    return str(execution_of(frame).toRdd().outputDeterministicLevel()) == "DETERMINATE"
 
 
 def operators(frame: DataFrame) -> list[Any]:
@@ -37,7 +47,7 @@ def scans_of(frame: DataFrame) -> list[Any]:
 
 
 def nodes_of(tree: Any) -> Iterator[Any]:
-    """A plan or an expression, and all that it is made of."""
+    """A plan or an expression, and all of its parts."""
     yield tree
     children = tree.children()
     for number in range(children.size()):
@@ -45,14 +55,14 @@ def nodes_of(tree: Any) -> Iterator[Any]:
 
 
 def expressions_in(node: Any) -> Iterator[Any]:
-    """The expressions of a plan's node, and those they are made of."""
+    """The expressions of a plan's node, and all of their parts."""
     expressions = node.expressions()
     for number in range(expressions.size()):
         yield from nodes_of(expressions.apply(number))
 
 
 def kind_of(node: Any) -> str:
-    """The name of its class."""
+    """The name of a node's class."""
     return str(node.getClass().getSimpleName())
 
 
@@ -61,12 +71,12 @@ CHOOSING = {
     "Sample": "sample",
     **dict.fromkeys(("First", "Last"), "first, last or dropDuplicates of some columns"),
 }
-"""What in an optimised plan takes some rows of several that would do -> how users write it."""
+"""Operator that may take some rows or others -> the name that users know it by."""
 ALL_FIELDS = 2**31 - 1
 
 
 def check_resumable(frame: DataFrame) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` for a DataFrame whose rows may be others, or elsewhere,
+    """Raise :class:`~stormlet.errors.InvalidTopology` for a DataFrame whose rows may be others, or in other places,
     when it is read again."""
     execution = execution_of(frame)
     others = [kind for kind in map(kind_of, operators(frame)) if kind not in NARROW]
@@ -80,8 +90,8 @@ def check_resumable(frame: DataFrame) -> None:
 
 
 def check_repeatable(frame: DataFrame) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` for a DataFrame that may have other rows when it is read
-    again, in whatever order."""
+    """Raise :class:`~stormlet.errors.InvalidTopology` for a DataFrame that may have other rows when it is read again,
+    in any order."""
     execution = execution_of(frame)
     _check_deterministic(execution)
     nodes = nodes_of(execution.optimizedPlan())
@@ -103,20 +113,20 @@ def _check_deterministic(execution: Any) -> None:
 
 
 class Fingerprint(msgspec.Struct, frozen=True):
-    """What tells one DataFrame from another, in every process."""
+    """Identity of a DataFrame, the same in every process."""
 
     columns: tuple[str, ...]
-    """What is read."""
+    """The columns that are read."""
     schema: str
     plan: str
-    """The digest of the optimised plan."""
+    """Digest of the optimised plan."""
     partitions: int
     files: str
-    """The digest of each partition's files: their paths, ranges, sizes and times."""
+    """Digest of each partition's files: their paths, ranges, sizes and times."""
     order_by: tuple[str, ...] = ()
-    """The columns of the key that gives the rows their order; then all of them count as one partition."""
+    """The columns of the key that orders the rows; then all of them count as one partition."""
     epoch_rows: int | None = None
-    """How many rows an epoch has, for a source that gives epochs."""
+    """Rows of an epoch, for a source that gives epochs."""
 
 
 def fingerprint_of(frame: DataFrame, columns: Sequence[str]) -> Fingerprint:
@@ -127,8 +137,8 @@ def fingerprint_of(frame: DataFrame, columns: Sequence[str]) -> Fingerprint:
 
 
 def fingerprint_in_order(frame: DataFrame, columns: Sequence[str], order_by: Sequence[str]) -> Fingerprint:
-    """The fingerprint of a DataFrame that :func:`check_repeatable` has passed, read in the order of a key: how
-    Spark cuts it does not matter."""
+    """The fingerprint of a DataFrame that :func:`check_repeatable` has passed, read in the order of a key: Spark's
+    partitions do not matter."""
     files = sorted({line for scan in scans_of(frame) for line in _all_files(frame, scan)})
     return Fingerprint(
         tuple(columns), frame.schema.json(), _plan(frame), 1, _digest(files), order_by=tuple(order_by)
@@ -164,24 +174,24 @@ def _digest(lines: Sequence[str]) -> str:
 
 
 COUNTED = frozenset({SCAN, "RangeExec", "ProjectExec", "UnionExec"})
-"""The operators that neither leave out rows nor make more of them."""
+"""Operators that neither leave out nor add rows."""
 FORMATS = frozenset({"ParquetFileFormat", "OrcFileFormat"})
-"""Formats whose files say how many rows they have."""
+"""Formats whose files contain their number of rows."""
 
 MOST_PARTITIONS = 1000
-"""In more of them even the ends of files take long, and Spark would do that before it reads on."""
+"""With more partitions even the ends of files take long to read, and the source would wait for that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much there is; None where that is not known."""
+    """Number of rows and partitions; None if unknown."""
 
     rows: int | None = None
     partitions: int | None = None
 
 
 def extent_of(frame: DataFrame) -> Extent:
-    """Asks Spark, which reads no more than the ends of files. It blocks."""
+    """The extent of a DataFrame. Blocks; Spark reads no more than the ends of files."""
     nodes = operators(frame)
     kinds = set(map(kind_of, nodes))
     if not kinds <= NARROW:

@@ -1,17 +1,16 @@
-"""Reports how far a DataFrame has been read, and of how much, where that is known."""
+"""Reports of the rows or partitions read, and of their total where that is known."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stormlet.model.components import TaskContext
 from stormlet.report.statistics import Progress
 from stormlet.spark.source.plans import Extent, extent_of
 from stormlet.spark.source.reading import ALL, Chunk, Done
-from stormlet.spark.threads import JobThread, beside
+from stormlet.spark.threads import JobThread, in_thread, post
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,48 +18,32 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class RowsTold(Protocol):
-    """Hears of what is read."""
-
-    def add(self, chunk: Chunk) -> None:
-        """A chunk was read."""
-        ...
-
-    def end(self) -> None:
-        """There is nothing more."""
-        ...
-
-    async def close(self) -> None:
-        """Nobody needs to know any more."""
-        ...
-
-
-class RowsStreamed:
-    """The account of a stream, whose end nobody knows: one for all its batches."""
+class StreamProgress:
+    """Reports of a stream, which has no known end: one for all its batches."""
 
     def __init__(self, context: TaskContext) -> None:
-        self._tell = context.report_progress
+        self._report_progress = context.report_progress
         self._rows = 0
 
     def add(self, chunk: Chunk) -> None:
-        """A chunk was read."""
+        """Note a chunk that was read."""
         self._rows += chunk.rows
-        self._tell(Progress(self._rows, None, "rows read"))
+        self._report_progress(Progress(self._rows, None, "rows read"))
 
     def end(self) -> None:
-        """There is nothing more in this batch."""
+        """Nothing: another batch may come."""
 
     async def close(self) -> None:
         """Nothing to end."""
 
 
-class RowsRead:
-    """The account of one run. Spark is asked how much there is beside the reading, when that has begun.
-    ``in_order`` says that all rows count as one partition."""
+class FrameProgress:
+    """Reports of one DataFrame. A thread asks Spark for the total once the first rows have come, so as not to delay
+    them. With ``in_order`` all rows count as one partition."""
 
     def __init__(self, frame: DataFrame, done: Done, context: TaskContext, *, in_order: bool) -> None:
         self._frame = frame
-        self._tell = context.report_progress
+        self._report_progress = context.report_progress
         self._loop = asyncio.get_running_loop()
         self._in_order = in_order
         self._extent = Extent()
@@ -73,7 +56,7 @@ class RowsRead:
         self._asked = False
 
     def add(self, chunk: Chunk) -> None:
-        """A chunk was read."""
+        """Note a chunk that was read."""
         if not self._asked:  # now that the first rows are there
             self._asked = True
             self._thread.start()
@@ -82,24 +65,24 @@ class RowsRead:
         self._report()
 
     def end(self) -> None:
-        """There is nothing more."""
+        """Note the end of the data."""
         self._ended = True
         self._report()
 
     async def close(self) -> None:
-        """Nobody needs to know any more."""
+        """End the thread that asks for the total."""
         if self._thread.running:
-            await beside(self._thread.close, "stormlet spark close")
+            await in_thread(self._thread.close, "stormlet spark close")
 
     def _report(self) -> None:
         rows, partitions = self._extent.rows, self._extent.partitions
         if rows is not None and self._all_counted:
-            self._tell(Progress(self._rows, rows, "rows read"))
+            self._report_progress(Progress(self._rows, rows, "rows read"))
         elif partitions is not None and not self._in_order:
             done = partitions if self._ended else self._partition
-            self._tell(Progress(done, partitions, "partitions read"))
+            self._report_progress(Progress(done, partitions, "partitions read"))
         else:
-            self._tell(Progress(self._rows, None, "rows read"))
+            self._report_progress(Progress(self._rows, None, "rows read"))
 
     def _ask(self) -> None:
         try:
@@ -108,8 +91,7 @@ class RowsRead:
         except Exception as error:  # Spark's, or it was cancelled: then there is no total to show
             logger.debug("%s cannot be counted: %r", self._frame, error)
             return
-        with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._learn, extent)
+        post(self._loop, self._learn, extent)
 
     def _learn(self, extent: Extent) -> None:
         self._extent = extent

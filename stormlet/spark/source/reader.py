@@ -1,11 +1,10 @@
-"""The spout that reads a DataFrame."""
+"""The spouts that read a DataFrame row by row: from its beginning, or from a checkpoint on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from stormlet.core.outcomes import Failure, FailureKind
@@ -13,21 +12,17 @@ from stormlet.errors import EndOfStream, InvalidTopology
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.checkpoint import Bookmark, DoneRows
-from stormlet.spark.source.puller import Chunks
+from stormlet.spark.source.puller import Chunks, Rows, rows_per_call
 from stormlet.spark.source.reading import Done, Read
-from stormlet.spark.threads import beside
+from stormlet.spark.threads import in_thread
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import DataFrame
 
 
-MOST_ROWS = 16
-"""How many rows one call of ``next_tuple`` emits."""
-
-
 class FrameReader(ReliableSpout[object]):
-    """The spout that a :class:`DataFrameSpout` makes."""
+    """Emits the rows of a DataFrame, from its beginning."""
 
     single_task = True
     restartable = False  # another one would read from the beginning
@@ -35,10 +30,8 @@ class FrameReader(ReliableSpout[object]):
     def __init__(self, frame: DataFrame, read: Read) -> None:
         self.frame = frame
         self._chunks = Chunks(frame, read)
-        self._values: Iterator[object] = iter(())
-        self.partition = 0
-        """The one whose rows are emitted."""
-        self._row = 0
+        self._rows = Rows(self._chunks.take)
+        """The rows to emit."""
         self._most_pending: int | None = None
 
     def open(self, context: TaskContext, out: SpoutCollector[object]) -> Awaitable[None] | None:
@@ -47,43 +40,30 @@ class FrameReader(ReliableSpout[object]):
         return None
 
     def pull(self, done: Done, context: TaskContext, out: SpoutCollector[object]) -> None:
-        """Start to pull what is not done."""
+        """Start to pull the rows that are not done."""
         self._most_pending = context.config.max_spout_pending
         self._chunks.open(done, context, out)
 
     def next_tuple(self, out: SpoutCollector[object]) -> None:
-        """Emit the next rows, if they are there: several, as a call costs as much as a tuple."""
-        most = MOST_ROWS if self._most_pending is None else min(MOST_ROWS, self._most_pending - out.pending)
-        values = list(islice(self._values, most))
-        if not values and self._next_chunk():
-            values = list(islice(self._values, most))
-        first, self._row = self._row, self._row + len(values)
-        origins = [Origin(self.partition, row) for row in range(first, self._row)]
+        """Emit the next rows, if they have come."""
+        values, origins = self._rows.next(rows_per_call(out, self._most_pending))
         self.emit(values, origins, out)
 
     def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
         """Emit these values, each with its origin."""
         out.emit_many(values, message_ids=origins, origins=origins)
 
-    def _next_chunk(self) -> bool:
-        """Whether there is one now. Raises :class:`~stormlet.errors.EndOfStream` after the last one."""
-        chunk = self._chunks.take()
-        if chunk is None:
-            return False
-        self._values, self.partition, self._row = iter(chunk.values), chunk.partition, chunk.first_row
-        return True
-
     async def close(self) -> None:
-        """Cancel Spark's jobs and wait for the puller, beside the loop."""
+        """Cancel Spark's jobs and wait for the puller, without blocking the loop."""
         await self._chunks.close()
 
 
 SAVE_EVERY = 1.0
-"""Seconds between two checkpoints: what was done since the last one may come again."""
+"""Seconds between two checkpoints; rows done since the last one may come again."""
 
 
 class ResumingReader(FrameReader):
-    """Reads what the checkpoint does not have, and keeps the checkpoint."""
+    """Emits the rows that the checkpoint does not have, and keeps the checkpoint up to date."""
 
     needs_acks = True
     resumes = True
@@ -101,13 +81,9 @@ class ResumingReader(FrameReader):
         self._read_to_end = False
 
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
-        """Load the checkpoint, and pull what is not in it."""
-        if context.sync_dead_letters is None:
-            raise InvalidTopology(
-                "checkpoint= needs a place where dead letters outlive the process; run with dead_letters=..."
-            )
-        self._sync_letters = context.sync_dead_letters
-        found = await beside(self._bookmark.load, "stormlet spark checkpoint")
+        """Load the checkpoint, and start to pull the other rows."""
+        self._sync_letters = sync_of_letters(context)
+        found = await in_thread(self._bookmark.load, "stormlet spark checkpoint")
         self._done = DoneRows(found.done)
         self.pull(found.done, context, out)
 
@@ -128,7 +104,7 @@ class ResumingReader(FrameReader):
             raise
 
     def ack(self, message_id: object) -> None:
-        """A message is done."""
+        """Note that a message is done."""
         origin = cast("Origin", message_id)
         self._done.settled(origin.partition, origin.row)
         self._unsaved = True
@@ -139,13 +115,13 @@ class ResumingReader(FrameReader):
             )
 
     def fail(self, message_id: object, failure: Failure) -> None:
-        """The dead letters have it, and so it is done; what is left over at the end is not."""
+        """Note that a message is among the dead letters, and so done. One that is left over at the end is not."""
         if failure.kind is not FailureKind.SHUTDOWN:
             self._has_letters = True
             self.ack(message_id)
 
     async def close(self) -> None:
-        """Stop to pull, and save what is done."""
+        """Stop pulling, and save the checkpoint."""
         try:
             await super().close()
             self._closing.set()
@@ -156,7 +132,7 @@ class ResumingReader(FrameReader):
             self._bookmark.release()
 
     def _check_saved(self) -> None:
-        """Raises what the last checkpoint has failed with."""
+        """Raise the error of the last save, if it had one."""
         if self._saving is not None and self._saving.done():
             saving, self._saving = self._saving, None
             saving.result()
@@ -171,11 +147,21 @@ class ResumingReader(FrameReader):
         self._unsaved = False
         has_letters, self._has_letters = self._has_letters, False
         partitions = self._bookmark.fingerprint.partitions
-        done = self._done.prefixes(partitions if self._read_to_end else self.partition)
+        done = self._done.prefixes(partitions if self._read_to_end else self._rows.partition)
 
         def save() -> None:
-            if has_letters:  # they must be there before the checkpoint says so
+            if has_letters:  # first: the checkpoint counts them as done
                 self._sync_letters()
             self._bookmark.save(done)
 
-        await beside(save, "stormlet spark checkpoint")
+        await in_thread(save, "stormlet spark checkpoint")
+
+
+def sync_of_letters(context: TaskContext) -> Callable[[], None]:
+    """The function that fsyncs the run's dead letters. Raises :class:`~stormlet.errors.InvalidTopology` if they would
+    be lost with the process: a row among them counts as done, and no later run reads it again."""
+    if context.sync_dead_letters is None:
+        raise InvalidTopology(
+            "checkpoint= needs a place where dead letters outlive the process; run with dead_letters=..."
+        )
+    return context.sync_dead_letters

@@ -1,4 +1,7 @@
-"""Reads a DataFrame, partition by partition, as chunks of values."""
+"""Reads a DataFrame, partition by partition, as chunks of values.
+
+On the executors each record batch becomes one row (:func:`packer`), so that Spark's iterator moves batches, not rows.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,20 @@ if TYPE_CHECKING:
 
 
 PACKED = "partition int, first_row bigint, rows bigint, batch binary"
-"""The schema of what the packer makes: where the batch comes from, and the batch as an Arrow stream."""
+"""Schema of a packed batch: its place, and the batch as an Arrow stream."""
 
 
 ALL = -1
-"""Every row of a partition, however many there are."""
+"""Stands for every row of a partition, however many there are."""
 
 
 def packer(done: Mapping[int, int]) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
-    """A function for ``mapInArrow``. ``done`` says of partitions how many of their first rows to leave out, or
-    :data:`ALL`."""
+    """A function for ``mapInArrow``, which runs on the executors. ``done`` has the number of first rows to leave out
+    by partition, or :data:`ALL`.
+
+    No executor needs stormlet: cloudpickle sends the inner function by value, as no import finds it. So the inner
+    function must not use any name of this module.
+    """
     done, every = dict(done), ALL
 
     def pack(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
@@ -66,7 +73,7 @@ def unpacked(packed: bytes) -> RecordBatch:
 
 
 ROWS_PER_CHUNK = 1000
-"""Of plain rows; record batches are chunks as they are."""
+"""Rows of a chunk of plain rows; a record batch is a chunk as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +82,15 @@ class Chunk:
 
     partition: int
     first_row: int
-    """Where the first value stands in its partition, from 0."""
+    """Place of the first value in its partition, from 0."""
     rows: int
-    """How many rows they are."""
+    """The number of rows."""
     values: list[object]
     """One for each row, or one batch of all rows."""
 
 
 def divided(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk | None]:
-    """At most the first ``rows`` of a chunk, and what is left of it."""
+    """At most the first ``rows`` of a chunk, and the rest."""
     if chunk.rows <= rows:
         return chunk, None
     first, rest = _divided(chunk, rows)
@@ -101,13 +108,13 @@ def _divided(chunk: Chunk, rows: int) -> tuple[list[object], list[object]]:
 
 
 Done: TypeAlias = Mapping[int, int]
-"""Partition -> how many of its first rows need not be read, or :data:`~stormlet.spark.source.reading.ALL`."""
+"""Partition -> number of its first rows that need not be read, or :data:`ALL`."""
 Read: TypeAlias = Callable[[Done], Iterator[Chunk]]
-"""Reads what is not done."""
+"""Reads the rows that are not done."""
 
 
 def batches_of(frame: DataFrame, conversion: Conversion) -> Read:
-    """Emits whole record batches."""
+    """A read of whole record batches."""
 
     def values_of(batch: RecordBatch) -> list[object]:
         return [batch.rename_columns(conversion.names)]
@@ -116,12 +123,12 @@ def batches_of(frame: DataFrame, conversion: Conversion) -> Read:
 
 
 def values_of_batches(frame: DataFrame, conversion: Conversion) -> Read:
-    """Emits values, which travel in record batches."""
+    """A read of values, which travel in record batches."""
     return _packed(frame, conversion, conversion.of_batch)
 
 
 def values_of_rows(frame: DataFrame, conversion: Conversion) -> Read:
-    """Emits values, which travel as plain rows."""
+    """A read of values, which travel as plain rows."""
 
     def read(done: Done) -> Iterator[Chunk]:
         from pyspark.sql import functions
@@ -162,16 +169,19 @@ def _chunks(
 
 
 def _pruned(frame: DataFrame, conversion: Conversion, *more: Column) -> DataFrame:
-    """Only the columns that are read: Spark's scan leaves out the others. They are found by their place, so
-    that no name must be quoted, and names that are not read may occur twice."""
-    by_place = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
+    """Only the columns that are read: Spark's scan leaves out the others."""
     read = (f"c{frame.columns.index(name)}" for name in conversion.names)
-    return by_place.select(*read, *more)
+    return by_place(frame).select(*read, *more)
+
+
+def by_place(frame: DataFrame) -> DataFrame:
+    """The DataFrame with columns c0, c1, ...: no name needs quotes, and names that are not read may occur twice."""
+    return frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))
 
 
 @contextmanager
 def naming_rows(partition: int, first_row: int, rows: int) -> Generator[None]:
-    """Says of an error which rows it comes from."""
+    """Name the rows in an error of their conversion."""
     try:
         yield
     except Exception as error:

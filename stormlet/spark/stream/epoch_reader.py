@@ -1,4 +1,5 @@
-"""The spout of a stream whose batches are epochs: sinks below write each of them exactly once."""
+"""The spout of a stream whose batches are epochs, which exactly-once sinks write (see
+:mod:`stormlet.spark.epochs`)."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from stormlet.spark.epoch_account import EpochAccount
 from stormlet.spark.epoch_emitter import EpochEmitter
 from stormlet.spark.epochs import Epochs, SourceKey
 from stormlet.spark.frames import Origin
+from stormlet.spark.source.puller import MOST_ROWS
 from stormlet.spark.stream.reader import (
-    MOST_ROWS,
     BatchReader,
     OnFailure,
     OpenBatches,
@@ -23,8 +24,8 @@ from stormlet.spark.stream.reader import (
 
 
 class EpochStreamReader(Spout[object]):
-    """Emits the rows of a batch until an attempt at all of them has failed nowhere. The batch is done when the sinks
-    have written what came of it; its number is that of the epoch."""
+    """Emits the rows of a batch until an attempt succeeds. The batch is done once the sinks have written it; its
+    number is that of the epoch."""
 
     needs_acks = True
     single_task = True
@@ -60,7 +61,7 @@ class EpochStreamReader(Spout[object]):
 
     def next_tuple(self, out: SpoutCollector[object]) -> Awaitable[None] | None:
         """Emit the next rows of the batch, or wait for one. When all are emitted, wait until everything is settled;
-        then have the sinks write what came of them, or emit them again."""
+        then have the sinks write the epoch, or emit the rows again."""
         if self._error is not None:
             return self._give_back(self._error, out)
         if self._batches.batch is None and not self._emitter.to_do:  # a commit may be about to end
@@ -70,18 +71,18 @@ class EpochStreamReader(Spout[object]):
         return self._emitter.proceed(MOST_ROWS) if self._emitter.to_do else None
 
     def ack(self, message_id: object) -> None:
-        """A row is done, in this attempt."""
+        """Note that a row is done in this attempt."""
         self._emitter.acked()
 
     def fail(self, message_id: object, failure: Failure) -> None:
-        """A row has failed, and with it this attempt; if it is given up, the batch may have failed as well."""
+        """Note that a row has failed, and with it this attempt. If it is given up, the batch may fail as well."""
         self._emitter.failed(cast("Origin", message_id), failure)
         account = self._emitter.account
         if self._fails_batch and self._error is None and account is not None and any(account.given_up()):
             self._error = row_failed(self._name, message_id, failure)
 
     async def close(self) -> None:
-        """Finish the batch if everything is settled, else let it come again; and stop the query."""
+        """Finish the batch if everything is settled; otherwise it comes again. Stop the query."""
         try:
             if self._error is None and self._batches.batch is not None and await self._batches.was_read():
                 self._emitter.complete()
@@ -106,8 +107,8 @@ class EpochStreamReader(Spout[object]):
             self._emitter.complete()
 
     def _give_back(self, error: Exception, out: SpoutCollector[object]) -> Awaitable[None] | None:
-        """Have the batch come again, when nothing of it is under way any more: a bolt that held a row of it would
-        join it with those of the next attempt."""
+        """Have the batch come again, once nothing of it is under way: a bolt that holds a row of it would join it
+        with those of the next attempt."""
         if not self._settling:
             self._settling = True
             out.pause_until_settled()

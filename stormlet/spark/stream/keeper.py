@@ -1,4 +1,4 @@
-"""Keeps a streaming query running: starts it, starts it again when it has failed, and stops it."""
+"""The description of a streaming query, and its runs: started, started again after a failure, and stopped."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 OutputMode: TypeAlias = Literal["append", "update", "complete"]
-"""Which rows of a stream of aggregates come in a batch; as in Spark."""
+"""The rows of a stream of aggregates that come in a batch, as in Spark."""
 
 
 class Trigger(TypedDict, total=False):
-    """When Spark makes a batch; without it, whenever the last one is done and there is something new."""
+    """The time of a batch. Without it, one comes when the last one is done and there is something new."""
 
     processingTime: str
     """The interval, such as ``"5 seconds"``."""
@@ -34,7 +34,7 @@ class Trigger(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What is to be read, and how."""
+    """Description of a query that has not been started."""
 
     frame: DataFrame
     name: str
@@ -44,7 +44,7 @@ class QueryPlan:
     trigger: Trigger
 
     def check(self) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` for a trigger that Spark does not take."""
+        """Raise :class:`~stormlet.errors.InvalidTopology` for a trigger that Spark does not take."""
         for kind in self.trigger:
             if kind not in Trigger.__annotations__:
                 raise InvalidTopology(
@@ -56,8 +56,8 @@ class QueryPlan:
             raise InvalidTopology(f"trigger={self.trigger!r}: {summary(error)}") from error
 
     def claim(self) -> Claim | None:
-        """Take the checkpoint for this run alone, where its file system is this machine's: two queries at a time would
-        do the same batches. Raises :class:`~stormlet.errors.InvalidTopology` if another run has it; blocks."""
+        """Lock the checkpoint for this run, where it is on this machine: two queries at a time would process the same
+        batches. Raises :class:`~stormlet.errors.InvalidTopology` if another run has it. Blocks."""
         path = Folder(self.frame.sparkSession, self.checkpoint).local_path
         if path is None:
             return None
@@ -67,13 +67,13 @@ class QueryPlan:
         return claim
 
     def writer(self) -> DataStreamWriter:
-        """One that lacks only what is to be done with a batch."""
+        """A writer that lacks only its ``foreachBatch``."""
         writer = self.frame.writeStream.outputMode(self.output_mode).queryName(self.name)
         writer = writer.option("checkpointLocation", self.checkpoint)
         return writer.trigger(**cast("Any", self.trigger)) if self.trigger else writer
 
     def begin(self, offer: Offer) -> SparkQuery:
-        """Begin a run; to be called on the loop's thread."""
+        """Begin a run. Call it on the loop's thread."""
         return SparkQuery(self.writer, self.frame.sparkSession.sparkContext, offer, self.name)
 
 
@@ -81,7 +81,7 @@ logger = logging.getLogger(__name__)
 
 
 class QueryKeeper:
-    """The runs of one query, and the batch that it offers now; on the loop's thread alone."""
+    """The runs of one query, and the batch that it offers now. Use it on the loop's thread alone."""
 
     def __init__(self, begin: Begin, policy: RestartPolicy, name: str) -> None:
         self.id = ""
@@ -97,7 +97,7 @@ class QueryKeeper:
         self._closing = asyncio.Event()
 
     async def open(self) -> None:
-        """Start the query; raises what that has failed with."""
+        """Start the query. Raises the error of the start."""
         self._query = self._begin(self._offer)
         try:
             self.id = await self._query.started()
@@ -128,13 +128,13 @@ class QueryKeeper:
         return batch
 
     async def close(self) -> None:
-        """Stop the query; what it offers is refused from now on. The batch under way must have its verdict."""
+        """Stop the query, and refuse further batches. The batch under way must have its verdict."""
         self._close_offers()
         if self._keeping is not None:
-            if self._last is not None and self._last.is_done:  # the next run shall not do it again
+            if self._last is not None and self._last.is_done:  # else the next run does it again
                 await self._query.committed(self._last.number)
             await self._query.stop()
-            with suppress(SparkFailed):  # it was told, or nobody asks any more
+            with suppress(SparkFailed):  # reported by next_batch, or of no interest now
                 await self._keeping
 
     def _close_offers(self) -> None:
@@ -161,7 +161,7 @@ class QueryKeeper:
                 self._query = self._begin(self._offer)
 
     async def _pause(self, error: Exception) -> None:
-        """Wait before the query is started again; raises the error if it may not be."""
+        """Wait before the query is started again; raise the error if it may not be."""
         if isinstance(error, SessionGone):
             raise error
         pause = self._restarts.pause(asyncio.get_running_loop().time())
@@ -172,7 +172,7 @@ class QueryKeeper:
             await asyncio.wait_for(self._closing.wait(), pause)
 
     async def _failure(self) -> Exception | None:
-        """What the run has failed with, in the end."""
+        """Wait for the end of the run, and return its error, if any."""
         try:
             await self._query.ended()
         except Exception as error:
@@ -183,6 +183,6 @@ class QueryKeeper:
         if self._offered is not None:  # its query is gone
             self._offered.fail(error)
             self._offered = None
-        # Of the failure of a batch Spark knows no more than that there was one.
+        # Spark's error says no more than that a batch has failed.
         batch_error = None if self._last is None else self._last.error
         return error if batch_error is None or isinstance(error, SessionGone) else batch_error

@@ -1,4 +1,8 @@
-"""A run of a streaming query: Spark's side in threads, ours on the loop."""
+"""One run of a streaming query, and its micro-batches.
+
+Spark's side runs in threads: one starts the query and waits for its end, and one of Py4J's calls ``foreachBatch``.
+Each call is a :class:`MicroBatch`, offered to the loop; its thread waits there for the verdict of the topology.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from stormlet.errors import SparkFailed
 from stormlet.spark.failures import summary
-from stormlet.spark.threads import beside
+from stormlet.spark.threads import in_thread, post, resolve
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 
 VERDICT_LOOK = 1.0
-"""Seconds after which a waiting call looks whether the loop that would decide is still there."""
+"""Seconds between two checks, by a waiting batch, that the loop is still open."""
 
 
 class NotDone(Exception):
@@ -38,26 +42,26 @@ class MicroBatch:
         """Spark's number of the batch: the same again after a restart, with the same rows."""
         self.frame = frame
         self.error: Exception | None = None
-        """Why it is not done."""
+        """The reason why it is not done."""
         self._settled = threading.Event()
 
     @property
     def is_done(self) -> bool:
-        """Whether everything in it is settled."""
+        """True if everything in it is settled."""
         return self._settled.is_set() and self.error is None
 
     def done(self) -> None:
-        """Everything in it is settled: Spark may note that."""
+        """Settle it: Spark may commit its offsets."""
         self._settled.set()
 
     def fail(self, error: Exception) -> None:
-        """It is to come again. What was decided before stands."""
+        """Have it come again. An earlier verdict stands."""
         if not self._settled.is_set():
             self.error = error
             self._settled.set()
 
     def wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Wait in Spark's thread; raises :class:`NotDone`."""
+        """Wait in Spark's thread for the verdict; raises :class:`NotDone`."""
         while not self._settled.wait(VERDICT_LOOK):
             if loop.is_closed():
                 self.fail(SparkFailed("the event loop was closed in the middle of the batch"))
@@ -73,9 +77,9 @@ Offer: TypeAlias = Callable[[MicroBatch], None]
 MakeWriter: TypeAlias = Callable[[], "DataStreamWriter"]
 
 SESSION_LOOK = 1
-"""Seconds after which it is looked whether the session is still there."""
+"""Seconds between two checks that the session is still there."""
 COMMIT_SECONDS = 10.0
-"""How long Spark may take to note that a batch is done, before the query is stopped all the same."""
+"""Seconds that Spark has to note that a batch is done; then the query is stopped anyway."""
 COMMIT_LOOK = 0.02
 
 
@@ -83,16 +87,16 @@ class Query(Protocol):
     """A run of a query, from its start to its end."""
 
     async def started(self) -> str:
-        """Wait for the start; gives the query's id, the same in each run from one checkpoint. Raises what the
-        start has failed with."""
+        """Wait for the start and return the query's id, the same in each run from one checkpoint. Raises the error of
+        the start."""
         ...
 
     async def ended(self) -> None:
-        """Wait for the end; raises what has ended it, if nobody has stopped it and its data has no end."""
+        """Wait for the end. Raises the error that has ended it; none if it was stopped or its data has ended."""
         ...
 
     async def committed(self, batch: int) -> None:
-        """Wait until Spark has noted that this batch is done, or until that takes too long."""
+        """Wait until Spark has noted that this batch is done, for a limited time."""
         ...
 
     async def stop(self) -> None:
@@ -105,8 +109,8 @@ Begin: TypeAlias = Callable[[Offer], Query]
 
 
 class SparkQuery:
-    """A run of a query of Spark's. One thread starts it and waits for its end; its batches come in a thread of
-    Py4J's, whose exceptions that thread logs, and so :func:`_quietly` leaves ours out."""
+    """A run of one of Spark's queries. Py4J logs the exceptions of its threads; :func:`_quietly` leaves out those
+    that are raised here."""
 
     def __init__(self, make_writer: MakeWriter, context: SparkContext, offer: Offer, name: str) -> None:
         from pyspark import InheritableThread
@@ -138,12 +142,12 @@ class SparkQuery:
 
     async def committed(self, batch: int) -> None:
         """See :meth:`Query.committed`."""
-        await beside(lambda: self._wait_for_commit(batch), "stormlet spark commit")
+        await in_thread(lambda: self._wait_for_commit(batch), "stormlet spark commit")
 
     async def stop(self) -> None:
         """See :meth:`Query.stop`."""
         self._stopping.set()
-        await beside(self._stop, "stormlet spark stop")
+        await in_thread(self._stop, "stormlet spark stop")
         with suppress(Exception):
             await self.ended()
 
@@ -152,13 +156,13 @@ class SparkQuery:
     def _run(self) -> None:
         with _quietly():
             error = self._start_and_wait()
-        self._tell(self._started, "", error)
-        self._tell(self._ended, None, error)
+        self._resolve(self._started, "", error)
+        self._resolve(self._ended, None, error)
 
     def _start_and_wait(self) -> Exception | None:
         try:
             self._query = self._make_writer().foreachBatch(self._on_batch).start()
-            self._tell(self._started, str(self._query.id), None)
+            self._resolve(self._started, str(self._query.id), None)
             if self._stopping.is_set():
                 self._stop()
             while not self._query.awaitTermination(SESSION_LOOK):
@@ -208,37 +212,32 @@ class SparkQuery:
             return gone
         return None
 
-    def _tell(self, future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            self._loop.call_soon_threadsafe(_settle, future, result, error)
+    def _resolve(self, future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+        post(self._loop, _settle, future, result, error)
 
 
 class SessionGone(SparkFailed):
-    """There is no session any more that could start the query again."""
+    """The session is gone, so that the query cannot be started again."""
 
 
 def session_is_gone(context: SparkContext) -> bool:
-    """Whether nothing can be started there any more."""
+    """True if the session cannot start anything any more."""
     try:
-        java: Any = cast("Any", context)._jsc  # nothing public tells
+        java: Any = cast("Any", context)._jsc  # PySpark has no public way to it
         return java is None or java.sc().isStopped()
-    except Exception:  # nobody answers
+    except Exception:  # the JVM is gone
         return True
 
 
 def _settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
-        future.exception()  # told, whether somebody asks or not
+    resolve(future, result, error)
+    if not future.cancelled():
+        future.exception()  # marks it as retrieved: `ended` need not be awaited
 
 
 @contextmanager
 def _quietly() -> Generator[None]:
-    """Keeps Py4J from logging a traceback of ours: the query's end says it all."""
+    """Keep Py4J from logging the traceback of :class:`NotDone`: the query's end reports the error."""
     py4j, of_others = logging.getLogger("py4j.clientserver"), partial(_is_of_others)  # one for each query
     py4j.addFilter(of_others)
     try:

@@ -1,11 +1,10 @@
-"""The spout of a stream whose rows are done one by one: each at least once."""
+"""The rows of a stream's micro-batches, and the spout that emits each of them at least once."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from itertools import islice
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from stormlet.core.outcomes import Failure, FailureKind
@@ -13,10 +12,10 @@ from stormlet.errors import EndOfStream, InvalidTopology, SparkFailed, TupleFail
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.spark.files import Claim
 from stormlet.spark.frames import Origin
-from stormlet.spark.source.puller import Chunks
+from stormlet.spark.source.puller import Chunks, Rows, rows_per_call
 from stormlet.spark.stream.keeper import QueryKeeper
 from stormlet.spark.stream.query import MicroBatch
-from stormlet.spark.threads import beside
+from stormlet.spark.threads import in_thread
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,30 +24,28 @@ if TYPE_CHECKING:
 Pull: TypeAlias = Callable[["DataFrame"], Chunks]
 """Begins to pull a batch."""
 TakeClaim: TypeAlias = Callable[[], Claim | None]
-"""Keeps other runs from the checkpoint."""
+"""Locks the checkpoint."""
 
 LOOKS = 100
-"""How often it is looked, at the end, whether a batch has more rows than were read."""
+"""Number of looks, at the end, for further rows of a batch."""
 LOOK = 0.01
 """Seconds from one look to the next."""
 
 
 class BatchReader:
-    """The batch in hand, if there is one, and how far it was read."""
+    """The batch in hand, if there is one, and its rows."""
 
     def __init__(self, keeper: QueryKeeper, pull: Pull, take_claim: TakeClaim) -> None:
         self.batch: MicroBatch | None = None
-        """The one that is read, or waits for its verdict."""
+        """The batch that is being read, or waits for its verdict."""
         self.whole = False
-        """Whether all its rows were read."""
+        """True if all its rows were read."""
         self._keeper = keeper
         self._pull = pull
         self._take_claim = take_claim
         self._claim: Claim | None = None
         self._chunks: Chunks
-        self._values: Iterator[object] = iter(())
-        self._partition = 0
-        self._row = 0
+        self._rows: Rows
 
     @property
     def query(self) -> str:
@@ -56,9 +53,9 @@ class BatchReader:
         return self._keeper.id
 
     async def open(self) -> None:
-        """Start the query; raises what that has failed with, and :class:`~stormlet.errors.InvalidTopology` if another
+        """Start the query. Raises the error of the start, and :class:`~stormlet.errors.InvalidTopology` if another
         run has its checkpoint."""
-        self._claim = await beside(self._take_claim, "stormlet spark checkpoint")
+        self._claim = await in_thread(self._take_claim, "stormlet spark checkpoint")
         try:
             await self._keeper.open()
         except BaseException:
@@ -69,22 +66,22 @@ class BatchReader:
         """Wait for a batch, and begin to read it. See :meth:`stormlet.spark.stream.keeper.QueryKeeper.next_batch`."""
         batch = await self._keeper.next_batch()
         self._chunks = self._pull(batch.frame)
-        self.batch, self.whole, self._values = batch, False, iter(())
+        self._rows = Rows(self._chunks.take)
+        self.batch, self.whole = batch, False
         return batch
 
     def rows(self, most: int) -> tuple[list[object], list[Origin]]:
-        """The values of the next rows, at most so many, if they are there; and where each comes from. Raises
+        """At most ``most`` next values, and their origins; none if none has come. Raises
         :class:`~stormlet.errors.SparkFailed`."""
-        values = list(islice(self._values, most))
-        if not values and self._next_chunk():
-            values = list(islice(self._values, most))
-        first, self._row = self._row, self._row + len(values)
-        number = self._in_hand.number
-        return values, [Origin(self._partition, row, number) for row in range(first, self._row)]
+        try:
+            return self._rows.next(most, self._in_hand.number)
+        except EndOfStream:
+            self.whole = True
+            return [], []
 
     async def was_read(self) -> bool:
-        """Whether nothing more is to be read: to be asked at the end, as a row that comes nevertheless is lost. Waits a
-        moment for Spark to say so."""
+        """True if no row is left to read, for which Spark gets a moment. To be asked at the end: a row that comes
+        later would be lost."""
         for _ in range(LOOKS):
             try:
                 values, _ = self.rows(1)
@@ -96,12 +93,12 @@ class BatchReader:
         return self.whole
 
     def done(self) -> None:
-        """Everything of the batch in hand is settled."""
+        """Report to Spark that the batch in hand is settled."""
         self._in_hand.done()
         self.batch = None
 
     async def fail(self, error: Exception) -> None:
-        """The batch in hand shall come again."""
+        """Have the batch in hand come again."""
         await self._chunks.close()
         self._in_hand.fail(error)
         self.batch = None
@@ -124,27 +121,14 @@ class BatchReader:
         assert self.batch is not None, "no batch is in hand"
         return self.batch
 
-    def _next_chunk(self) -> bool:
-        try:
-            chunk = self._chunks.take()
-        except EndOfStream:
-            self.whole = True
-            return False
-        if chunk is None:
-            return False
-        self._values, self._partition, self._row = iter(chunk.values), chunk.partition, chunk.first_row
-        return True
-
 
 logger = logging.getLogger(__name__)
 
 OnFailure: TypeAlias = Literal["dead_letter", "fail_batch"]
-"""What becomes of a row that is given up: it goes to the dead letters, or its batch fails and comes again."""
-MOST_ROWS = 16
-"""How many rows one call of ``next_tuple`` emits."""
+"""Treatment of a row that is given up: it goes to the dead letters, or its batch fails and comes again."""
 
 OpenBatches: TypeAlias = Callable[[TaskContext, SpoutCollector[object]], BatchReader]
-"""Makes what a spout reads its batches with."""
+"""Makes the batch reader of a spout."""
 
 
 class StreamReader(ReliableSpout[object]):
@@ -191,14 +175,14 @@ class StreamReader(ReliableSpout[object]):
         return self._conclude()
 
     def fail(self, message_id: object, failure: Failure) -> None:
-        """A row is not replayed any more: the dead letters have it, or the batch is to come again."""
+        """Note that a row is not replayed any more: the dead letters have it, or the batch comes again."""
         if failure.kind is not FailureKind.SHUTDOWN and self.buries:
             self._has_letters = True
         elif self._error is None:
             self._error = row_failed(self._name, message_id, failure)
 
     async def close(self) -> None:
-        """Finish the batch if it is settled, else let it come again; and stop the query."""
+        """Finish the batch if it is settled; otherwise it comes again. Stop the query."""
         try:
             if self._batches.batch is not None and not self._out.pending and await self._batches.was_read():
                 await self._conclude()
@@ -212,7 +196,7 @@ class StreamReader(ReliableSpout[object]):
 
     @property
     def _over(self) -> bool:
-        """Whether no more of this batch is to be emitted."""
+        """True if no more rows of this batch are to be emitted."""
         return self._batches.whole or self._error is not None
 
     async def _next_batch(self) -> None:
@@ -220,9 +204,8 @@ class StreamReader(ReliableSpout[object]):
         self._error = None
 
     def _emit(self, out: SpoutCollector[object]) -> None:
-        most = MOST_ROWS if self._most_pending is None else min(MOST_ROWS, self._most_pending - out.pending)
         try:
-            values, origins = self._batches.rows(most)
+            values, origins = self._batches.rows(rows_per_call(out, self._most_pending))
         except SparkFailed as error:
             self._error = error
         else:
@@ -233,14 +216,14 @@ class StreamReader(ReliableSpout[object]):
             await self._batches.fail(self._error)
         else:
             if self._has_letters and self._sync_letters is not None:  # Spark will not give these rows again
-                await beside(self._sync_letters, "stormlet dead letters")
+                await in_thread(self._sync_letters, "stormlet dead letters")
                 self._has_letters = False
             self._batches.done()
         self._out.wake()
 
 
 def check_letters(context: TaskContext) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` if dead letters would be lost with the process."""
+    """Raise :class:`~stormlet.errors.InvalidTopology` if dead letters would be lost with the process."""
     if context.sync_dead_letters is None:
         raise InvalidTopology(
             "a stream needs a place where dead letters outlive the process; run with dead_letters=..., or say "
@@ -249,7 +232,7 @@ def check_letters(context: TaskContext) -> None:
 
 
 def row_failed(name: str, message_id: object, failure: Failure) -> Exception:
-    """What a batch fails with because of one of its rows."""
+    """The error of a batch that fails because of one of its rows."""
     error = SparkFailed(f"{name}: {_where(message_id)} {failure}")
     error.__cause__ = failure.exception or TupleFailed(failure)
     return error

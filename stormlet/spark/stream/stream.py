@@ -16,7 +16,7 @@ from stormlet.spark.arrow.conversion import Conversion, conversion
 from stormlet.spark.arrow.refiners import Refining
 from stormlet.spark.frames import check_streaming_frame, zone_of_session
 from stormlet.spark.requirements import check_packages
-from stormlet.spark.source.progress import RowsStreamed
+from stormlet.spark.source.progress import StreamProgress
 from stormlet.spark.source.puller import Chunks
 from stormlet.spark.source.reading import values_of_batches
 from stormlet.spark.stream.epoch_reader import EpochStreamReader
@@ -98,7 +98,7 @@ def _check_choice(name: str, value: object, choices: object) -> None:
 def _form(
     into: Stream[Any], record: type | None, columns: Sequence[str] | None
 ) -> tuple[type | None, Sequence[str] | None]:
-    """The record type or the columns that rows become; neither for tuples of all columns."""
+    """The record type or the columns of the emitted values; neither for tuples of all columns."""
     if record is not None and columns is not None:
         raise InvalidTopology("as_= names the columns and what a row becomes; leave out columns=")
     if isinstance(columns, str):
@@ -155,13 +155,13 @@ class StreamSource:
         self._topology = topology
 
     def __call__(self) -> StreamReader | EpochStreamReader:
-        """A new instance, for one task: with sinks below that write exactly once, whole batches are replayed."""
+        """A new instance, for one task. With exactly-once sinks below it replays whole batches."""
         bolts = self._topology.describe().bolts.values()
         in_epochs = any(says(bolt.logic, "needs_epochs") for bolt in bolts)
         return (EpochStreamReader if in_epochs else StreamReader)(self._batches, self._on_failure)
 
     def _batches(self, context: TaskContext, out: SpoutCollector[object]) -> BatchReader:
-        rows = RowsStreamed(context)
+        rows = StreamProgress(context)
 
         def pull(batch: DataFrame) -> Chunks:
             chunks = Chunks(batch, values_of_batches(batch, self._rows), rows)

@@ -13,7 +13,7 @@ from stormlet import Progress, Topology
 from stormlet.spark import DataFrameSpout
 from stormlet.spark.source import plans, progress
 from stormlet.spark.source.plans import Extent, extent_of
-from stormlet.spark.source.progress import RowsRead
+from stormlet.spark.source.progress import FrameProgress
 from stormlet.spark.source.reading import ALL, Chunk
 from tests.helpers import ignore, run_to_end
 from tests.spark.source.test_dataframe_spout import until
@@ -96,7 +96,7 @@ async def reported(
     """What is told of a chunk in partition 2, of the answer, and of the end."""
     monkeypatch.setattr(progress, "JobThread", Thread)
     told: Any = Told()
-    rows = RowsRead(told, done, told, in_order=in_order)
+    rows = FrameProgress(told, done, told, in_order=in_order)
     rows.add(Chunk(2, 0, 10, []))
     rows.add(Chunk(2, 10, 20, []))
     rows._learn(extent)

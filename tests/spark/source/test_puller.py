@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from stormlet.spark import SparkFailed
-from stormlet.spark.source.puller import MOST_CHUNKS, Puller, Retries
+from stormlet.spark import Origin, SparkFailed
+from stormlet.spark.source.puller import MOST_CHUNKS, MOST_ROWS, Puller, Retries, Rows, rows_per_call
 from stormlet.spark.source.reading import ALL, Chunk, Done
 
 LOST = "Job aborted: TaskResultLost (result lost from block manager)\n\tat org.apache"
@@ -233,3 +234,21 @@ def test_closing_ends_the_pause_after_a_loss() -> None:
     pulling.puller.close()
     assert not pulling.puller.running
     assert frame.asked == [{}]
+
+
+def test_rows_are_given_with_their_places() -> None:
+    """A call gives rows of one chunk, each with its partition, its row and its epoch; none if no chunk has come."""
+    chunks = iter([Chunk(2, 5, 3, ["a", "b", "c"]), None, Chunk(3, 0, 1, ["d"])])
+    rows = Rows(lambda: next(chunks))
+    assert rows.next(2, 7) == (["a", "b"], [Origin(2, 5, 7), Origin(2, 6, 7)])
+    assert rows.next(2, 7) == (["c"], [Origin(2, 7, 7)])
+    assert rows.next(2, 7) == ([], [])
+    assert rows.next(2) == (["d"], [Origin(3, 0)])
+    assert rows.partition == 3
+
+
+@pytest.mark.parametrize(("most", "rows"), [(None, MOST_ROWS), (MOST_ROWS + 9, MOST_ROWS), (5, 2), (3, 0)])
+def test_a_call_emits_no_more_than_may_be_pending(most: int | None, rows: int) -> None:
+    """A call of a source emits several rows, but keeps max_spout_pending."""
+    out: Any = SimpleNamespace(pending=3)
+    assert rows_per_call(out, most) == rows
