@@ -102,6 +102,11 @@ class DataFrameSink:
 
         self.needs_epochs = exactly_once
         """See :attr:`stormlet.model.components.BoltBase.needs_epochs`."""
+        self.epochs_advice = (
+            "use DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), "
+            "or leave out exactly_once="
+        )
+        """See :attr:`stormlet.model.components.BoltBase.epochs_advice`."""
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""

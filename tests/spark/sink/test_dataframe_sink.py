@@ -311,6 +311,15 @@ def test_a_source_that_resumes(mode: str, refused: bool) -> None:
         topology.describe()
 
 
+def test_a_source_without_epochs() -> None:
+    """The refusal names the sources of the bridge that have epochs, and the option to leave out."""
+    topology = Topology("exactly")
+    values = topology.spout("values", Counting)
+    topology.bolt("write", DataFrameSink("out", exactly_once=True), values.shuffle())
+    with pytest.raises(InvalidTopology, match=r"use DataFrameSpout\(.*\) or stream\(\.\.\.\), or leave out"):
+        topology.describe()
+
+
 class Total(BasicBolt[int, int]):
     def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
         """Nothing to see."""
