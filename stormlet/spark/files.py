@@ -14,6 +14,9 @@ from stormlet.errors import InvalidTopology
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_turn = Lock()
+"""Held from the lock to the note of the process id: a second thread reads the id of the first, not an empty file."""
+
 
 def sync(path: Path) -> None:
     """Fsync a file, or the names in a directory. Raises :class:`OSError`."""
@@ -71,9 +74,6 @@ class Folder:
 
 if sys.platform != "win32":
     import fcntl
-
-_turn = Lock()
-"""Held from the lock to the note of the process id: a second thread reads the id of the first, not an empty file."""
 
 
 class Claim:

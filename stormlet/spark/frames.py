@@ -14,6 +14,8 @@ from stormlet.errors import InvalidTopology
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
+
 
 def check_frame(frame: object) -> None:
     """Raise :class:`~stormlet.errors.InvalidTopology` for anything but a DataFrame of a Spark session with a JVM, and
@@ -53,9 +55,6 @@ def zone_of_session(frame: DataFrame) -> tzinfo:
     name = frame.sparkSession.conf.get("spark.sql.session.timeZone")
     assert name is not None, "Spark gives it a default"
     return zone_of(name)
-
-
-_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
 
 
 def zone_of(name: str) -> tzinfo:

@@ -17,10 +17,13 @@ from uuid import uuid4
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-
 logger = logging.getLogger(__name__)
 
 R = TypeVar("R")
+
+CANCEL_AGAIN = 0.2
+"""Seconds after which jobs are cancelled again: the next one may have started meanwhile."""
+CANCEL_TIMES = 50
 
 
 async def in_thread(call: Callable[[], R], name: str) -> R:
@@ -82,11 +85,6 @@ class CallThread:
 
 def _nothing() -> None:
     """Return once all earlier calls of the thread have."""
-
-
-CANCEL_AGAIN = 0.2
-"""Seconds after which jobs are cancelled again: the next one may have started meanwhile."""
-CANCEL_TIMES = 50
 
 
 class JobThread:

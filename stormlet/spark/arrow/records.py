@@ -19,6 +19,9 @@ from stormlet.errors import InvalidTopology
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
+LISTS = (list, tuple, Sequence)
+MAPS = (dict, Mapping)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordFields:
@@ -110,10 +113,6 @@ def _by_name(record: type, names: Mapping[str, object]) -> Callable[..., Any]:
         return record(**dict(zip(names, values, strict=True)))
 
     return make
-
-
-LISTS = (list, tuple, Sequence)
-MAPS = (dict, Mapping)
 
 
 def schema_of_record(record: object) -> StructType:

@@ -26,6 +26,10 @@ from stormlet.spark.threads import CallThread
 if TYPE_CHECKING:
     from pyarrow import Table
 
+SOURCE, EPOCH = "source", "epoch"
+"""The columns that a reader finds in addition to the sink's own, from the names of directories."""
+ROWS_PER_FILE = 1_000_000
+
 
 class Stale(StormletError):
     """A row that reached a sink belongs to an attempt that is over."""
@@ -146,11 +150,6 @@ class EpochSink(BatchBolt[Any, None]):
             return True
         out.fail(tup, "it comes of an attempt at its epoch that does not count any more")
         return False
-
-
-SOURCE, EPOCH = "source", "epoch"
-"""The columns that a reader finds in addition to the sink's own, from the names of directories."""
-ROWS_PER_FILE = 1_000_000
 
 
 class SparkEpochWriter(SparkWriter):

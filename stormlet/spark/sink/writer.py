@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-
 Mode: TypeAlias = Literal["append", "overwrite", "error"]
 """Treatment of what is there when a run begins: it stays, it is replaced, or the start is refused."""
 

@@ -20,8 +20,7 @@ from stormlet.spark.source.reading import ALL, Done, Read
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
-MOST_ROWS = 2**63 - 1
+ROWS_LIMIT = 2**63 - 1
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -42,7 +41,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
         """True if a run can have written this: a damaged file may be well-formed."""
         partitions = range(1 if self.fingerprint.order_by else self.fingerprint.partitions)
         return (
-            all(each in partitions and ALL <= rows <= MOST_ROWS for each, rows in self.done.items())
+            all(each in partitions and ALL <= rows <= ROWS_LIMIT for each, rows in self.done.items())
             and len(self.key) in (0, len(self.fingerprint.order_by))
             and self.epochs >= 0
         )

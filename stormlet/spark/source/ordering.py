@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
-
 Key: TypeAlias = tuple[str, ...]
 """Key of one row: for each column a text that Spark casts to the same value again. It outlives the process."""
 
@@ -40,6 +39,9 @@ KEY_TYPES = frozenset(
 """Types whose values and texts correspond one to one; those of floating-point numbers do not."""
 BINARY_ORDER = "UTF8_BINARY"
 """The collation in which different texts are never equal."""
+
+WHOLE = 0
+"""The partition that all rows count as: Spark may cut them differently each time, but their order stays."""
 
 
 def check_key(schema: StructType, columns: Sequence[str]) -> None:
@@ -119,10 +121,6 @@ class KeyTrail:
         with self._lock:
             while self._parts and self._parts[0][0] + len(self._parts[0][1]) < rows:
                 self._parts.popleft()
-
-
-WHOLE = 0
-"""The partition that all rows count as: Spark may cut them differently each time, but their order stays."""
 
 
 class KeyedBatch(NamedTuple):

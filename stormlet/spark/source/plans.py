@@ -20,10 +20,23 @@ from stormlet.errors import InvalidTopology
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
 SCAN = "FileSourceScanExec"
 NARROW = frozenset({SCAN, "RangeExec", "ProjectExec", "FilterExec", "UnionExec", "GenerateExec"})
 """Operators after which each row has the same place in every run."""
+
+CHOOSING = {
+    **dict.fromkeys(("GlobalLimit", "LocalLimit", "Offset", "Tail"), "limit or offset"),
+    "Sample": "sample",
+    **dict.fromkeys(("First", "Last"), "first, last or dropDuplicates of some columns"),
+}
+"""Operator that may take some rows or others -> the name that users know it by."""
+ALL_FIELDS = 2**31 - 1
+COUNTED = frozenset({SCAN, "RangeExec", "ProjectExec", "UnionExec"})
+"""Operators that neither leave out nor add rows."""
+FORMATS = frozenset({"ParquetFileFormat", "OrcFileFormat"})
+"""Formats whose files contain their number of rows."""
+MOST_PARTITIONS = 1000
+"""With more partitions even the ends of files take long to read, and the source would wait for that."""
 
 
 def execution_of(frame: DataFrame) -> Any:
@@ -64,15 +77,6 @@ def expressions_in(node: Any) -> Iterator[Any]:
 def kind_of(node: Any) -> str:
     """The name of a node's class."""
     return str(node.getClass().getSimpleName())
-
-
-CHOOSING = {
-    **dict.fromkeys(("GlobalLimit", "LocalLimit", "Offset", "Tail"), "limit or offset"),
-    "Sample": "sample",
-    **dict.fromkeys(("First", "Last"), "first, last or dropDuplicates of some columns"),
-}
-"""Operator that may take some rows or others -> the name that users know it by."""
-ALL_FIELDS = 2**31 - 1
 
 
 def check_resumable(frame: DataFrame) -> None:
@@ -171,15 +175,6 @@ def _files_by_partition(place: int, scan: Any) -> Iterator[str]:
 
 def _digest(lines: Sequence[str]) -> str:
     return sha256("\n".join(lines).encode()).hexdigest()
-
-
-COUNTED = frozenset({SCAN, "RangeExec", "ProjectExec", "UnionExec"})
-"""Operators that neither leave out nor add rows."""
-FORMATS = frozenset({"ParquetFileFormat", "OrcFileFormat"})
-"""Formats whose files contain their number of rows."""
-
-MOST_PARTITIONS = 1000
-"""With more partitions even the ends of files take long to read, and the source would wait for that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,13 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame
 
-
 logger = logging.getLogger(__name__)
 
 MOST_CHUNKS = 2
 """Chunks that wait for the loop; with the one in hand and the one being made, four are in memory."""
+
+MOST_ROWS = 16
+"""Rows that one call of ``next_tuple`` emits at most: several, as a call costs as much as a tuple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +239,6 @@ class Chunks:
             await self._rows.close()
             if puller.running:
                 await in_thread(puller.close, "stormlet spark close")
-
-
-MOST_ROWS = 16
-"""Rows that one call of ``next_tuple`` emits at most: several, as a call costs as much as a tuple."""
 
 
 def rows_per_call(out: SpoutCollector[Any], most_pending: int | None) -> int:

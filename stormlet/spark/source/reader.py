@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import DataFrame
 
+SAVE_EVERY = 1.0
+"""Seconds between two checkpoints; rows done since the last one may come again."""
+
 
 class FrameReader(ReliableSpout[object]):
     """Emits the rows of a DataFrame, from its beginning."""
@@ -56,10 +59,6 @@ class FrameReader(ReliableSpout[object]):
     async def close(self) -> None:
         """Cancel Spark's jobs and wait for the puller, without blocking the loop."""
         await self._chunks.close()
-
-
-SAVE_EVERY = 1.0
-"""Seconds between two checkpoints; rows done since the last one may come again."""
 
 
 class ResumingReader(FrameReader):

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import Column, DataFrame
 
-
 PACKED = "partition int, first_row bigint, rows bigint, batch binary"
 """Schema of a packed batch: its place, and the batch as an Arrow stream."""
 
-
 ALL = -1
 """Stands for every row of a partition, however many there are."""
+
+ROWS_PER_CHUNK = 1000
+"""Rows of a chunk of plain rows; a record batch is a chunk as it is."""
+Done: TypeAlias = Mapping[int, int]
+"""Partition -> number of its first rows that need not be read, or :data:`ALL`."""
 
 
 def packer(done: Mapping[int, int]) -> Callable[[Iterator[RecordBatch]], Iterator[RecordBatch]]:
@@ -72,10 +75,6 @@ def unpacked(packed: bytes) -> RecordBatch:
     return pa.ipc.open_stream(packed).read_next_batch()
 
 
-ROWS_PER_CHUNK = 1000
-"""Rows of a chunk of plain rows; a record batch is a chunk as it is."""
-
-
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Values that follow each other in one partition."""
@@ -107,8 +106,6 @@ def _divided(chunk: Chunk, rows: int) -> tuple[list[object], list[object]]:
     return [batch.slice(0, rows)], [batch.slice(rows)]
 
 
-Done: TypeAlias = Mapping[int, int]
-"""Partition -> number of its first rows that need not be read, or :data:`ALL`."""
 Read: TypeAlias = Callable[[Done], Iterator[Chunk]]
 """Reads the rows that are not done."""
 

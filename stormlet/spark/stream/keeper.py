@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+logger = logging.getLogger(__name__)
 
 OutputMode: TypeAlias = Literal["append", "update", "complete"]
 """The rows of a stream of aggregates that come in a batch, as in Spark."""
@@ -75,9 +76,6 @@ class QueryPlan:
     def begin(self, offer: Offer) -> SparkQuery:
         """Begin a run. Call it on the loop's thread."""
         return SparkQuery(self.writer, self.frame.sparkSession.sparkContext, offer, self.name)
-
-
-logger = logging.getLogger(__name__)
 
 
 class QueryKeeper:

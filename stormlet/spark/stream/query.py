@@ -25,9 +25,15 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-
 VERDICT_LOOK = 1.0
 """Seconds between two checks, by a waiting batch, that the loop is still open."""
+
+MakeWriter: TypeAlias = Callable[[], "DataStreamWriter"]
+SESSION_LOOK = 1
+"""Seconds between two checks that the session is still there."""
+COMMIT_SECONDS = 10.0
+"""Seconds that Spark has to note that a batch is done; then the query is stopped anyway."""
+COMMIT_LOOK = 0.02
 
 
 class NotDone(Exception):
@@ -69,18 +75,8 @@ class MicroBatch:
             raise NotDone(str(self.error))
 
 
-logger = logging.getLogger(__name__)
-
 Offer: TypeAlias = Callable[[MicroBatch], None]
 """Takes a batch, on the loop's thread."""
-
-MakeWriter: TypeAlias = Callable[[], "DataStreamWriter"]
-
-SESSION_LOOK = 1
-"""Seconds between two checks that the session is still there."""
-COMMIT_SECONDS = 10.0
-"""Seconds that Spark has to note that a batch is done; then the query is stopped anyway."""
-COMMIT_LOOK = 0.02
 
 
 class Query(Protocol):

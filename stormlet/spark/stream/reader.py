@@ -20,6 +20,7 @@ from stormlet.spark.threads import in_thread
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+logger = logging.getLogger(__name__)
 
 Pull: TypeAlias = Callable[["DataFrame"], Chunks]
 """Begins to pull a batch."""
@@ -30,6 +31,10 @@ LOOKS = 100
 """Number of looks, at the end, for further rows of a batch."""
 LOOK = 0.01
 """Seconds from one look to the next."""
+
+
+OnFailure: TypeAlias = Literal["dead_letter", "fail_batch"]
+"""Treatment of a row that is given up: it goes to the dead letters, or its batch fails and comes again."""
 
 
 class BatchReader:
@@ -121,11 +126,6 @@ class BatchReader:
         assert self.batch is not None, "no batch is in hand"
         return self.batch
 
-
-logger = logging.getLogger(__name__)
-
-OnFailure: TypeAlias = Literal["dead_letter", "fail_batch"]
-"""Treatment of a row that is given up: it goes to the dead letters, or its batch fails and comes again."""
 
 OpenBatches: TypeAlias = Callable[[TaskContext, SpoutCollector[object]], BatchReader]
 """Makes the batch reader of a spout."""

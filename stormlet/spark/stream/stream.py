@@ -27,7 +27,6 @@ from stormlet.topology import Topology
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
 T = TypeVar("T")
 
 
