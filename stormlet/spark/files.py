@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stormlet.errors import InvalidTopology
 
+if sys.platform != "win32":
+    import fcntl
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -64,16 +67,12 @@ class Folder:
 
     def sync(self, *below: str) -> None:
         """Fsync a directory ``below`` this one with everything in it, if it is on this machine."""
-        if self._path.toUri().getScheme() != "file":
+        here = self.local_path
+        if here is None:
             return
-        here = Path(str(self._path.toUri().getPath()))
         sync_tree(here.joinpath(*below))
         for place in range(len(below)):
             sync(here.joinpath(*below[:place]))
-
-
-if sys.platform != "win32":
-    import fcntl
 
 
 class Claim:

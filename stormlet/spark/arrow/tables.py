@@ -14,8 +14,6 @@ from stormlet.spark.arrow.columns import Misfit, Rows
 from stormlet.spark.failures import summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
