@@ -172,10 +172,11 @@ def test_the_harness_sees_what_is_lost_and_what_comes_again() -> None:
 
 
 @pytest.mark.asyncio
-async def test_dead_letters_need_a_place(frame: DataFrame, tmp_path: Path) -> None:
+@pytest.mark.parametrize("epoch_rows", [None, 10])
+async def test_dead_letters_need_a_place(frame: DataFrame, tmp_path: Path, epoch_rows: int | None) -> None:
     """Dead letters that die with the process would be lost, so the start is refused without a sink."""
     topology = Topology("letters")
-    topology.spout("rows", DataFrameSpout(frame, checkpoint=tmp_path / "c"))
+    topology.spout("rows", DataFrameSpout(frame, checkpoint=tmp_path / "c", epoch_rows=epoch_rows))
     with pytest.raises(StartFailed) as caught:
         await run_to_end(topology)
     assert "run with dead_letters=" in str(caught.value.__cause__)
