@@ -42,6 +42,14 @@ ROOMS = {
         {"run"},
         {"__init__"},
     ],
+    "spark": [
+        {"failures", "files", "frames", "requirements", "threads"},
+        {"arrow", "epoch_account", "epochs", "session"},
+        {"epoch_emitter"},
+        {"sink", "source"},
+        {"stream"},
+        {"__init__"},
+    ],
 }
 FLOORS = {
     layer: {room: floor for floor, rooms in enumerate(rows) for room in rooms}
@@ -308,6 +316,13 @@ def test_a_tree_that_keeps_the_rules_passes(tmp_path: Path) -> None:
         ("report/bad.py", "from stormlet.model.plan import Plan", "which is not below it"),
         ("model/bad.py", "import asyncio", "imports asyncio into model, which is pure"),
         ("runtime/bad.py", "", "stormlet.runtime.bad belongs to no room of runtime"),
+        ("spark/bad.py", "", "stormlet.spark.bad belongs to no room of spark"),
+        ("spark/arrow/bad.py", "from stormlet.spark.source import reader", "which is not below it"),
+        (
+            "spark/source/bad.py",
+            "if TYPE_CHECKING:\n    from stormlet.spark.stream import reader",
+            "not below it",
+        ),
         ("runtime/wire/bad.py", "from stormlet.runtime.run.handle import Running", "which is not below it"),
         (
             "runtime/bolt/bad.py",

@@ -396,6 +396,8 @@ class BoltBase(Generic[T, U]):
     """What that refusal says to do."""
     needs_epochs: ClassVar[bool] = False
     """Whether it works on epochs: it needs a topology with one spout, which gives them."""
+    epochs_advice: ClassVar[str] = "use a source that gives them"
+    """The way out, in the error that refuses it below a spout without epochs."""
     restartable: bool = True
     """Whether another instance can take over where one has died; if not, that crashes the topology."""
     least_pending: ClassVar[int] = 0

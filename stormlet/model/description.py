@@ -30,13 +30,13 @@ from stormlet.model.graph import components_in_order
 from stormlet.model.logic import (
     LogicKind,
     SourceKind,
+    advice,
     check_code,
     is_for_one_task,
     least_pending,
     most_pending,
     says,
     source_kind,
-    state_advice,
 )
 
 T = TypeVar("T")
@@ -294,8 +294,8 @@ class Description(msgspec.Struct, frozen=True):
         for spout in self.spouts.values():
             if not says(spout.source, "gives_epochs"):
                 raise InvalidTopology(
-                    f"bolt {bolt!r} writes exactly once, and spout {spout.id!r} gives no epochs; use "
-                    f"DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), or leave out exactly_once="
+                    f"bolt {bolt!r} writes exactly once, and spout {spout.id!r} gives no epochs; "
+                    f"{advice(self.bolts[bolt].logic, 'epochs_advice')}"
                 )
 
     def _check_state_below(self, spout: str) -> None:
@@ -303,7 +303,7 @@ class Description(msgspec.Struct, frozen=True):
             if says(self.bolts[id].logic, "keeps_state"):
                 raise InvalidTopology(
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
-                    f"miss; {state_advice(self.bolts[id].logic)}"
+                    f"miss; {advice(self.bolts[id].logic, 'state_advice')}"
                 )
 
     def with_sources(self, sources: Mapping[str, object]) -> Description:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import AsyncIterable, Callable, Iterable
 from enum import Enum
 from functools import partial
-from typing import Any, TypeVar, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 from stormlet.core.schema import Schema, schema_from_annotation, schema_of
 from stormlet.errors import InvalidTopology
@@ -273,9 +273,10 @@ def most_pending(source: object) -> int | None:
     return said if isinstance(said, int) else None
 
 
-def state_advice(logic: object) -> str:
-    """What the logic of a bolt, its class or its factory, says of ``BoltBase.state_advice``."""
-    return str(getattr(component_class(logic) or logic, "state_advice", BoltBase.state_advice))
+def advice(logic: object, attribute: Literal["state_advice", "epochs_advice"]) -> str:
+    """The way out that a bolt's class, or its factory, names for a refusal; else that of ``BoltBase``."""
+    default: str = getattr(BoltBase, attribute)
+    return str(getattr(component_class(logic) or logic, attribute, default))
 
 
 def _schema_of_component(cls: object) -> Schema:

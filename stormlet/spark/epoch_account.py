@@ -1,4 +1,4 @@
-"""The account of one epoch: its rows, and what became of them in each attempt."""
+"""The account of one epoch: its rows, and their outcomes in each attempt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from stormlet.core.outcomes import Failure, FailureKind, History
 from stormlet.core.replay import ReplayPolicy
-from stormlet.spark.origins import Origin
+from stormlet.spark.frames import Origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,29 +18,28 @@ class GivenUp:
     origin: Origin
     value: object
     attempts: int
-    """Those that count (law S6)."""
+    """The attempts that count (law S6)."""
     history: tuple[Failure, ...]
-    """Why each attempt failed, in order; those that do not count are here too. Of more than 100 these are the first 10
-    and the last 90. Only the last one's exception has its traceback."""
+    """The failure of each attempt, in order, also of attempts that do not count. Of more than 100 these are the first
+    10 and the last 90. Only the last one's exception has its traceback."""
 
 
 class EpochAccount:
-    """Which rows are to be emitted, which are open, and whether an attempt has failed; knows no clock and no
-    event loop.
+    """The rows to emit, the rows that are open, and the failures of the attempt. It has no clock and no event loop.
 
-    An attempt counts only as a whole: what comes of a row may be joined with what comes of others, and bolts may
-    hold rows until the last one has come.
+    An attempt counts only as a whole: bolts may join the tuples of one row with those of others, and may hold rows
+    until the last one has come.
     """
 
     def __init__(self, number: int, policy: ReplayPolicy) -> None:
         self.number = number
         self.attempt = 0
         self.whole = False
-        """Whether every row of the epoch was added."""
+        """True once every row of the epoch was added."""
         self.failed_rows = 0
-        """How many have failed in this attempt."""
+        """Rows that have failed in this attempt."""
         self.fruitless = 0
-        """How many attempts in a row have failed without a row being given up."""
+        """Attempts in a row that have failed without a row being given up."""
         self._policy = policy
         self._rows: dict[Origin, object] = {}
         self._waiting: deque[Origin] = deque()
@@ -54,7 +53,7 @@ class EpochAccount:
         return len(self._rows)
 
     def begin(self, attempt: int) -> None:
-        """Another attempt at all rows that were not given up."""
+        """Begin another attempt, at all rows that were not given up."""
         fruitless = self.failed_rows and len(self._given_up) == self._given_up_before
         self.fruitless = self.fruitless + 1 if fruitless else 0
         self._given_up_before = len(self._given_up)
@@ -63,27 +62,28 @@ class EpochAccount:
         self._waiting = deque(origin for origin in self._rows if origin not in self._given_up)
 
     def add(self, origin: Origin, value: object) -> None:
-        """Another row of the epoch was read; it belongs to the attempt that is under way."""
+        """Add a row that was read; it belongs to the attempt under way."""
         self._rows[origin] = value
         self._waiting.append(origin)
 
     @property
     def has_waiting(self) -> bool:
-        """Whether there are rows to emit."""
+        """True if there are rows to emit."""
         return bool(self._waiting)
 
     def next(self, most: int) -> dict[Origin, object]:
-        """The next rows to emit, in order; they are open then."""
+        """The next rows to emit, in order; from now on they are open."""
         origins = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
         self._open += len(origins)
         return {origin: self._rows[origin] for origin in origins}
 
     def acked(self) -> None:
-        """A row is done in this attempt."""
+        """Note that a row is done in this attempt."""
         self._open -= 1
 
     def failed(self, origin: Origin, failure: Failure) -> None:
-        """A row has failed. What reached no task (OVERFLOW, law L13) waits again, and fails nothing."""
+        """Note that a row has failed. A row that reached no task (OVERFLOW, law L13) waits again, and fails no
+        attempt."""
         self._open -= 1
         if failure.kind is FailureKind.OVERFLOW:
             self._waiting.append(origin)
@@ -99,12 +99,12 @@ class EpochAccount:
 
     @property
     def emitted(self) -> bool:
-        """Whether every row of the epoch was emitted in this attempt."""
+        """True if every row of the epoch was emitted in this attempt."""
         return self.whole and not self._waiting
 
     @property
     def done(self) -> bool:
-        """Whether this attempt is over and has failed nowhere, so that it can be committed."""
+        """True if this attempt is over and no row has failed, so that it can be committed."""
         return self.emitted and not self._open and not self.failed_rows
 
     def given_up(self) -> Iterator[GivenUp]:

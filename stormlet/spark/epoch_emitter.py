@@ -1,5 +1,7 @@
-"""Emits epochs, each until an attempt at it has failed nowhere, and has them committed: what a spout that gives
-epochs is made of."""
+"""Emits an epoch until an attempt succeeds, then commits it. Both spouts that give epochs are made of this.
+
+See :mod:`stormlet.spark.epochs` for the theory of operation.
+"""
 
 from __future__ import annotations
 
@@ -13,26 +15,26 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
 from stormlet.errors import NotExactlyOnce
 from stormlet.model.components import SpoutCollector, TaskContext
-from stormlet.spark.beside import beside
 from stormlet.spark.epoch_account import EpochAccount, GivenUp
 from stormlet.spark.epochs import Epochs, SourceKey
-from stormlet.spark.origins import Origin
+from stormlet.spark.frames import Origin
+from stormlet.spark.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
 FRUITLESS = 4
-"""So many times ``max_attempts`` an epoch may fail in a row without a row being given up."""
+"""An epoch may fail this many times ``max_attempts`` in a row without a row being given up."""
 
 Record = Callable[[EpochAccount], Awaitable[None]]
-"""Has the source remember that this epoch is done, whatever happens to the process from then on."""
+"""Records durably that the source has done this epoch."""
 
 
 class EpochEmitter:
     """One epoch at a time, from its first row to its commit.
 
     The spout calls :meth:`begin`, :meth:`add` for each row that it reads, and :meth:`complete` after the last one.
-    Where there is something :attr:`to_do`, its ``next_tuple`` returns what :meth:`proceed` does; and it hands on its
-    outcomes. A row's message id is its origin.
+    Its ``next_tuple`` returns :meth:`proceed` while there is something :attr:`to_do`, and its ``ack`` and ``fail``
+    call :meth:`acked` and :meth:`failed`. A row's message id is its origin.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class EpochEmitter:
         self._record = record
         self._sync_letters = context.sync_dead_letters
         self._policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
-        self._random = Random(0)  # only the pauses of one source hang on it
+        self._random = Random(0)  # for the jitter of the pauses only
         self._loop = asyncio.get_running_loop()
         self._account: EpochAccount | None = None
         self._paused = False
@@ -57,70 +59,70 @@ class EpochEmitter:
 
     @property
     def account(self) -> EpochAccount | None:
-        """That of the epoch which is under way."""
+        """The account of the epoch under way."""
         return self._account
 
     @property
     def to_do(self) -> bool:
-        """Whether there is more to do than to read."""
+        """True if :meth:`proceed` has something to do; otherwise the spout must read first."""
         return self._account is not None and (self._account.has_waiting or self._account.whole)
 
     @property
     def committable(self) -> bool:
-        """Whether the epoch can be committed, or is being so, or what that has failed with is to be raised yet."""
+        """True if the epoch can be committed, or a commit is under way or has an error to raise yet."""
         done = self._account is not None and self._account.done
         return done and not self._has_raised and not self._epochs.spoilt
 
     def begin(self, epoch: int) -> None:
-        """The next rows belong to this epoch."""
+        """Begin an epoch, to which the next rows belong."""
         self._account = EpochAccount(epoch, self._policy)
         self._paused = False
         self._replay_at = None
         self._account.begin(self._epochs.begin(epoch))
 
     def add(self, origin: Origin, value: object) -> None:
-        """Another row was read."""
+        """Add a row that was read."""
         self._running.add(origin, value)
 
     def complete(self) -> None:
-        """There are no more rows of this epoch."""
+        """Note that the epoch has no more rows."""
         self._running.whole = True
 
     def acked(self) -> None:
-        """A row is done."""
+        """Note that a row is done."""
         self._running.acked()
 
     def failed(self, origin: Origin, failure: Failure) -> None:
-        """A row has failed."""
+        """Note that a row has failed."""
         self._running.failed(origin, failure)
-        if failure.kind is FailureKind.OVERFLOW:  # it waits, but not for the next attempt
+        if failure.kind is FailureKind.OVERFLOW:  # it waits, but only for room
             self._emit_from = self._loop.time() + self._policy.pause(1, self._random)
 
     def abandon(self) -> None:
-        """The epoch will begin anew, from its first row; nothing of it may be under way."""
+        """Forget the epoch, which will begin anew from its first row. No tuple of it may be under way."""
         self._account = None
         self._paused = False
         self._replay_at = None
 
     def proceed(self, most: int) -> Awaitable[None] | None:
-        """Emit at most so many rows; when all of the epoch are emitted, pause until everything is settled; and
-        then commit, or begin the next attempt. If what it returns is cancelled, it may be called again.
+        """Emit at most ``most`` rows. When all are emitted, pause until everything is settled; then commit, or begin
+        the next attempt. If the awaitable is cancelled, this may be called again.
 
         Raises :class:`~stormlet.errors.SparkFailed` if the epoch cannot be written, and
-        :class:`~stormlet.errors.NotExactlyOnce` if it does not come to an end.
+        :class:`~stormlet.errors.NotExactlyOnce` if its attempts go on failing.
         """
         if not self._running.emitted:
             self._emit(most)
         elif self._paused:
             return self._settle()
-        else:  # not with the last row, which may have reached no task
+        else:  # not in the call that emits the last row, which may overflow and wait again
             self._paused = True
             self._out.pause_until_settled()
         return None
 
     async def commit(self) -> None:
-        """Write the epoch, hand over its dead letters, and have the source remember it. A commit that has begun
-        goes on if the wait for it is cancelled."""
+        """Write the epoch, hand over its dead letters, and record it. A commit that has begun goes on if the wait for
+        it is cancelled."""
         if self._committing is None:
             self._committing = asyncio.create_task(self._commit(), name=f"{self._name} commit")
         try:
@@ -130,7 +132,8 @@ class EpochEmitter:
             raise
 
     async def close(self, within: float | None) -> None:
-        """The run ends: commit if the epoch is done, within so many seconds; otherwise say what is left."""
+        """End with the run: commit the epoch within ``within`` seconds if it is done; otherwise log that its rows are
+        left."""
         if self.committable:
             await self._commit_within(within)
         elif self._account is not None and len(self._account):
@@ -146,7 +149,7 @@ class EpochEmitter:
             async with limit:
                 await self.commit()
         except TimeoutError:
-            if not limit.expired():  # it is that of what was to be written
+            if not limit.expired():  # the write itself timed out
                 raise
             logger.warning(
                 "%s: the epoch was not written within drain_timeout=%g s, and is left for the next run",
@@ -215,8 +218,8 @@ class EpochEmitter:
         letters = list(account.given_up())
         for letter in letters:
             await self._bury(letter)
-        if letters and self._sync_letters is not None:  # they must be there before the source says so
-            await beside(self._sync_letters, "stormlet dead letters")
+        if letters and self._sync_letters is not None:  # first: the record counts them as done
+            await in_thread(self._sync_letters, "stormlet dead letters")
         await self._record(account)
         self._account = self._committing = None
 

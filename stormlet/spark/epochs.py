@@ -1,8 +1,34 @@
-"""What the source and the exactly-once sinks of one run agree on: which attempt at which epoch counts, and what it
-has brought.
+"""Epochs, the units of exactly-once: a source and its sinks agree on the attempt that counts, and on its rows.
 
-An epoch is a fixed range of the source's rows. Its rows are emitted until an attempt fails nowhere; what the sinks
-have kept of that attempt is then written as a whole, and what earlier attempts have brought is forgotten.
+Theory of operation.
+
+An *epoch* is a fixed range of the source's rows: n rows of a DataFrame in the order of partitions and rows, or one
+micro-batch of a stream. Its number and its rows are the same in every run. An *attempt* emits all rows of an epoch,
+but for those that earlier attempts have given up. There is one attempt at a time, and :class:`Epochs`, which the
+source and the sinks of a run share, knows its number.
+
+1. The source begins an attempt and emits its rows; each tuple carries its epoch (``tup.origin``) and its attempt.
+2. A sink keeps the rows of the attempt in memory, and acks them once they are kept. It writes nothing. A row of an
+   older attempt is failed, not dropped: it may share a tree with a row of the present attempt.
+3. When all rows are emitted the source pauses until everything is settled. Bolts that hold rows are flushed by that,
+   so that no row is joined across the border of its epoch.
+4. If a row has failed, the rows kept are forgotten, and the next attempt begins after a pause. An attempt is repeated
+   as a whole, as a bolt may have joined or counted any of its rows with any other.
+5. Otherwise the source commits, strictly in this order: each sink replaces the directory of the epoch by the rows kept,
+   durably; the rows given up go to the dead letters, durably; the source records that the epoch is done, in its
+   checkpoint or by letting Spark commit the batch.
+
+A process that is killed before the record does the same epoch again, and the sinks replace what they have written of
+it: the write is idempotent by its place, ``source=.../epoch=...``. After the record nothing of the epoch is read
+again. So each row is there exactly once for a reader who waits for the end, and dead letters may come twice.
+
+Two things break the bargain, and both crash the run (:class:`~stormlet.errors.NotExactlyOnce`) before anything false
+is written: a tuple at a sink that comes from no row of the source, and an epoch whose attempts go on failing without
+a row being given up. What must not change between runs (the rows, the size of an epoch, the sinks' places) is checked
+at the start against the checkpoint and the directories.
+
+The parts: :mod:`stormlet.spark.epoch_account` counts the rows of one epoch, :mod:`stormlet.spark.epoch_emitter`
+runs the attempts and the commit, and this module holds the state that the source and its sinks share.
 """
 
 from __future__ import annotations
@@ -21,17 +47,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PAUSES = (0.5, 1.0, 2.0, 4.0)
-"""Seconds before a write that failed is tried again, each time."""
+"""Seconds before each new try of a write that failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceKey:
-    """What tells the epochs of one source from those of others, in every process."""
+    """Name of a source's epochs, different from that of any other source, in every process."""
 
     name: str
     """Begins with a letter, so that Spark reads it as text."""
     cut: str = ""
-    """How the source is cut into epochs, if that could be done in another way."""
+    """The size of an epoch, where the same rows could be cut in another way."""
 
     def __str__(self) -> str:
         return f"{self.name}-{self.cut}" if self.cut else self.name
@@ -48,7 +74,7 @@ class Attempt:
 
 
 class EpochTarget(Protocol):
-    """Where one sink writes to."""
+    """The place that one sink writes to."""
 
     @property
     def destination(self) -> str:
@@ -56,28 +82,29 @@ class EpochTarget(Protocol):
         ...
 
     async def check(self, source: SourceKey) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if the epochs of this source cannot be written here."""
+        """Raise :class:`~stormlet.errors.InvalidTopology` if the epochs of this source cannot be written here."""
         ...
 
     async def write(self, source: SourceKey, epoch: int, tables: Sequence[Table]) -> None:
-        """Have these rows, and no others, stand for this epoch. Raises :class:`~stormlet.errors.SparkFailed`."""
+        """Replace all rows of this epoch by these, durably. Raises :class:`~stormlet.errors.SparkFailed`."""
         ...
 
 
 class Epochs:
-    """Shared by the tasks of one run, as ``context.shared.one(Epochs)``, on the loop's thread alone."""
+    """The attempt under way and the rows kept for it. The tasks of a run share one, ``context.shared.one(Epochs)``,
+    and use it on the loop's thread alone."""
 
     def __init__(self) -> None:
         self.attempt = Attempt(None, 0)
         """The one that is under way."""
         self.spoilt = False
-        """Whether something has reached a sink that belongs to no epoch: the run is crashing, and what is kept must
-        not be written any more."""
+        """True once a sink has refused a tuple that belongs to no epoch: the run is crashing, and nothing may be
+        written any more."""
         self._targets: dict[str, EpochTarget] = {}
         self._kept: dict[str, list[Table]] = {}
 
     def register(self, component: str, target: EpochTarget) -> None:
-        """A sink will keep rows; its tasks share a target, and the last one's is used.
+        """Register a sink that will keep rows. The tasks of a sink share a target; the last task's is used.
 
         Raises :class:`~stormlet.errors.InvalidTopology` if another sink writes to the same place.
         """
@@ -91,30 +118,31 @@ class Epochs:
 
     @property
     def destinations(self) -> tuple[str, ...]:
-        """Where the sinks write to."""
+        """The places of all sinks."""
         return tuple(sorted(target.destination for target in self._targets.values()))
 
     async def check(self, source: SourceKey) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if a sink cannot write the epochs of this source."""
+        """Raise :class:`~stormlet.errors.InvalidTopology` if a sink cannot write the epochs of this source."""
         for target in self._targets.values():
             await target.check(source)
 
     def begin(self, epoch: int) -> int:
-        """Begin the next attempt at an epoch and return its number, from 1; forget what the last one brought."""
+        """Begin the next attempt at an epoch and return its number, from 1; forget the rows kept for the last one."""
         self.attempt = Attempt(epoch, self.attempt.number + 1 if epoch == self.attempt.epoch else 1)
         self._kept.clear()
         return self.attempt.number
 
     def keep(self, component: str, table: Table) -> None:
-        """Keep rows of the attempt that is under way."""
+        """Keep rows of the attempt under way."""
         self._kept.setdefault(component, []).append(table)
 
     async def commit(self, source: SourceKey) -> None:
-        """Write what the attempt has brought, in each sink as a whole, and nothing where it brought nothing.
+        """Write the rows kept for the attempt, in each sink as a whole; a sink without rows writes that there are
+        none.
 
-        A write that fails is tried again with growing pauses; nothing that is kept is lost by that. Raises
-        :class:`~stormlet.errors.SparkFailed` if it does not help, and :class:`~stormlet.errors.NotExactlyOnce` if
-        what is kept is not all that has come.
+        A write that fails is repeated after growing pauses; the rows stay kept meanwhile. Raises
+        :class:`~stormlet.errors.SparkFailed` after the last one, and :class:`~stormlet.errors.NotExactlyOnce` if the
+        rows kept are not all that have come.
         """
         if self.spoilt:
             raise NotExactlyOnce(f"epoch {self.attempt.epoch} is not written, as a sink has refused a row")

@@ -1,20 +1,25 @@
-"""What a source must know of a DataFrame before it reads it."""
+"""A DataFrame of the user's: checks before it is read, its time zone, and the origin of a row."""
 
 from __future__ import annotations
 
-from datetime import tzinfo
-from typing import TYPE_CHECKING, Any, cast
+import re
+from datetime import timedelta, timezone, tzinfo
+from typing import TYPE_CHECKING, cast
+from zoneinfo import ZoneInfo
+
+import msgspec
 
 from stormlet.errors import InvalidTopology
-from stormlet.spark.zones import zone_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
+
 
 def check_frame(frame: object) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` for what is no DataFrame of a Spark session with a
-    JVM, and for one that never ends."""
+    """Raise :class:`~stormlet.errors.InvalidTopology` for anything but a DataFrame of a Spark session with a JVM, and
+    for a stream, which never ends."""
     _check_kind(frame)
     if cast("DataFrame", frame).isStreaming:
         raise InvalidTopology(
@@ -24,7 +29,7 @@ def check_frame(frame: object) -> None:
 
 
 def check_streaming_frame(frame: object) -> None:
-    """Raises :class:`~stormlet.errors.InvalidTopology` for what is no streaming DataFrame of a Spark session with
+    """Raise :class:`~stormlet.errors.InvalidTopology` for anything but a streaming DataFrame of a Spark session with
     a JVM."""
     _check_kind(frame)
     if not cast("DataFrame", frame).isStreaming:
@@ -52,7 +57,33 @@ def zone_of_session(frame: DataFrame) -> tzinfo:
     return zone_of(name)
 
 
-def has_fixed_order(frame: DataFrame) -> bool:
-    """Whether Spark gives the same rows in the same partitions and order whenever it computes them."""
-    plan = cast("Any", frame)._jdf.queryExecution()  # nothing public tells
-    return str(plan.toRdd().outputDeterministicLevel()) == "DETERMINATE"
+def zone_of(name: str) -> tzinfo:
+    """The zone of ``spark.sql.session.timeZone``: a region, or an offset such as ``GMT+8`` or ``-01:30``.
+
+    Raises :class:`~stormlet.errors.InvalidTopology` for a name that Python does not know.
+    """
+    if name == "Z":
+        return ZoneInfo("UTC")
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        sign, hours, minutes, seconds = offset.groups(default="0")
+        ahead = timedelta(hours=int(hours), minutes=int(minutes), seconds=int(seconds))
+        return timezone(ahead if sign == "+" else -ahead)
+    try:
+        return ZoneInfo(name)
+    except (LookupError, ValueError, OSError):
+        raise InvalidTopology(
+            f"spark.sql.session.timeZone is {name!r}, which Python's zoneinfo does not know; set a region such as "
+            f"'Europe/Berlin' or an offset such as '+02:00', or install the package tzdata"
+        ) from None
+
+
+class Origin(msgspec.Struct, frozen=True, gc=False, repr_omit_defaults=True):
+    """Place of a row in its DataFrame: ``tup.origin`` of all tuples that come of the row."""
+
+    partition: int
+    """The partition of the DataFrame, from 0."""
+    row: int
+    """The row within its partition, from 0; of a batch, its first row."""
+    epoch: int | None = None
+    """The epoch that the row belongs to, where the source gives epochs."""

@@ -1,4 +1,4 @@
-"""What Spark needs here, checked before any JVM starts: packages that work together, and a Java that fits."""
+"""Checks of the packages and the Java that Spark needs, before any JVM starts."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from stormlet.errors import SparkUnavailable
 INSTALL = 'pip install "stormlet[spark]"'
 JAVA_VERSIONS = (17, 21)
 VECTOR_MODULE = "jdk.incubator.vector"
-"""Spark's start script adds this module; a Java without it ends at once."""
+"""Module that Spark's start script adds; a Java without it ends at once."""
 JAVA_SECONDS = 30.0
-"""How long Java may take to say its version."""
+"""Seconds that Java has to report its version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ PACKAGES: Mapping[str, Versions] = {
     "pyarrow": Versions((20, 0)),  # before, it casts no slice of structs beside which there is a null
     "pandas": Versions((2, 2), (3,)),
 }
-"""What the extra ``spark`` installs; PySpark's ``mapInArrow`` needs the last two."""
+"""Packages of the extra ``spark``; PySpark's ``mapInArrow`` needs the last two."""
 
 
 def check_packages() -> None:
-    """Raises :class:`~stormlet.errors.SparkUnavailable` if a package is missing or does not fit."""
+    """Raise :class:`~stormlet.errors.SparkUnavailable` if a package is missing or does not fit."""
     for problem in _package_problems():
         raise SparkUnavailable(f"{problem}; {INSTALL} installs versions that work together")
 
 
 def check_java() -> None:
-    """Raises :class:`~stormlet.errors.SparkUnavailable` if the Java that Spark would start does not fit."""
+    """Raise :class:`~stormlet.errors.SparkUnavailable` if the Java that Spark would start does not fit."""
     java = _find_java()
     modules = _modules_of(java)
     found = _release_of(modules)
@@ -92,7 +92,7 @@ def _find_java() -> str:
 
 
 def _modules_of(java: str) -> Mapping[str, str]:
-    """Module -> version; empty for a Java that knows no modules, 8 or older."""
+    """Module -> version; empty for a Java without modules, 8 or older."""
     try:
         # One start says all: the version of java.base is that of Java.
         listed = subprocess.run(

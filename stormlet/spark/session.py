@@ -1,4 +1,4 @@
-"""The Spark session to work with: the active one, or a quiet local one of our own."""
+"""The Spark session to work with: the active one, or a new, quiet, local one."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ logger = logging.getLogger("stormlet.spark.jvm")
 PATIENCE = 10.0
 """Seconds that a JVM has to end."""
 LAST_LINES = 10
-"""How many of the JVM's lines an error quotes if it does not start."""
+"""Lines of the JVM that an error quotes if it does not start."""
 
 OPTIONS: Mapping[str, str] = {
     "spark.app.name": "stormlet",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Nobody beyond this machine has business with it, and a host name that does not resolve does no harm.
+    # Reachable from this machine alone; and a host name that does not resolve does no harm.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
 
 
 def spark_session(master: str = "local[*]", **options: str) -> SparkSession:
-    """The active session of this process, as it is; without one, a new one of ``master`` with Spark's
-    ``options``, whose dots may be given through ``**{...}``.
+    """The active session of this process, as it is; without one, a new one of ``master`` with Spark's ``options``,
+    whose dots may be given through ``**{...}``.
 
-    A session made here is quiet: what its JVM writes goes to the logger ``stormlet.spark.jvm``, at DEBUG. Its
-    Python workers run this interpreter, unless the environment's PYSPARK_PYTHON names another. It lasts as
-    long as the process; nobody here stops it, nor any other.
+    A session made here is quiet: the JVM's output goes to the logger ``stormlet.spark.jvm``, at DEBUG. Its Python
+    workers run this interpreter, unless the environment's PYSPARK_PYTHON names another. It lasts as long as the
+    process: the bridge stops no session.
 
     Raises :class:`~stormlet.errors.SparkUnavailable` if Spark cannot start here.
     """
@@ -90,7 +90,7 @@ def _start(conf: SparkConf) -> SparkContext:
 
 
 def _launch(conf: SparkConf) -> Any:
-    """Start the JVM, with its output read by a thread that ends with it."""
+    """Start the JVM, and a thread that reads its output and ends with it."""
     from pyspark import java_gateway
     from pyspark.errors import PySparkException
 
@@ -108,11 +108,11 @@ def _launch(conf: SparkConf) -> Any:
 
 
 def _uninterrupted(launch: Callable[[], Any]) -> Any:
-    """What ``launch`` returns, a gateway to the JVM that it has started; if this is interrupted, that JVM is ended.
+    """Return the gateway of ``launch`` to the JVM that it starts; an interruption ends that JVM.
 
-    Ctrl-C must not come to PySpark while it waits for the JVM: it would remove the folder where the JVM is about to
-    write its address. The JVM fails in that, and then stays for ever, as it has not begun to notice that nobody is
-    there. So a thread waits, which lasts as long as the start does.
+    Ctrl-C must not reach PySpark while it waits for the JVM: PySpark would remove the folder into which the JVM is
+    about to write its address. The JVM would fail there and then stay for ever, as it does not watch its parent yet.
+    So a thread waits for the start, however long that takes.
     """
     launched: Future[Any] = Future()
     thread = Thread(target=_launch_for, args=(launched, launch), name="stormlet spark start")
@@ -120,7 +120,7 @@ def _uninterrupted(launch: Callable[[], Any]) -> Any:
         thread.start()
         return launched.result()
     except BaseException:
-        if not launched.cancel() and launched.exception() is None:  # it has come up in this moment
+        if not launched.cancel() and launched.exception() is None:  # it has started in this moment
             _end(launched.result())
         raise
 
@@ -139,7 +139,7 @@ def _launch_for(launched: Future[Any], launch: Callable[[], Any]) -> None:
 
 
 def _end(gateway: Any) -> None:
-    """End the JVM, which nobody uses: it ends when its input does."""
+    """End a JVM that is not used: it ends when its input does."""
     if gateway.proc is not None:  # it is not another program's
         gateway.proc.stdin.close()
         with suppress(TimeoutExpired):

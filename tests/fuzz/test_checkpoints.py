@@ -11,8 +11,9 @@ from hypothesis import assume, example
 from hypothesis import strategies as st
 
 from stormlet import InvalidTopology
-from stormlet.spark.checkpoint import Checkpoint, CheckpointFile, Fingerprint, encoded
-from stormlet.spark.packing import ALL
+from stormlet.spark.source.checkpoint import Checkpoint, CheckpointFile, encoded
+from stormlet.spark.source.plans import Fingerprint
+from stormlet.spark.source.reading import ALL
 from tests.fuzz.fuzzed import fuzzed
 from tests.fuzz.inputs import damaged
 from tests.fuzz.test_letters import json_values

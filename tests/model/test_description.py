@@ -418,6 +418,25 @@ class Whole(BasicBolt[Any, None]):
     needs_epochs = True
 
 
+class AdvisedWhole:
+    """A factory of a bolt that works on epochs and knows a way out."""
+
+    needs_epochs = True
+    epochs_advice = "use another source"
+
+    def __call__(self) -> Whole:
+        return Whole()
+
+
+@pytest.mark.parametrize(
+    ("logic", "advice"), [(Whole, "use a source that gives them"), (AdvisedWhole(), "use another source")]
+)
+def test_the_refusal_of_a_spout_without_epochs_says_what_to_do(logic: Any, advice: str) -> None:
+    """The advice is the component's own, if it has one."""
+    with pytest.raises(InvalidTopology, match=f"gives no epochs; {advice}$"):
+        describe(spout("s"), replace(bolt("whole", "s"), logic=logic)).validate()
+
+
 class Epochal(Resuming):
     """A factory of a spout that gives epochs."""
 

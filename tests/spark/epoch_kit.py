@@ -11,12 +11,12 @@ import pyarrow as pa
 from stormlet import EndOfStream, Failure, Spout, SpoutCollector, TaskContext
 from stormlet.core.schema import Schema
 from stormlet.errors import SparkFailed
+from stormlet.spark.arrow.tables import Batch
 from stormlet.spark.epoch_account import EpochAccount
 from stormlet.spark.epoch_emitter import EpochEmitter
-from stormlet.spark.epoch_sink import EpochSink
 from stormlet.spark.epochs import SourceKey
-from stormlet.spark.origins import Origin
-from stormlet.spark.tables import Batch
+from stormlet.spark.frames import Origin
+from stormlet.spark.sink.epoch_sink import EpochSink
 
 KEY = SourceKey("numbers")
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from stormlet import Reject, Topology
-from stormlet.spark import DataFrameSpout, resuming, spark_session
-from stormlet.spark.resuming import ResumingReader
+from stormlet.spark import DataFrameSpout, spark_session
+from stormlet.spark.source import reader
+from stormlet.spark.source.reader import ResumingReader
 
 SAVE_EVERY = 0.1
 """Seconds between two checkpoints."""
@@ -46,7 +47,7 @@ async def main(folder: Path, *, in_order: bool) -> None:
         await asyncio.sleep(0.001)
         print(row[0], time.time(), file=seen)
 
-    resuming.SAVE_EVERY = SAVE_EVERY
+    reader.SAVE_EVERY = SAVE_EVERY
     topology = Topology("killed", max_spout_pending=50)
     ways: dict[str, Any] = {"checkpoint": folder / "checkpoint", "order_by": "id" if in_order else ()}
     rows = topology.spout("rows", DataFrameSpout(frame.distinct() if in_order else frame, **ways))

@@ -11,7 +11,7 @@ from random import Random
 
 from stormlet import Collector, Reject, Topology
 from stormlet.spark import DataFrameSink, RestartPolicy, spark_session, stream
-from stormlet.spark.stream_reader import OnFailure
+from stormlet.spark.stream.reader import OnFailure
 from tests.spark.killed_epochs import STARTED, Line, Lines, Order, Sum
 
 PAUSE = 0.3

@@ -8,12 +8,10 @@ from typing import Any
 
 from stormlet import EndOfStream, SpoutCollector, Stream, TaskContext, Topology
 from stormlet.core.restarts import RestartPolicy
-from stormlet.spark.batch_reader import BatchReader
-from stormlet.spark.keeping import QueryKeeper
-from stormlet.spark.micro_batches import MicroBatch
-from stormlet.spark.queries import Offer
-from stormlet.spark.reading import Chunk
-from stormlet.spark.stream_reader import OnFailure, StreamReader
+from stormlet.spark.source.reading import Chunk
+from stormlet.spark.stream.keeper import QueryKeeper
+from stormlet.spark.stream.query import MicroBatch, Offer
+from stormlet.spark.stream.reader import BatchReader, OnFailure, StreamReader
 
 PARTITION = 4
 """How many rows of a batch are in one partition, and in one chunk."""

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from stormlet import InvalidTopology
-from stormlet.spark.claims import Claim
+from stormlet.spark.files import Claim
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from stormlet.spark.claims import Claim
+from stormlet.spark.files import Claim
 claim = Claim(Path(sys.argv[1]))
 claim.take()
 print("taken", flush=True)

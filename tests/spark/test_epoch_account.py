@@ -5,7 +5,7 @@ from __future__ import annotations
 from stormlet import Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
 from stormlet.spark.epoch_account import EpochAccount
-from stormlet.spark.origins import Origin
+from stormlet.spark.frames import Origin
 
 FAILED = Failure(FailureKind.FAILED, reason="flaky")
 REJECTED = Failure(FailureKind.FAILED, reason="no price", permanent=True)

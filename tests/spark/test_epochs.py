@@ -26,9 +26,9 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import SparkFailed
-from stormlet.spark.epoch_sink import EpochSink
 from stormlet.spark.epochs import SourceKey
-from stormlet.spark.origins import Origin
+from stormlet.spark.frames import Origin
+from stormlet.spark.sink.epoch_sink import EpochSink
 from tests.helpers import now, run_to_end
 from tests.spark.epoch_kit import Numbers, Sink, Store, StoreWriter
 

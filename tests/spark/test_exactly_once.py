@@ -26,7 +26,7 @@ from stormlet import (
     Tuple,
 )
 from stormlet.spark import DataFrameSink, DataFrameSpout, SparkFailed
-from stormlet.spark.destinations import Destination
+from stormlet.spark.sink.writer import Destination
 from tests.helpers import run_to_end
 
 if TYPE_CHECKING:

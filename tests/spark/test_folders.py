@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stormlet.spark import disks
-from stormlet.spark.folders import Folder
+from stormlet.spark.files import Folder, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,8 +30,7 @@ def test_files_and_the_way_to_them_are_synced(
 ) -> None:
     """All that is below, and each directory whose names lead there."""
     synced = list[Path]()
-    monkeypatch.setattr("stormlet.spark.folders.sync", synced.append)
-    monkeypatch.setattr(disks, "sync", synced.append)
+    monkeypatch.setattr("stormlet.spark.files.sync", synced.append)
     place = tmp_path / "out" / "source=s" / "epoch=1"
     (place / "part=0").mkdir(parents=True)
     (place / "part=0" / "file").touch()
@@ -48,6 +46,6 @@ def test_files_and_the_way_to_them_are_synced(
 
 def test_a_disk_that_fails(tmp_path: Path) -> None:
     """It is told, rather than taken for done."""
-    disks.sync(tmp_path)
+    sync(tmp_path)
     with pytest.raises(FileNotFoundError):
-        disks.sync(tmp_path / "none")
+        sync(tmp_path / "none")

@@ -1,28 +1,35 @@
-"""What a source must know of a DataFrame before it reads it."""
+"""Spark's names of time zones."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
 import pytest
 
-from stormlet.spark.frames import has_fixed_order
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from stormlet import InvalidTopology
+from stormlet.spark.frames import zone_of
 
 
 @pytest.mark.parametrize(
-    "query", ["SELECT id FROM range(9) WHERE id > 3", "SELECT explode(array(1, 2)) AS a"]
+    ("name", "ahead"),
+    [
+        ("UTC", timedelta(0)),
+        ("Z", timedelta(0)),
+        ("America/New_York", timedelta(hours=-4)),
+        ("+02:00", timedelta(hours=2)),
+        ("-01:30", -timedelta(hours=1, minutes=30)),
+        ("GMT+8", timedelta(hours=8)),
+        ("UTC-03:30", -timedelta(hours=3, minutes=30)),
+        ("+02:00:30", timedelta(hours=2, seconds=30)),
+    ],
 )
-def test_a_scan_keeps_its_order(spark: SparkSession, query: str) -> None:
-    """What needs no exchange comes again as it was, so that reading can go on after a loss."""
-    assert has_fixed_order(spark.sql(query))
+def test_a_name_gives_its_zone(name: str, ahead: timedelta) -> None:
+    """Regions and all forms of offsets that Spark accepts are known."""
+    assert datetime(2026, 7, 1, tzinfo=zone_of(name)).utcoffset() == ahead
 
 
-@pytest.mark.parametrize(
-    "query", ["SELECT id % 3, count(*) FROM range(9) GROUP BY 1", "SELECT /*+ REPARTITION(3) */ 1"]
-)
-def test_an_exchange_does_not(spark: SparkSession, query: str) -> None:
-    """Rows that were exchanged may come in another order another time."""
-    assert not has_fixed_order(spark.sql(query))
+@pytest.mark.parametrize("name", ["Mars/Olympus", "", "../etc/passwd"])
+def test_an_unknown_name_is_refused(name: str) -> None:
+    """A zone that Python does not know is named, with the option that it comes from."""
+    with pytest.raises(InvalidTopology, match=r"spark\.sql\.session\.timeZone is"):
+        zone_of(name)

@@ -13,10 +13,10 @@ import msgspec
 
 from stormlet.bench.memory import peak_mib
 from stormlet.bench.workload import Figures, expect
-from stormlet.spark.packing import PACKED, packer, unpacked
 from stormlet.spark.session import active_session, spark_session
-from stormlet.spark.sink import DataFrameSink
-from stormlet.spark.source import DataFrameSpout
+from stormlet.spark.sink.dataframe_sink import DataFrameSink
+from stormlet.spark.source.dataframe_spout import DataFrameSpout
+from stormlet.spark.source.reading import PACKED, packer, unpacked
 from stormlet.topology import Topology
 
 if TYPE_CHECKING:

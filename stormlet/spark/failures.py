@@ -1,0 +1,62 @@
+"""Spark's errors, read for a source: losses that another read can mend, advice, and the line to show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stormlet.core.shortened import printable
+
+LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker exited unexpectedly")
+"""Texts in errors about a lost task or result, which may come whole the next time."""
+
+OF_THE_JVM = "An error occurred while calling "
+"""First words of a Py4J error; the JVM's error follows in the next line."""
+
+OF_A_WAIT = "Exception thrown in awaitResult:"
+"""End of the first line where another thread of Spark has failed; the causes follow at the end."""
+CAUSED_BY = "Caused by: "
+
+WAYS_OUT: Mapping[str, str] = {
+    "spark.driver.maxResultSize": (
+        "a partition is larger than spark.driver.maxResultSize; use more partitions, such as df.repartition(n), or "
+        "with order_by= a larger spark.sql.shuffle.partitions"
+    ),
+    "No module named 'pyarrow'": (
+        "the Python of Spark's workers has no pyarrow; let PYSPARK_PYTHON name one that has it before the session "
+        'is built, or use transport="rows"'
+    ),
+    "PYTHON_VERSION_MISMATCH": (
+        "Spark's workers run another version of Python; let PYSPARK_PYTHON name this one's before the session is "
+        "built"
+    ),
+}
+"""Text in an error -> advice."""
+
+
+def is_loss(error: BaseException) -> bool:
+    """True if a task or its result was lost, so that reading again may help."""
+    if isinstance(error, EOFError):  # the JVM's end of the socket closed without a word
+        return True
+    text = str(error)
+    return way_out(error) is None and any(each in text for each in LOST)
+
+
+def way_out(error: BaseException) -> str | None:
+    """Advice about an error, if there is any."""
+    text = str(error)
+    return next((advice for sign, advice in WAYS_OUT.items() if sign in text), None)
+
+
+def summary(error: BaseException) -> str:
+    """The line of an error to show: of a JVM error its own message, of any other the first line."""
+    lines = [printable(line) for line in str(error).strip().splitlines()]
+    if any(line.rstrip().endswith(OF_A_WAIT) for line in lines[:2]):
+        return _last_cause(lines)
+    if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
+        return lines[1].lstrip(": ")
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def _last_cause(lines: Sequence[str]) -> str:
+    causes = [line.removeprefix(CAUSED_BY) for line in lines if line.startswith(CAUSED_BY)]
+    return (causes or lines)[-1]

@@ -1,0 +1,205 @@
+"""``DataFrameSink``: has Spark write the values of a stream, in batches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from os import PathLike, fspath
+from typing import Any, ClassVar, get_args
+
+from stormlet.core.tuples import Tuple
+from stormlet.errors import InvalidConfiguration, InvalidEmit
+from stormlet.model.components import BatchBolt, Collector, TaskContext
+from stormlet.model.number_checks import is_int, is_seconds
+from stormlet.report.statistics import Progress
+from stormlet.spark.arrow.batches import rows_in
+from stormlet.spark.sink.epoch_sink import EpochSink, SparkEpochWriter
+from stormlet.spark.sink.writer import Destination, Mode, SparkWriter, Writer
+from stormlet.spark.threads import CallThread
+
+PENDING_BATCHES = 4
+"""Batches' worth of messages that may be pending for each task: one is written while others fill."""
+
+
+class DataFrameSink:
+    """Writes a stream to files or a table with Spark, as in ``topology.bolt("write", DataFrameSink("out/"),
+    rows.shuffle())``.
+
+    A row is acked when its batch has been committed, so that each row is written at least once: a batch is written
+    again if it fails, or if something else of its trees does. Its rows do not time out here.
+
+    - ``path`` or ``table`` is the place; ``format``, ``options`` and ``partition_by`` are as in Spark.
+    - ``mode`` decides about what is there when a run begins: "append" keeps it, "overwrite" replaces it before the
+      first row comes, "error" refuses the start.
+    - ``schema`` has the columns: Spark's DDL, a ``StructType``, a ``pyarrow.Schema`` or a record type. Without
+      it they are those of the input's record type. Values are records, dicts, tuples in the columns' order, or
+      whole record batches of pyarrow; without ``schema``, the first of these gives the columns.
+    - A batch is written when it has ``rows``, when its first row is ``seconds`` old, and when no more can come.
+
+    With ``exactly_once=True`` each row of the source is written once, whatever fails and whenever the process is
+    killed: rows are acked when they are kept for their epoch, and each epoch of a source that gives epochs
+    (``DataFrameSpout(df, checkpoint=..., epoch_rows=...)``) is written as a whole into a directory of its own,
+    ``source=.../epoch=...``. A reader of the path finds these two as additional columns. The rows of one epoch are in
+    memory until then. A tuple that comes from no row of the source, such as one emitted by ``finish`` or without
+    anchors, crashes the topology with :class:`~stormlet.errors.NotExactlyOnce`.
+
+    A row that does not fit its columns is rejected (no replay can help it), and the others of its batch are written.
+    If Spark fails, all rows of the batch fail with :class:`~stormlet.errors.SparkFailed`, whose cause is Spark's
+    error.
+
+    Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together. Errors that only
+    Spark can find are raised when the topology starts.
+    """
+
+    needs_acks: ClassVar[bool] = True
+    """See :attr:`stormlet.model.components.BoltBase.needs_acks`."""
+
+    def __init__(
+        self,
+        path: str | PathLike[str] | None = None,
+        *,
+        table: str | None = None,
+        format: str = "parquet",  # noqa: A002 as Spark calls it
+        mode: Mode = "append",
+        options: Mapping[str, str] | None = None,
+        partition_by: str | Sequence[str] = (),
+        schema: object = None,
+        rows: int = 10_000,
+        seconds: float = 10.0,
+        exactly_once: bool = False,
+    ) -> None:
+        if (path is None) is (table is None):
+            raise _invalid("needs a path or a table=, and not both")
+        if mode not in get_args(Mode):
+            raise _invalid(f"mode must be one of {', '.join(map(repr, get_args(Mode)))}, not {mode!r}")
+        if not is_int(rows, 1):
+            raise _invalid(f"rows must be an int of at least 1, not {rows!r}")
+        if not is_seconds(seconds) or not seconds:
+            raise _invalid(f"seconds must be a finite number above 0, not {seconds!r}")
+        if exactly_once:
+            _check_exactly_once(path, mode)
+        self._destination = Destination(
+            None if path is None else fspath(path),
+            table,
+            format,
+            mode,
+            dict(options or {}),
+            (partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
+        )
+        self._schema = schema
+        self._rows = rows
+        self._seconds = seconds
+        self.least_pending = PENDING_BATCHES * rows
+        """See :attr:`stormlet.model.components.BoltBase.least_pending`."""
+        self.keeps_state = mode == "overwrite"
+        """True for "overwrite": a run that resumes after another would replace the rows of that one. See
+        :attr:`stormlet.model.components.BoltBase.keeps_state`."""
+        self.state_advice = (
+            'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
+        )
+        """See :attr:`stormlet.model.components.BoltBase.state_advice`."""
+
+        self.needs_epochs = exactly_once
+        """See :attr:`stormlet.model.components.BoltBase.needs_epochs`."""
+        self.epochs_advice = (
+            "use DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), "
+            "or leave out exactly_once="
+        )
+        """See :attr:`stormlet.model.components.BoltBase.epochs_advice`."""
+
+    def __call__(self) -> BatchBolt[Any, None]:
+        """The bolt of one task."""
+        if self.needs_epochs:
+            writer = SparkEpochWriter(self._destination, self._schema)
+            return EpochSink(writer, self._rows, self._seconds)
+        return BatchWriter(self._writer(), self._rows, self._seconds)
+
+    def _writer(self) -> Writer:
+        return SparkWriter(self._destination, self._schema)
+
+
+class Begun:
+    """The sinks of a run that have begun: a restarted task must not replace rows that were written before."""
+
+    def __init__(self) -> None:
+        self._components = set[str]()
+
+    def is_first(self, component: str) -> bool:
+        """True for the first task of the sink that asks."""
+        first = component not in self._components
+        self._components.add(component)
+        return first
+
+
+class BatchWriter(BatchBolt[Any, None]):
+    """Writes batches in a thread of its own, each row at least once."""
+
+    needs_acks = True
+    resets_timeouts = True
+
+    def __init__(self, writer: Writer, size: int, within: float) -> None:
+        self.size = size
+        self.within = within
+        self._writer = writer
+        self._thread: CallThread
+        self._report: Callable[[Progress], None]
+        self._written = 0
+
+    def weight(self, value: object) -> int:
+        """The number of rows in a value."""
+        return rows_in(value)
+
+    async def prepare(self, context: TaskContext) -> None:
+        """Find Spark, or start it, and check that the columns can be written."""
+        self._report = context.report_progress
+        name = f"{context.component}[{context.task_index}]"
+        self._thread = CallThread(name)
+        try:
+            first = context.shared.one(Begun).is_first(context.component)
+            await self._thread.call(partial(self._writer.open, context.inputs, first=first))
+        except BaseException:
+            self._thread.abandon()
+            raise
+
+    async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
+        """Write the batch, and reject the rows that do not fit. Raises :class:`~stormlet.errors.InvalidEmit` for such
+        a row without a message, as it could not become a dead letter."""
+        misfits = await self._write([tup.value for tup in tups])
+        self._written += sum(rows_in(tup.value) for place, tup in enumerate(tups) if place not in misfits)
+        self._report(Progress(self._written, None, "rows written"))
+        for place, tup in enumerate(tups):
+            if place in misfits:
+                out.fail(tup, misfits[place], permanent=True)
+            else:
+                out.ack(tup)
+        unowned = [why for place, why in misfits.items() if not tups[place].roots]
+        if unowned:
+            raise InvalidEmit(
+                f"rows that belong to no message do not fit their columns, the first of {len(unowned):,}: {unowned[0]}"
+            )
+
+    async def cleanup(self) -> None:
+        """Wait for the end of a write that was interrupted, and end the thread."""
+        await self._thread.close()
+
+    async def _write(self, values: Sequence[object]) -> Mapping[int, str]:
+        try:
+            return await self._thread.call(partial(self._writer.write, values))
+        except asyncio.CancelledError:
+            self._writer.interrupt()
+            raise
+
+
+def _check_exactly_once(path: str | PathLike[str] | None, mode: Mode) -> None:
+    if path is None:
+        raise _invalid("needs a path with exactly_once=True, as each epoch is a directory of its own")
+    if mode != "append":
+        raise _invalid(
+            f"cannot have mode={mode!r} with exactly_once=True, which replaces what a run before it has written of the "
+            f"same epochs, and nothing else"
+        )
+
+
+def _invalid(what: str) -> InvalidConfiguration:
+    return InvalidConfiguration(f"DataFrameSink {what}")

@@ -1,0 +1,230 @@
+"""Writes of values with Spark: their destination, their columns, and the writer, which blocks its thread."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
+from uuid import uuid4
+
+from stormlet.core.schema import Schema, class_below
+from stormlet.errors import InvalidTopology, SparkFailed
+from stormlet.spark.arrow.columns import Misfit
+from stormlet.spark.arrow.records import schema_of_record
+from stormlet.spark.arrow.tables import LearnedTables, Tables
+from stormlet.spark.failures import summary
+from stormlet.spark.session import spark_session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Mode: TypeAlias = Literal["append", "overwrite", "error"]
+"""Treatment of what is there when a run begins: it stays, it is replaced, or the start is refused."""
+
+_turns: defaultdict[str, Lock] = defaultdict(Lock)
+"""Destination -> lock that this process holds while it writes there."""
+
+ALL_OF_IT = {"partitionOverwriteMode": "static"}
+"""Makes an overwrite replace everything. A session's "dynamic" would leave the partitions without a new row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A directory of files, or a table."""
+
+    path: str | None
+    table: str | None
+    format: str
+    mode: Mode
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    partition_by: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"table {self.table}" if self.path is None else f"{self.format} at {self.path}"
+
+    @property
+    def turn(self) -> Lock:
+        """The lock to hold during a write. Spark's committer keeps the files of all writes to one path in one
+        temporary directory, which the first one to finish removes: two writes at a time could both lose rows."""
+        return _turns[f"{self.table or self.path}"]
+
+    def below(self, *folders: str) -> Destination:
+        """A directory within this one."""
+        return replace(self, path="/".join((f"{self.path}".rstrip("/"), *folders)))
+
+    def begin(self, nothing: DataFrame) -> None:
+        """Write a DataFrame without rows before the first row of a run, as ``mode`` requires."""
+        if self.mode != "append":
+            self._write(nothing, self.mode, ALL_OF_IT)
+
+    def append(self, rows: DataFrame) -> None:
+        """Write one batch."""
+        self._write(rows, "append", {})
+
+    def replace(self, rows: DataFrame) -> None:
+        """Replace all rows by these."""
+        self._write(rows, "overwrite", ALL_OF_IT)
+
+    def _write(self, rows: DataFrame, mode: Mode, options: Mapping[str, str]) -> None:
+        writer = rows.write.format(self.format).mode(mode).options(**{**self.options, **options})
+        if self.partition_by:
+            writer = writer.partitionBy(*self.partition_by)
+        if self.path is None:
+            assert self.table is not None
+            writer.saveAsTable(self.table)
+        else:
+            writer.save(self.path)
+
+
+class Writer(Protocol):
+    """The writer of one task of a sink."""
+
+    def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
+        """Prepare for writes; ``first`` is true in one task of the sink."""
+        ...
+
+    def write(self, values: Sequence[object]) -> Mapping[int, str]:
+        """Write all values that fit, durably. Return place -> reason for the others."""
+        ...
+
+    def interrupt(self) -> None:
+        """Make a write that is under way in another thread fail soon."""
+        ...
+
+
+class SparkWriter:
+    """Writes to a destination of Spark's."""
+
+    _session: SparkSession
+    _tables: Tables | LearnedTables
+
+    def __init__(self, destination: Destination, schema: object) -> None:
+        self._destination = destination
+        self._given_schema = schema
+        self._tag = f"stormlet-sink-{uuid4()}"
+        self._interrupted = False
+
+    def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
+        """See :meth:`Writer.open`. Raises :class:`~stormlet.errors.SparkUnavailable`,
+        :class:`~stormlet.errors.SparkFailed`, and :class:`~stormlet.errors.InvalidTopology` for columns that
+        cannot be written."""
+        self._session = spark_session()
+        self._session.sparkContext.addJobTag(self._tag)  # of this thread, which is the task's own
+        schema = sink_schema(self._given_schema, inputs)
+        try:
+            self._tables = LearnedTables(self._tables_of) if schema is None else self._tables_of(schema)
+        except Misfit as misfit:
+            raise InvalidTopology(str(misfit)) from None
+        if first and self._destination.mode != "append":
+            self._begin(self._schema)
+
+    def write(self, values: Sequence[object]) -> Mapping[int, str]:
+        """See :meth:`Writer.write`. Raises :class:`~stormlet.errors.SparkFailed`."""
+        batch = self._tables.of(values)
+        if batch.table.num_rows:
+            self._append(batch.table)
+        return batch.misfits
+
+    def interrupt(self) -> None:
+        """See :meth:`Writer.interrupt`."""
+        self._interrupted = True
+        with suppress(Exception):  # a JVM that is gone writes nothing, either
+            self._session.sparkContext.cancelJobsWithTag(self._tag)
+
+    def _append(self, table: pa.Table) -> None:
+        def append() -> None:
+            rows = self._frame(table, self._schema).coalesce(1)  # one file for a batch, not one for each core
+            self._destination.append(rows)
+
+        self._in_turn(f"writing {table.num_rows:,} rows to {self._destination}", append)
+
+    def _begin(self, schema: StructType) -> None:
+        def begin() -> None:
+            self._destination.begin(self._frame([], schema))
+
+        self._in_turn(f"beginning with {self._destination}", begin)
+
+    def _in_turn(self, what: str, write: Callable[[], None]) -> None:
+        with self._destination.turn:
+            if self._interrupted:
+                raise SparkFailed(f"{what} was interrupted")
+            try:
+                write()
+            except Exception as error:
+                raise SparkFailed(f"{what} failed: {summary(error)}") from error
+
+    @property
+    def _schema(self) -> StructType:
+        return self._tables.schema
+
+    def _frame(self, rows: object, schema: StructType) -> DataFrame:
+        create = cast("Callable[[object, StructType], DataFrame]", self._session.createDataFrame)
+        return create(rows, schema)
+
+    def _tables_of(self, schema: StructType) -> Tables:
+        unknown = [name for name in self._destination.partition_by if name not in schema.names]
+        if unknown:
+            raise Misfit(f"partition_by: there is no column {unknown[0]!r}, only {', '.join(schema.names)}")
+        return Tables(schema)
+
+
+def sink_schema(given: object, inputs: Sequence[Schema]) -> StructType | None:
+    """The schema that was given (Spark's DDL, a StructType, a ``pyarrow.Schema`` or a record type) or, without one,
+    that of the record type which all inputs share; None if all carry record batches, which have their own. DDL needs
+    a session.
+
+    Raises :class:`~stormlet.errors.InvalidTopology` if there is none, for columns that a stream does not have and for
+    types without columns.
+    """
+    if given is None:
+        return _shared(inputs)
+    schema = _read(given)
+    for stream in inputs:
+        unknown = [name for name in schema.names if stream.fields is not None and name not in stream.fields]
+        if unknown:
+            raise InvalidTopology(
+                f"{stream.name} has no {', '.join(map(repr, unknown))} for the sink's columns"
+            )
+    return schema
+
+
+def _shared(inputs: Sequence[Schema]) -> StructType | None:
+    from pyarrow import RecordBatch
+
+    declared = inputs[0].declared
+    if all(stream.declared is RecordBatch for stream in inputs):
+        return None
+    if declared is None or any(stream.declared != declared for stream in inputs):
+        names = ", ".join(dict.fromkeys(stream.name for stream in inputs))
+        raise InvalidTopology(
+            f"the columns are not known from the inputs ({names}); give schema=, such as "
+            f'DataFrameSink(..., schema="word string, count bigint"), or annotate what they emit with a record type'
+        )
+    return schema_of_record(declared)
+
+
+def _read(given: object) -> StructType:
+    import pyarrow as pa
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import from_arrow_schema
+    from pyspark.sql.types import StructType
+
+    if isinstance(given, StructType):
+        return given
+    if isinstance(given, pa.Schema):
+        return from_arrow_schema(given, prefer_timestamp_ntz=True)
+    if class_below(given) is not None:
+        return schema_of_record(given)
+    if not isinstance(given, str):
+        raise InvalidTopology(
+            f"schema={given!r} is no schema; give Spark's DDL, a StructType, a pyarrow.Schema or a record type"
+        )
+    try:
+        return cast("StructType", StructType.fromDDL(given))
+    except PySparkException as error:
+        raise InvalidTopology(f"schema={given!r} is no schema: {summary(error)}") from error

@@ -1,0 +1,202 @@
+"""``DataFrameSpout``: the rows of a DataFrame as tracked tuples."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, cast, overload
+
+from stormlet.errors import InvalidTopology
+from stormlet.model.components import Spout
+from stormlet.spark.arrow.conversion import conversion
+from stormlet.spark.arrow.refiners import Refining, Transport
+from stormlet.spark.frames import check_frame, zone_of_session
+from stormlet.spark.requirements import check_packages
+from stormlet.spark.source.checkpoint import Bookmark, CheckpointFile
+from stormlet.spark.source.epoch_reader import EpochReader
+from stormlet.spark.source.ordering import OrderedRead
+from stormlet.spark.source.plans import check_repeatable, check_resumable
+from stormlet.spark.source.reader import FrameReader, ResumingReader
+from stormlet.spark.source.reading import Read, batches_of, values_of_batches, values_of_rows
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import DataFrame
+
+T = TypeVar("T")
+
+CheckpointPath: TypeAlias = str | os.PathLike[str]
+MOST_BATCHES = 64
+"""Whole record batches in memory at a time, unless ``max_spout_pending`` sets another number."""
+
+
+class DataFrameSpout(Generic[T]):
+    """Makes a spout that emits the rows of a DataFrame: ``topology.spout("flights", DataFrameSpout(df,
+    as_=Flight))``.
+
+    A row is emitted as a record of the type ``as_`` (a class of msgspec.Struct, a dataclass or a NamedTuple),
+    which takes the columns of its fields' names; or as a plain tuple of the ``columns``, by default all; or,
+    with ``batches=True``, rows are emitted many at a time as a :class:`pyarrow.RecordBatch`. Timestamps are
+    aware, in the session's zone; structs are records, maps dicts and arrays lists. Only the columns that are
+    asked for are read. Each tuple's ``origin`` is an :class:`Origin`, which is its message id, too.
+
+    Rows are kept until they are acked, and replayed when they fail, as those of generators are (law S6). The
+    order of rows within a partition is kept. In memory are two partitions in Spark's driver, and a few record
+    batches here (``spark.sql.execution.arrow.maxRecordsPerBatch`` rows each).
+
+    With ``checkpoint=path`` a run that was killed goes on with the rows that were not done: those neither acked
+    nor durably among the dead letters, for which ``run(dead_letters=...)`` is needed. Rows that were done after
+    the first one that was not, and in the last second, come again. The DataFrame must be a scan of files with
+    narrow operators (``select``, ``where``, ``union``), and the same one each time; or, with ``order_by=`` the
+    columns of a unique key, any that has the same rows each time. Bolts below that say ``keeps_state = True``
+    are refused, as they would miss what was acked before.
+
+    With ``epoch_rows=n`` every n rows, in the order of partitions and rows, are an epoch, which is done or replayed
+    as a whole, as exactly-once sinks need it. The topology must have no other spout. Between two epochs everything
+    settles. If a row of an epoch fails, all of them are emitted again, but for those that were given up. In memory
+    are the rows of one epoch.
+
+    With ``order_by=`` Spark sorts the rows, ascending, and all of them count as partition 0. The key must be
+    made of whole numbers, decimals, texts and times, without nulls, and unique, which is checked while it is read.
+
+    ``transport="rows"`` is slower and takes types that Arrow lacks. Raises
+    :class:`~stormlet.errors.InvalidTopology` for a DataFrame of Spark Connect or of a stream, for a column that
+    has no Python form, and for one that does not fit its field; :class:`~stormlet.errors.SparkUnavailable` if
+    packages do not work together. The topology crashes with :class:`~stormlet.errors.SparkFailed` if Spark
+    fails; a task or result that got lost is read again first.
+    """
+
+    single_task: ClassVar[bool] = True
+    """See :attr:`stormlet.model.components.Spout.single_task`."""
+
+    @overload
+    def __init__(
+        self,
+        df: DataFrame,
+        as_: type[T],
+        *,
+        batches: Literal[False] = False,
+        transport: Transport = "arrow",
+        order_by: str | Sequence[str] = (),
+        checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataFrameSpout[RecordBatch],
+        df: DataFrame,
+        *,
+        columns: Sequence[str] | None = None,
+        batches: Literal[True],
+        order_by: str | Sequence[str] = (),
+        checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: DataFrameSpout[tuple[Any, ...]],
+        df: DataFrame,
+        *,
+        columns: Sequence[str] | None = None,
+        batches: Literal[False] = False,
+        transport: Transport = "arrow",
+        order_by: str | Sequence[str] = (),
+        checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        df: DataFrame,
+        as_: type[Any] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        batches: bool = False,
+        transport: Transport = "arrow",
+        order_by: str | Sequence[str] = (),
+        checkpoint: CheckpointPath | None = None,
+        epoch_rows: int | None = None,
+    ) -> None:
+        order_by = [order_by] if isinstance(order_by, str) else list(dict.fromkeys(order_by))
+        _check_choice(as_, columns, order_by, batches=batches, transport=transport)
+        _check_epochs(epoch_rows, checkpoint)
+        check_packages()
+        check_frame(df)
+        self._frame = df
+        self._batches = batches
+        self.resumes = checkpoint is not None
+        """See :attr:`stormlet.model.components.Spout.resumes`."""
+        self.gives_epochs = epoch_rows is not None
+        """See :attr:`stormlet.model.components.Spout.gives_epochs`."""
+        self._epoch_rows = epoch_rows
+        refining = Refining(zone_of_session(df), transport)
+        self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
+        self._new_read: Callable[[], Read]
+        if order_by:
+            keep = {"batches": batches, "resumes": self.resumes}
+            self._new_read = partial(OrderedRead, df, self._conversion, order_by, **keep)
+            self._new_read()  # which checks the key
+        elif transport == "rows":
+            self._new_read = partial(values_of_rows, df, self._conversion)
+        else:
+            self._new_read = partial(batches_of if batches else values_of_batches, df, self._conversion)
+        self._checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
+        if checkpoint is not None:
+            (check_repeatable if order_by else check_resumable)(df)
+        self.outputs: object = as_ or (_record_batch() if batches else self._conversion.names)
+        """The kind of the stream's values: the record type, the names of a tuple's fields, or record batches."""
+        self.most_pending = MOST_BATCHES if batches else None
+        """See :attr:`stormlet.model.components.Spout.most_pending`."""
+
+    def __call__(self) -> Spout[T]:
+        """A new instance, for one task."""
+        return cast("Spout[T]", self._reader(self._new_read()))
+
+    def _reader(self, read: Read) -> Spout[object]:
+        if self._checkpoint is None:
+            return FrameReader(self._frame, read)
+        file, columns = CheckpointFile(self._checkpoint), self._conversion.names
+        bookmark = Bookmark(self._frame, read, columns, file, self._epoch_rows)
+        if self._epoch_rows is None:
+            return ResumingReader(self._frame, read, bookmark, in_batches=self._batches)
+        return EpochReader(self._frame, read, bookmark, self._epoch_rows)
+
+
+def _record_batch() -> type[RecordBatch]:
+    from pyarrow import RecordBatch
+
+    return RecordBatch
+
+
+def _check_choice(
+    record: type | None,
+    columns: Sequence[str] | None,
+    order_by: Sequence[str],
+    *,
+    batches: bool,
+    transport: Transport,
+) -> None:
+    if record is not None and (columns is not None or batches):
+        raise InvalidTopology(
+            "as_= names the columns and what a row becomes; leave out columns= and batches="
+        )
+    if transport not in ("arrow", "rows"):
+        raise InvalidTopology(f'transport must be "arrow" or "rows", not {transport!r}')
+    if batches and transport == "rows":
+        raise InvalidTopology('batches=True needs transport="arrow"')
+    if order_by and transport == "rows":
+        raise InvalidTopology('order_by= needs transport="arrow"')
+    if isinstance(columns, str):
+        raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")
+
+
+def _check_epochs(rows: object, checkpoint: object) -> None:
+    if rows is None:
+        return
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
+        raise InvalidTopology(
+            f"epoch_rows= is how many rows an epoch has, an int of at least 1, not {rows!r}"
+        )
+    if checkpoint is None:
+        raise InvalidTopology("epoch_rows= needs checkpoint=, which says what epochs are done")

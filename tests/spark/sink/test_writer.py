@@ -1,0 +1,230 @@
+"""What the sink writes, with Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as t
+
+from stormlet import DeadLetter, InvalidTopology, StartFailed, Topology
+from stormlet.spark import SparkFailed
+from stormlet.spark.sink.dataframe_sink import DataFrameSink
+from stormlet.spark.sink.writer import Destination, SparkWriter
+from tests.helpers import run_to_end
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.simulated_time, pytest.mark.usefixtures("spark")]
+
+
+class Word(msgspec.Struct, frozen=True):
+    word: str
+    count: int
+
+
+def words() -> Iterator[Word]:
+    yield from (Word(f"word{number}", number) for number in range(5))
+
+
+def writing(sink: DataFrameSink, values: Any = words, **options: Any) -> Topology:
+    topology = Topology("writing", **options)
+    topology.bolt("write", sink, topology.spout("words", values).shuffle())
+    return topology
+
+
+def counts(spark: SparkSession, path: Path) -> list[int]:
+    return sorted(row["count"] for row in spark.read.parquet(str(path)).collect())
+
+
+async def test_records_become_rows(spark: SparkSession, tmp_path: Path) -> None:
+    """The columns are the fields of the record type, and each batch is one file."""
+    await run_to_end(writing(DataFrameSink(tmp_path / "out", rows=3)))
+    assert spark.read.parquet(str(tmp_path / "out")).dtypes == [("word", "string"), ("count", "bigint")]
+    assert counts(spark, tmp_path / "out") == [0, 1, 2, 3, 4]
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 2
+
+
+async def test_more_is_appended(spark: SparkSession, tmp_path: Path) -> None:
+    """What an earlier run has written stays."""
+    for _ in range(2):
+        await run_to_end(writing(DataFrameSink(tmp_path / "out")))
+    assert counts(spark, tmp_path / "out") == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+async def test_what_is_there_is_replaced_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Not by each batch; and it is replaced by nothing, if nothing comes, whose columns are known."""
+    out = tmp_path / "out"
+    for _ in range(2):
+        await run_to_end(writing(DataFrameSink(out, mode="overwrite", rows=2)))
+    assert counts(spark, out) == [0, 1, 2, 3, 4]
+    await run_to_end(writing(DataFrameSink(out, mode="overwrite", schema=Word), []))
+    assert counts(spark, out) == []
+
+
+async def test_partitions_are_replaced_too(spark: SparkSession, tmp_path: Path) -> None:
+    """Whatever the session says of overwriting partitions."""
+    out = tmp_path / "out"
+    sink = DataFrameSink(out, mode="overwrite", partition_by="word", schema=Word)
+    await run_to_end(writing(sink))
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    try:
+        await run_to_end(
+            writing(
+                sink,
+                [Word("other", 7)],
+            )
+        )
+    finally:
+        spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    assert [each.name for each in out.glob("word=*")] == ["word=other"]
+
+
+async def test_the_start_is_refused_where_something_is(tmp_path: Path) -> None:
+    """The second run of the same sink does not start."""
+    sink = DataFrameSink(tmp_path / "out", mode="error")
+    await run_to_end(writing(sink))
+    with pytest.raises(StartFailed, match=r"beginning with parquet at .*out failed: .*PATH_ALREADY_EXISTS"):
+        await run_to_end(writing(sink))
+
+
+async def test_options_and_format(tmp_path: Path) -> None:
+    """They are Spark's."""
+    await run_to_end(writing(DataFrameSink(tmp_path / "out", format="csv", options={"sep": ";"})))
+    (file,) = (tmp_path / "out").glob("*.csv")
+    assert file.read_text("utf-8").splitlines()[1] == "word1;1"
+
+
+async def test_a_table(spark: SparkSession, tmp_path: Path) -> None:
+    """It is made if it is not there, and appended to if it is."""
+    try:
+        for _ in range(2):
+            await run_to_end(writing(DataFrameSink(table="words", options={"path": str(tmp_path)})))
+        assert spark.table("words").count() == 10
+    finally:
+        spark.sql("DROP TABLE IF EXISTS words")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "word string, count bigint",
+        t.StructType([t.StructField("word", t.StringType()), t.StructField("count", t.LongType())]),
+        pa.schema([("word", pa.string()), ("count", pa.int64())]),
+        Word,
+    ],
+    ids=["DDL", "StructType", "pyarrow", "record"],
+)
+async def test_a_given_schema(spark: SparkSession, tmp_path: Path, schema: object) -> None:
+    """For streams of which nothing is known: here tuples."""
+    await run_to_end(writing(DataFrameSink(tmp_path / "out", schema=schema), [("a", 1)]))
+    assert [tuple(row) for row in spark.read.parquet(str(tmp_path / "out")).collect()] == [("a", 1)]
+
+
+async def test_some_columns_of_a_record(spark: SparkSession, tmp_path: Path) -> None:
+    """Those that the schema names, as it types them."""
+    await run_to_end(writing(DataFrameSink(tmp_path / "out", schema="count int")))
+    assert spark.read.parquet(str(tmp_path / "out")).dtypes == [("count", "int")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "values", "message"),
+    [
+        ({}, [1], r"the columns are not known from the inputs \(object\); give schema="),
+        (
+            {"schema": "word strng"},
+            words,
+            r"schema='word strng' is no schema: .*Unsupported data type \"STRNG\"",
+        ),
+        ({"schema": 5}, words, "schema=5 is no schema"),
+        ({"schema": "wrod string"}, words, "Word has no 'wrod' for the sink's columns"),
+        ({"schema": "v variant"}, [1], "column v is a variant, which no Python value is written as"),
+        ({"partition_by": "day"}, words, "partition_by: there is no column 'day', only word, count"),
+    ],
+)
+async def test_columns_that_cannot_be(
+    tmp_path: Path, arguments: dict[str, Any], values: Any, message: str
+) -> None:
+    """The start is refused before anything is read or written."""
+    with pytest.raises(StartFailed) as caught:
+        await run_to_end(writing(DataFrameSink(tmp_path / "out", **arguments), values))
+    cause = caught.value.__cause__
+    assert isinstance(cause, InvalidTopology)
+    assert re.search(message, str(cause))
+    assert not (tmp_path / "out").exists()
+
+
+async def test_a_failed_write(tmp_path: Path) -> None:
+    """Every row of the batch becomes a dead letter that has Spark's error."""
+    (tmp_path / "out").write_text("a file is no directory", "utf-8")
+    letters: list[DeadLetter] = []
+    topology = writing(DataFrameSink(tmp_path / "out"), max_attempts=1)
+    await run_to_end(topology, dead_letters=letters.append)
+    assert len(letters) == 5
+    error = letters[0].failure.exception
+    assert isinstance(error, SparkFailed)
+    assert error.__cause__ is not None
+    assert "writing 5 rows to parquet at" in str(error)
+    assert "\n" not in str(error)
+
+
+async def test_rows_that_do_not_fit(spark: SparkSession, tmp_path: Path) -> None:
+    """They are rejected by name, and the others are written."""
+    letters: list[DeadLetter] = []
+    values = [Word("a", 1), Word("b", "x"), Word("c", 3)]  # type: ignore[arg-type]
+    await run_to_end(
+        writing(DataFrameSink(tmp_path / "out", schema=Word), values), dead_letters=letters.append
+    )
+    assert [letter.failure.reason for letter in letters] == ["count: expected int, got str"]
+    assert counts(spark, tmp_path / "out") == [1, 3]
+
+
+async def test_only_rows_that_do_not_fit(tmp_path: Path) -> None:
+    """Nothing is written then."""
+    await run_to_end(writing(DataFrameSink(tmp_path / "out", schema=Word), [5]))
+    assert not (tmp_path / "out").exists()
+
+
+async def test_an_interrupted_writer_begins_no_write(tmp_path: Path) -> None:
+    """Its rows belong to a topology that has ended."""
+    writer = SparkWriter(Destination(str(tmp_path / "out"), None, "parquet", "append"), Word)
+    writer.open([], first=True)
+    writer.interrupt()
+    with pytest.raises(SparkFailed, match="was interrupted"):
+        writer.write([Word("a", 1)])
+    assert not (tmp_path / "out").exists()
+
+
+async def test_tasks_take_turns(spark: SparkSession, tmp_path: Path) -> None:
+    """Several tasks that write to one path at a time would remove each other's files."""
+    sink = DataFrameSink(tmp_path / "out", rows=10, schema="count bigint")
+    topology = Topology("writing", max_attempts=1)
+    topology.bolt(
+        "write", sink, topology.spout("counts", ((number,) for number in range(200))).shuffle(), parallelism=4
+    )
+    running = await run_to_end(topology)
+    assert running.statistics().components["counts"].acked == 200
+    assert counts(spark, tmp_path / "out") == list(range(200))
+
+
+async def test_interrupting_does_not_raise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever has become of the JVM: what interrupts a write is on its way out."""
+
+    class Gone:
+        def cancelJobsWithTag(self, tag: str) -> None:  # noqa: N802 - Spark's own
+            raise ConnectionRefusedError(tag)
+
+    writer = SparkWriter(Destination(str(tmp_path / "out"), None, "parquet", "append"), Word)
+    writer.open([], first=True)
+    session = SimpleNamespace(sparkContext=Gone())
+    monkeypatch.setattr(writer, "_session", session)
+    writer.interrupt()
+    with pytest.raises(SparkFailed, match="was interrupted"):
+        writer.write([Word("a", 1)])

@@ -1,0 +1,63 @@
+"""What is made of Spark's errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from stormlet.spark.failures import is_loss, summary, way_out
+
+TOO_LARGE = (
+    "Job aborted due to stage failure: Total size of serialized results of 1 tasks (1033.0 KiB) is bigger than "
+    "spark.driver.maxResultSize (1024.0 KiB)."
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "lost"),
+    [
+        (RuntimeError("Lost task 0.0: TaskResultLost (result lost from block manager)"), True),
+        (RuntimeError("ExecutorLostFailure (executor 1 exited)"), True),
+        (RuntimeError("Python worker exited unexpectedly (crashed)"), True),
+        (EOFError(), True),
+        (RuntimeError("[DIVIDE_BY_ZERO] Division by zero."), False),
+        (RuntimeError(TOO_LARGE), False),
+        (RuntimeError(f"{TOO_LARGE} TaskResultLost"), False),
+    ],
+)
+def test_what_may_come_whole_another_time(error: BaseException, lost: bool) -> None:
+    """A lost task or result is read again; an error of the query and a result that is too large are not."""
+    assert is_loss(error) is lost
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        (TOO_LARGE, "use more partitions, such as df.repartition(n)"),
+        ("ModuleNotFoundError: No module named 'pyarrow'", "let PYSPARK_PYTHON name one that has it"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.12", "let PYSPARK_PYTHON name"),
+    ],
+)
+def test_the_way_out(text: str, advice: str) -> None:
+    """Where the way out is known, it is said."""
+    found = way_out(RuntimeError(text))
+    assert found is not None
+    assert advice in found
+
+
+def test_no_way_out() -> None:
+    """Of an unknown error nothing is said but its own words, without the stack trace."""
+    error = RuntimeError("it broke\n\tat org.apache")
+    assert way_out(error) is None
+    assert summary(error) == "RuntimeError: it broke"
+    assert summary(EOFError()) == "EOFError"
+
+
+def test_what_another_thread_failed_with() -> None:
+    """Where Spark says only that it waited in vain, its last cause is told."""
+    error = RuntimeError(
+        "An error occurred while calling o1.getResult.\n: org.apache.spark.SparkException: Exception thrown in "
+        "awaitResult: \n\tat org.apache\nCaused by: org.apache.spark.SparkException: Job aborted\n\tat org.apache\n"
+        "Caused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.\n\tat org.apache"
+    )
+    assert summary(error) == "org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero."
+    assert summary(RuntimeError("Exception thrown in awaitResult:")) == "Exception thrown in awaitResult:"
