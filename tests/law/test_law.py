@@ -7,9 +7,12 @@ import runpy
 from collections.abc import Iterator
 from pathlib import Path
 
+import stormlet
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 DOCS = ROOT / "docs"
+PACKAGE = Path(stormlet.__file__).parent  # installed, where it is tested compiled
 RULES = re.findall(r"^### ([LFSBCN]\d+)$", (DOCS / "law.md").read_text("utf-8"), re.MULTILINE)
 BUILD = runpy.run_path(str(DOCS / "build.py"))
 
@@ -35,7 +38,7 @@ def cited(text: str) -> Iterator[str]:
 
 def test_every_citation_names_a_rule() -> None:
     """The rule that a docstring, comment or message cites is in the law."""
-    files = {path: list(cited(path.read_text("utf-8"))) for path in (ROOT / "stormlet").rglob("*.py")}
+    files = {path: list(cited(path.read_text("utf-8"))) for path in PACKAGE.rglob("*.py")}
     assert sum(map(len, files.values())) > 300
     assert {str(path): rule for path, rules in files.items() for rule in rules if rule not in RULES} == {}
 
