@@ -48,6 +48,7 @@ SLOW = frozenset(
         "readme/explaining_page/test_why_is_it_stuck.py",
         "readme/test_blocks.py",
         "readme/test_testing_page.py",
+        "readme/test_tutorial.py",
         "readme/testing_page/test_a_whole_topology_on_given_values.py",
         "readme/testing_page/test_at_full_load_for_minutes.py",
         "readme/testing_page/test_bugs_of_your_own.py",

@@ -52,3 +52,11 @@ def test_every_link_to_the_law_leads_to_a_heading() -> None:
         for anchor in re.findall(r"\blaw\.md#([^)\s]*)", page.read_text("utf-8"))
     }
     assert {"l12", "n1"} <= linked <= {heading.lower() for heading in headings}
+
+
+def test_every_page_links_to_the_rules_that_it_cites() -> None:
+    """A number alone would send its reader searching."""
+    bare = {
+        str(path): list(cited(path.read_text("utf-8"))) for path in (ROOT / "README.md", *DOCS.rglob("*.md"))
+    }
+    assert {page: rules for page, rules in bare.items() if rules} == {str(DOCS / "law.md"): ["L12"]}
