@@ -14,6 +14,11 @@ from stormlet.model.configuration import COMPONENT_OPTIONS, OPTIONS, expected
 
 PAGE = Path(__file__).with_name("configuration.md")
 
+CITATION = re.compile(r"\blaws?\s+[A-Z]\d+(?:(?:,| and)\s+[A-Z]\d+)*")
+"""A place that cites the law: "law L12", "laws L6, L9"."""
+
+RULE = re.compile(r"\b[A-Z]\d+\b")
+
 HEAD = """\
 # Configuration
 
@@ -59,7 +64,16 @@ def _as_cell(text: str) -> str:
 
 def page() -> str:
     """The whole page."""
-    return "\n".join((HEAD, *_options(), *_storm_names()))
+    return with_links("\n".join((HEAD, *_options(), *_storm_names())))
+
+
+def with_links(text: str) -> str:
+    """The text with a link to each rule of the law that it cites."""
+    return CITATION.sub(lambda citation: RULE.sub(_link, citation.group()), text)
+
+
+def _link(rule: re.Match[str]) -> str:
+    return f"[{rule.group()}](law.md#{rule.group().lower()})"
 
 
 def _options() -> Iterator[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests.slow import in_process, is_slow, is_slow_path
 
 pytest_plugins = ["pytester"]
 
@@ -28,6 +30,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> object:
     from tests.scheduling import FileByFile
 
     return FileByFile(config, log)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave slow files out of the fast run: to import Spark alone takes seconds."""
+    if config.option.markexpr == "not slow" and is_slow_path(collection_path.relative_to(HERE)):
+        return True
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests, before ``-m`` chooses among all."""
+    for item in items:
+        if is_slow(item):
+            item.add_marker("slow")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test that is not marked slow starts no process."""
+    if item.get_closest_marker("slow"):
+        return (yield)
+    with in_process(item):
+        return (yield)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,0 +1,41 @@
+# The commands of this project; `just` alone lists them. CONTRIBUTING.md has the set-up, which installs just too.
+
+python := ".venv/bin/python"
+
+_list:
+    @just --list --unsorted
+
+# The tests in process and on simulated time, in less than 90 seconds on two cores
+fast *arguments:
+    {{python}} -m pytest -n 2 -m "not slow" {{arguments}}
+
+# All tests
+test *arguments:
+    {{python}} -m pytest -n auto {{arguments}}
+
+# mypy and pyright, both strict
+types:
+    {{python}} -m mypy
+    {{python}} -m pyright --project . --pythonpath {{python}}
+
+# Lint, format and spelling
+style:
+    {{python}} -m ruff check .
+    {{python}} -m ruff format --check .
+    {{python}} -m codespell_lib
+
+# The site, in build/site; a warning is an error
+docs:
+    {{python}} -m sphinx --fail-on-warning --keep-going --quiet docs build/site
+
+# The pages that are written from the code
+pages:
+    {{python}} docs/build.py
+
+# What a tuple costs, against the same work without a framework
+bench *arguments:
+    {{python}} -m stormlet bench {{arguments}}
+
+# All that must hold before a change lands, from an environment of its own making
+ci:
+    .ci/run

@@ -1,0 +1,104 @@
+"""The tests that ``just fast`` leaves out, and the guard that keeps the others in process.
+
+A test is slow if it starts a process, waits for real time, or takes seconds. It is named here, by folder, file or
+function, instead of by a mark where it stands, so that one page shows what the fast run does not hold.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+SLOW = frozenset(
+    {
+        "bench",
+        "both_ways/test_reading.py",
+        "cli/test_app.py",
+        "cli/test_endings.py",
+        "cli/test_escapes.py",
+        "cli/test_graph.py::test_a_terminal_that_cannot_show_the_marks",
+        "cli/test_graph.py::test_every_format_goes_to_output_or_file",
+        "cli/test_graph.py::test_the_layout_is_the_same_every_time",
+        "cli/test_interrupts.py",
+        "cli/test_live.py",
+        "cli/test_new.py",
+        "cli/test_output.py",
+        "cli/test_progress.py",
+        "cli/test_report.py::test_nothing_foreign_reaches_the_terminal_raw",
+        "cli/test_run.py::test_the_module_runs_as_a_program",
+        "cli/test_run_options.py",
+        "cli/test_simulate.py",
+        "cli/test_soak.py",
+        "cli/test_version.py",
+        "conformance/test_fsshelter.py::test_FS_H3_steady_state_memory_does_not_grow",
+        "conformance/test_storm_acking.py::test_A10_disabled_tuple_timeout",
+        "core/test_keys.py::test_every_process_agrees",
+        "examples",
+        "fuzz",
+        "law/test_conservation_rules.py::test_N2_no_message_slips_whatever_call_of_the_engine_raises",
+        "law/test_grouping_rules.py::test_fields_the_same_key_goes_to_the_same_task_in_every_process",
+        "law/test_repeatability_rules.py::test_L16_one_seed_gives_one_run_in_any_process",
+        "readme/explaining_page/test_since_when_and_which_way.py",
+        "readme/explaining_page/test_why_is_it_stuck.py",
+        "readme/test_blocks.py",
+        "readme/test_testing_page.py",
+        "readme/test_tutorial.py",
+        "readme/testing_page/test_a_whole_topology_on_given_values.py",
+        "readme/testing_page/test_at_full_load_for_minutes.py",
+        "readme/testing_page/test_bugs_of_your_own.py",
+        "readme/testing_page/test_seeds_and_faults.py",
+        "readme/testing_page/test_the_world_outside.py",
+        "readme/testing_page/test_time_in_your_hands.py::test_an_endless_source",
+        "readme/what_happens_when/test_messages.py::test_when_a_traceback_is_kept",
+        "readme/what_happens_when/test_the_process.py",
+        "runtime/test_nothing_is_taken_over.py",
+        "runtime/test_year.py",
+        "spark",
+        "test_acceleration.py",
+        "test_exports.py::test_a_first_run_imports_nothing",
+        "test_exports.py::test_importing_stormlet_loads_no_edge",
+        "test_exports.py::test_what_needs_asyncio_is_loaded_when_it_is_asked_for",
+        "testing/chaos/test_broken_engines.py",
+        "testing/chaos/test_explanations.py",
+        "testing/chaos/test_planted_bugs.py",
+        "testing/chaos/test_simulating.py",
+        "testing/soaking",
+        "testing/test_livelock.py",
+        "testing/test_outside.py",
+        "typing",
+    }
+)
+"""Paths from here: a folder, a file, or one function of a file."""
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Listed itself, by its file or by a folder above it; or runs pytest inside of itself."""
+    path = item.path.relative_to(HERE)
+    function = f"{path.as_posix()}::{getattr(item, 'originalname', item.name)}"
+    return "pytester" in getattr(item, "fixturenames", ()) or function in SLOW or is_slow_path(path)
+
+
+def is_slow_path(path: Path) -> bool:
+    """A file or folder of which nothing is fast; the path is relative to this folder."""
+    return any(each.as_posix() in SLOW for each in (path, *path.parents))
+
+
+@contextmanager
+def in_process(item: pytest.Item) -> Iterator[None]:
+    """Have the test fail if it starts a process."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError(f"{item.nodeid} starts a process: list it in tests/slow.py")
+
+    start = subprocess.Popen.__init__
+    subprocess.Popen.__init__ = refuse  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        subprocess.Popen.__init__ = start  # type: ignore[method-assign]
