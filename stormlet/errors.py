@@ -27,10 +27,7 @@ Two more classes are raised by *users*: :class:`EndOfStream` by ``next_tuple`` a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import Failure
 
 
 class StormletError(Exception):

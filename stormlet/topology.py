@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -42,9 +42,27 @@ from stormlet.model.one_shot_sources import OneShotSources
 from stormlet.model.plan import plan
 from stormlet.report.log_fields import log_fields
 
-if TYPE_CHECKING or "asyncio" in sys.modules:  # who has a loop already would wait for these in it
-    from stormlet.runtime.dead_letters import DeadLetterTarget
-    from stormlet.runtime.run.handle import Run, Running
+RUNTIME: Final = "stormlet.runtime.run.handle"
+"""The module that imports all of the runtime, and asyncio with it."""
+
+if TYPE_CHECKING:
+    from stormlet.runtime import dead_letters as letters
+    from stormlet.runtime.run import handle
+else:
+
+    class _Late:
+        """A module that is imported when one of its names is used, be it by ``typing.get_type_hints``."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(importlib.import_module(self._name), name)
+
+    letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
+    # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
+    if "asyncio" in sys.modules:
+        importlib.import_module(RUNTIME)
 
 T = TypeVar("T")
 T2 = TypeVar("T2")
@@ -76,7 +94,7 @@ class Topology:
         self._one_shot = OneShotSources()
         # Now, as the first run would hold its loop for a tenth of a second (law F2); and not with this module, as
         # asyncio takes longer to import than all of this.
-        importlib.import_module("stormlet.runtime.run.handle")
+        importlib.import_module(RUNTIME)
 
     @property
     def configuration(self) -> Configuration:
@@ -396,10 +414,10 @@ class Topology:
         *,
         seed: int | None = None,
         active: bool = True,
-        dead_letters: DeadLetterTarget | None = None,
+        dead_letters: letters.DeadLetterTarget | None = None,
         sources: Sources | None = None,
         **configuration: object,
-    ) -> Run:
+    ) -> handle.Run:
         """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law
         C3, C5).
 
@@ -414,8 +432,6 @@ class Topology:
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
         block.
         """
-        from stormlet.runtime.run.handle import Run, Running, RunOptions
-
         where = f"run of topology {self.name!r}"
         if seed is not None and not isinstance(cast("object", seed), int):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
@@ -425,12 +441,12 @@ class Topology:
         description, configurations = described.configured(changed, where, given)
         planned = plan(description, configurations)
 
-        def make() -> Running:
+        def make() -> handle.Running:
             self._one_shot.use(description.spouts.values())
-            options = RunOptions(seed, active, dead_letters)
-            return Running(planned, configurations, options, self)
+            options = handle.RunOptions(seed, active, dead_letters)
+            return handle.Running(planned, configurations, options, self)
 
-        return Run(make)
+        return handle.Run(make)
 
     def _by_id(self, sources: Sources) -> Mapping[str, object]:
         return {self._spout_of(spout): source for spout, source in sources.items()}
