@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, cast, 
 import msgspec
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology
-from stormlet.model.builder_types import AddressedOutputs, BoltFactory, BoltOptions, SpoutOptions
+from stormlet.model.builder_types import (
+    AddressedOutputs,
+    BoltFactory,
+    BoltOptions,
+    NumberOptions,
+    SpoutOptions,
+    TopologyOptions,
+)
 from stormlet.model.component_checks import (
     check_at_least_one,
     check_id,
@@ -83,6 +90,13 @@ class Topology:
     :class:`~stormlet.errors.InvalidConfiguration` for an option that does not exist or does not fit.
     """
 
+    # Type checkers hold the values of a mapping, as Storm's names come in one, against every option: without the one
+    # that is a word, a mapping of numbers fits.
+
+    @overload
+    def __init__(self, name: str, **configuration: Unpack[NumberOptions]) -> None: ...
+    @overload
+    def __init__(self, name: str, **configuration: Unpack[TopologyOptions]) -> None: ...
     def __init__(self, name: str, **configuration: object) -> None:
         if not isinstance(cast("object", name), str) or not name.strip():
             raise InvalidTopology(f"a topology needs a name, not {name!r}")
@@ -416,7 +430,7 @@ class Topology:
         active: bool = True,
         dead_letters: letters.DeadLetterTarget | None = None,
         sources: Sources | None = None,
-        **configuration: object,
+        **configuration: Unpack[TopologyOptions],
     ) -> handle.Run:
         """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law
         C3, C5).

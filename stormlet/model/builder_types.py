@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterator
-from typing import Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from stormlet.model.components import BoltBase, To
 from stormlet.model.description import Executor, OnError
@@ -21,6 +21,37 @@ class BoltFactory(Protocol[T, U]):
     def __call__(self) -> BoltBase[T, U]:
         """A new instance, for one task."""
         ...
+
+
+class NumberOptions(TypedDict, total=False):
+    """The options of a topology that are numbers."""
+
+    message_timeout: float | None
+    timeout_buckets: int
+    ackers: int
+    acker_high_water: int | None
+    max_spout_pending: int | None
+    queue_capacity: int
+    slice: float
+    idle_max: float
+    max_attempts: int
+    replay_delay: float
+    replay_delay_max: float
+    max_restarts: int
+    restart_window: float
+    restart_delay: float
+    restart_delay_max: float
+    drain_timeout: float | None
+    record_edges: float
+    explain_stuck: float | None
+    tick: float | None
+
+
+class TopologyOptions(NumberOptions, total=False):
+    """Options of a topology or of one run, for type checkers and editors. At run time
+    :class:`~stormlet.model.configuration.Configuration` checks them."""
+
+    timeout_restarts_on: Literal["init", "activity"]
 
 
 class SpoutOptions(TypedDict, total=False):
