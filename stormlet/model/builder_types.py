@@ -1,4 +1,4 @@
-"""The types of what users hand to the builder, for type checkers and editors."""
+"""Types of the arguments of ``Topology`` and its methods, for type checkers and editors."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 AddressedOutputs: TypeAlias = Iterator[To[U]] | AsyncIterator[To[U]] | Awaitable[To[U] | None] | To[U] | None
-"""What a function returns that addresses all its outputs, and so says of no stream that it is the default."""
+"""Result of a function that addresses all its outputs, so that nothing is known of the default stream."""
 
 
 class BoltFactory(Protocol[T, U]):
     """Makes a bolt: its class, or a function. A protocol, as mypy then reads T from it before the inputs."""
 
     def __call__(self) -> BoltBase[T, U]:
-        """A new instance, for one task."""
+        """Return a new instance, for one task."""
         ...
 
 
@@ -55,7 +55,7 @@ class TopologyOptions(NumberOptions, total=False):
 
 
 class SpoutOptions(TypedDict, total=False):
-    """What may be said of a spout beside its source and outputs; see
+    """Options of a spout, apart from its source and outputs; see
     :class:`~stormlet.model.configuration.Configuration`."""
 
     parallelism: int
@@ -71,7 +71,7 @@ class SpoutOptions(TypedDict, total=False):
 
 
 class BoltOptions(TypedDict, total=False):
-    """What may be said of a bolt beside its logic and inputs; see
+    """Options of a bolt, apart from its logic and inputs; see
     :meth:`Topology.bolt <stormlet.topology.Topology.bolt>`."""
 
     parallelism: int
