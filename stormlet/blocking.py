@@ -21,13 +21,13 @@ def run(
     sources: Sources | None = None,
     **configuration: Unpack[TopologyOptions],
 ) -> Statistics:
-    """Run until all spouts have ended and everything is settled; return what was done.
+    """Run until all spouts have ended and everything is settled; return the statistics.
 
-    ``loop_factory`` makes the event loop, such as ``uvloop.new_event_loop``; by default it is asyncio's. The
-    rest is as for :meth:`Topology.run <stormlet.topology.Topology.run>`. Ctrl-C cancels the topology and
+    ``loop_factory`` makes the event loop, such as ``uvloop.new_event_loop``; by default it is asyncio's. The other
+    arguments are those of :meth:`Topology.run <stormlet.topology.Topology.run>`. Ctrl-C cancels the topology and
     raises :class:`KeyboardInterrupt`, as ``asyncio.run`` does.
 
-    Raises what :meth:`Topology.run <stormlet.topology.Topology.run>` and its block raise, and
+    Raises the errors of :meth:`Topology.run <stormlet.topology.Topology.run>` and of its block, and
     :class:`RuntimeError` inside a running loop.
     """
     if _in_a_loop():

@@ -1,4 +1,4 @@
-"""``Topology``, the builder that users hold: collects components and runs them."""
+"""``Topology``, the builder that users hold: it collects components and runs them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 else:
 
     class _Late:
-        """A module that is imported when one of its names is used, be it by ``typing.get_type_hints``."""
+        """A module that is imported when one of its names is used, as by ``typing.get_type_hints``."""
 
         def __init__(self, name: str) -> None:
             self._name = name
@@ -213,24 +213,24 @@ class Topology:
         | None,
     ) -> None: ...
     def set_source(self, spout: Stream[Any], source: object) -> None:
-        """Give a spout that is there already another source; its streams and options stay. It gets one task
-        where several could not share that source (law S8). Runs that have begun go on with the old one.
+        """Give an existing spout another source; its streams and options stay. It gets one task where several could
+        not share that source (law S8). Runs that have begun go on with the old one.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is no stream of a spout of this topology,
-        and for what is no source.
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is not a stream of a spout of this topology,
+        and for an object that is not a source.
         """
         id = self._spout_of(spout)
         self._spouts[id] = self._spouts[id].with_source(source)
 
     def source_of(self, spout: Stream[Any]) -> object:
-        """The source of a spout; None for one that ``running.emit`` alone feeds.
+        """Return the source of a spout; None for one that ``running.emit`` alone feeds.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is no stream of a spout of this topology.
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is not a stream of a spout of this topology.
         """
         return self._spouts[self._spout_of(spout)].source
 
     # Bolts: first every form of logic; then the functions again, fed by streams of different types: for these
-    # mypy would take what the types have in common as T, not their union.
+    # mypy would take the common base of the types as T, not their union.
 
     @overload
     def bolt(
@@ -351,10 +351,10 @@ class Topology:
         """Add a bolt and return its default stream.
 
         ``logic`` is a function or generator function of the value, sync or async, or a ``Bolt``,
-        ``BasicBolt`` or ``BatchBolt`` class or factory. ``tick`` calls the bolt's ``tick`` every so many
-        seconds (law B5). With ``concurrency`` > 1 so many inputs of one task are processed at a time (law
-        B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` says what an
-        exception in ``execute`` does: "fail" the input and go on, "restart" the task as well, at most
+        ``BasicBolt`` or ``BatchBolt`` class or factory. ``tick`` is the number of seconds between two calls of
+        the bolt's ``tick`` (law B5). ``concurrency`` is the number of inputs that one task processes at a time (law
+        B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` is the effect of an
+        exception in ``execute``: "fail" the input and go on, "restart" the task as well, at most
         ``max_restarts`` times in ``restart_window``, or "stop" the topology (law B4).
         ``outputs`` and ``overrides`` are as for :meth:`spout`.
 
@@ -395,9 +395,9 @@ class Topology:
         return self._default_stream(id, streams)
 
     def connect(self, bolt: Stream[Any], *inputs: Subscription[Any]) -> None:
-        """Subscribe a bolt that is there already to more streams, its own included: how a cycle is made.
+        """Subscribe an existing bolt to more streams, its own included. This is the way to make a cycle.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if ``bolt`` is no stream of a bolt of this topology.
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``bolt`` is not a stream of a bolt of this topology.
         """
         if not isinstance(cast("object", bolt), Stream):
             raise InvalidTopology(
@@ -416,7 +416,7 @@ class Topology:
     # Running.
 
     def describe(self) -> Description:
-        """The frozen description; raises :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
+        """Return the frozen description; raise :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
         description = Description(
             self.name, self._configuration, dict(self._spouts), dict(self._bolts), self._options
         )
@@ -432,11 +432,11 @@ class Topology:
         sources: Sources | None = None,
         **configuration: Unpack[TopologyOptions],
     ) -> handle.Run:
-        """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law
-        C3, C5).
+        """Run the topology: ``async with topology.run() as running``. Leaving the block drains it, an exception in the
+        block cancels it (law C3, C5).
 
         ``seed`` makes a run under simulated time repeatable, event for event (law L16); without it, the
-        loop's own is used there. With ``active=False`` spouts are opened but not asked for tuples before
+        loop's own seed is used there. With ``active=False`` spouts are opened but not asked for tuples before
         ``running.activate()``. ``dead_letters`` is a callable that gets each
         :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``sources`` are for
         this run, by the id or stream of a spout: see :meth:`set_source`. ``configuration`` overrides the
@@ -466,7 +466,7 @@ class Topology:
         return {self._spout_of(spout): source for spout, source in sources.items()}
 
     def _spout_of(self, spout: str | Stream[Any]) -> str:
-        """The id of a spout that is named by its id or by one of its streams."""
+        """Return the id of a spout that is named by its id or by one of its streams."""
         id: object = spout
         if isinstance(spout, Stream) and spout.topology is self:
             id = spout.component
