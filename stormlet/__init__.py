@@ -1,13 +1,13 @@
 """Storm's guarantees in one asyncio process.
 
-The package, and its import rule: imports only go down, and nothing inside imports ``stormlet`` itself
+The package, from the ground up. Imports only go down, and nothing inside imports ``stormlet`` itself
 (``tests/test_layers.py``)::
 
-    starting, acceleration   what must happen before anything else is imported
+    starting, acceleration   steps that come before every other import
     errors                   every error, as one tree
     core/                    DECIDES: the law, without a clock or an event loop
-    report/                  SAYS: records of what is known of a run
-    model/                   DECLARES: what users describe, checked before anything runs
+    report/                  SAYS: records about a run
+    model/                   DECLARES: the user's description of a topology, checked before anything runs
     runtime/                 ACTS: coroutines, queues and timers around these
     topology                 the builder that users hold
     blocking, loading, log_formatter, testing/, spark/, bench/, cli/   the edges
@@ -139,7 +139,7 @@ _LATER = {
     "Tree": "stormlet.runtime.tree",
     "run": "stormlet.blocking",
 }
-"""What needs asyncio or logging, which take longer to import than all the rest."""
+"""Names that need asyncio or logging, which take longer to import than all the rest."""
 
 if not typing.TYPE_CHECKING:  # as checkers would take any name for one of these
 

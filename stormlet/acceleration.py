@@ -1,8 +1,9 @@
-"""Whether the hot modules run compiled or interpreted, from the same files; imported before any of them.
+"""Choice between the compiled and the interpreted form of the hot modules; imported before any of them.
 
-The environment variable ``STORMLET_COMPILED`` decides: ``0`` runs the interpreted files even where compiled ones stand
-beside them, ``1`` makes the import fail where they are missing, and without it what is there is used. In a checkout
-they count as missing when one of their files has changed since: that would have no effect, and nobody would know.
+The environment variable ``STORMLET_COMPILED`` decides: ``0`` runs the interpreted files even where there are compiled
+ones, ``1`` makes the import fail where the compiled ones are missing. Without the variable the compiled ones run if
+they are there. In a checkout they count as missing when one of their sources has changed since, as the change would
+silently have no effect.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from types import ModuleType
 VARIABLE = "STORMLET_COMPILED"
 PACKAGE = "stormlet."
 PROBE = "stormlet.core.tuples"
-"""They are compiled all together or not at all; this is one of them."""
+"""One of the hot modules; they are compiled all together or not at all."""
 
 
 def is_compiled() -> bool:
-    """Whether the compiled modules are those that run."""
+    """Return True if the hot modules run compiled."""
     spec = find_spec(PROBE)
     return spec is not None and isinstance(spec.loader, ExtensionFileLoader)
 
@@ -41,7 +42,7 @@ class SourceFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """As the import system asks; None for modules of others."""
+        """Return the spec of a module, for the import system; None for modules of other packages."""
         if not name.startswith(PACKAGE) or path is None:
             return None
         for folder in path:
@@ -52,10 +53,10 @@ class SourceFinder:
 
 
 def find_stale(package: Path) -> Path | None:
-    """The module of a checkout that has changed since it was compiled, or that is not compiled although others are,
-    or is although it should not be any more.
+    """Return a module of a checkout whose compiled form does not match: because its source has changed since, because
+    only other modules were compiled, or because it should not be compiled any more.
 
-    None for an installed package, where dates say when and in which order files were copied.
+    Return None for an installed package, where dates show only the order in which files were copied.
     """
     compiled = dict(_dates(package, EXTENSION_SUFFIXES[0])) if _is_checkout(package) else {}
     if not compiled:
@@ -72,7 +73,7 @@ def _is_checkout(package: Path) -> bool:
 
 
 def _dates(package: Path, suffix: str) -> Iterator[tuple[Path, float]]:
-    """Module -> when its file with this suffix was changed."""
+    """Return the modules that have a file with this suffix, each with the date of the file's last change."""
     for folder, _, names in os.walk(package):  # ten times as fast as a glob
         for name in names:
             if name.endswith(suffix):

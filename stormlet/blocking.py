@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Unpack
 
+from stormlet.model.builder_types import TopologyOptions
 from stormlet.report.statistics import Statistics
 from stormlet.runtime.dead_letters import DeadLetterTarget
 from stormlet.topology import Sources, Topology
@@ -17,15 +19,15 @@ def run(
     seed: int | None = None,
     dead_letters: DeadLetterTarget | None = None,
     sources: Sources | None = None,
-    **configuration: object,
+    **configuration: Unpack[TopologyOptions],
 ) -> Statistics:
-    """Run until all spouts have ended and everything is settled; return what was done.
+    """Run until all spouts have ended and everything is settled; return the statistics.
 
-    ``loop_factory`` makes the event loop, such as ``uvloop.new_event_loop``; by default it is asyncio's. The
-    rest is as for :meth:`Topology.run <stormlet.topology.Topology.run>`. Ctrl-C cancels the topology and
+    ``loop_factory`` makes the event loop, such as ``uvloop.new_event_loop``; by default it is asyncio's. The other
+    arguments are those of :meth:`Topology.run <stormlet.topology.Topology.run>`. Ctrl-C cancels the topology and
     raises :class:`KeyboardInterrupt`, as ``asyncio.run`` does.
 
-    Raises what :meth:`Topology.run <stormlet.topology.Topology.run>` and its block raise, and
+    Raises the errors of :meth:`Topology.run <stormlet.topology.Topology.run>` and of its block, and
     :class:`RuntimeError` inside a running loop.
     """
     if _in_a_loop():
@@ -42,7 +44,7 @@ async def _run(
     seed: int | None,
     dead_letters: DeadLetterTarget | None,
     sources: Sources | None,
-    configuration: dict[str, object],
+    configuration: TopologyOptions,
 ) -> Statistics:
     run = topology.run(seed=seed, active=True, dead_letters=dead_letters, sources=sources, **configuration)
     async with run as running:

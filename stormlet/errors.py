@@ -5,7 +5,7 @@
     StormletError
     ├── InvalidTopology (ValueError)         the description cannot run as it is written
     │   ├── InvalidConfiguration             an option has an unknown name, a wrong type or a wrong range
-    │   └── MistakenFactory                  what was taken for a function of the value makes bolts or spouts
+    │   └── MistakenFactory                  a function taken for a bolt's logic makes bolts or spouts
     ├── InvalidEmit (ValueError)             an emit that the description does not allow
     ├── UnroutableKey (TypeError)            a grouping key without a stable hash
     ├── KeyFunctionFailed                    the key function of a grouping raised
@@ -13,7 +13,9 @@
     ├── TupleFailed                          the outcome of an awaited tree: it failed
     │   └── TupleTimedOut                    … because its message timeout passed
     ├── StrayCancellation                    user code awaited something that was cancelled
-    ├── NotExactlyOnce                       what an exactly-once sink writes cannot be kept exact
+    ├── StillHeld                            a bolt holds inputs that a paused spout waits for
+    ├── TaskKilled                           the cause of a death by ``Running.kill``
+    ├── NotExactlyOnce                       the output of an exactly-once sink cannot be kept exact
     ├── NotTracked                           awaiting a tree in a topology without ackers
     ├── TopologyCrashed                      an exception that no tuple answers for
     │   └── StartFailed                      … in ``prepare`` or ``open`` at the first start
@@ -27,10 +29,7 @@ Two more classes are raised by *users*: :class:`EndOfStream` by ``next_tuple`` a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import Failure
 
 
 class StormletError(Exception):
@@ -60,7 +59,7 @@ class UnroutableKey(StormletError, TypeError):
 
 
 class KeyFunctionFailed(StormletError):
-    """The key function of a grouping raised; ``__cause__`` is its exception. No tuple answers for it, so it
+    """The key function of a grouping raised; ``__cause__`` is its exception. There is no tuple to fail for it, so it
     crashes the topology (law C5)."""
 
 
@@ -84,8 +83,8 @@ class TupleTimedOut(TupleFailed):
 
 
 class StrayCancellation(StormletError):
-    """User code let a :class:`asyncio.CancelledError` out although nobody had cancelled it: something that it
-    awaited was cancelled. It counts as an exception of that code; ``__cause__`` is the cancellation."""
+    """User code raised an :class:`asyncio.CancelledError` without having been cancelled: something that it awaited
+    was. It counts as an exception of that code; ``__cause__`` is the cancellation."""
 
 
 class StillHeld(StormletError):
@@ -94,12 +93,12 @@ class StillHeld(StormletError):
 
 
 class TaskKilled(StormletError):
-    """What a task dies of when somebody has called :meth:`~stormlet.Running.kill`."""
+    """The cause of a task's death after a call of :meth:`~stormlet.Running.kill`."""
 
 
 class NotExactlyOnce(StormletError):
-    """Something reached an exactly-once sink that belongs to no epoch of the source, or an epoch does not come
-    to an end. No tuple answers for it, so it crashes the topology (law C5)."""
+    """A tuple that belongs to no epoch of the source reached an exactly-once sink, or an epoch does not come to an end.
+    There is no tuple to fail for it, so it crashes the topology (law C5)."""
 
 
 class NotTracked(StormletError):
@@ -107,7 +106,7 @@ class NotTracked(StormletError):
 
 
 class TopologyCrashed(StormletError):
-    """User code raised where no tuple answers for it, more often than its task is restarted (law C5);
+    """User code raised where there is no tuple to fail for it, more often than its task is restarted (law C5);
     ``__cause__`` is that exception."""
 
     def __init__(self, topology: str, task: str, what: str, restarts: str = "", way_out: str = "") -> None:
@@ -117,9 +116,9 @@ class TopologyCrashed(StormletError):
         self.what = what
         """The method that raised."""
         self.restarts = restarts
-        """How often the task has been restarted before, in words; empty if it has not been."""
+        """The number of restarts of the task before, in words; empty if there were none."""
         self.way_out = way_out
-        """Why it could not be restarted, and what would let it; empty if that is not known."""
+        """The reason why it could not be restarted, and the remedy; empty if unknown."""
 
     def __str__(self) -> str:
         after = f", after {self.restarts}" if self.restarts else ""
@@ -146,7 +145,7 @@ class TargetError(StormletError):
 
 
 class SparkUnavailable(StormletError):
-    """Spark cannot start here; the message says what is missing or does not fit, and the way out."""
+    """Spark cannot start here; the message names the missing or unfit part, and the way out."""
 
 
 class SparkFailed(StormletError):

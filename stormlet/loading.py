@@ -1,4 +1,4 @@
-"""From the command line's TARGET to a topology.
+"""Loading of the topology that the command line's TARGET names.
 
 ::
 
@@ -6,7 +6,7 @@
     topology.py:name        the topology that a file calls ``name``, or what its function ``name`` returns
     package.module:name     the same of a module that can be imported from here
 
-Whatever is wrong with a target is one :class:`~stormlet.errors.TargetError` that says what exists instead; an
+Any fault of a target raises one :class:`~stormlet.errors.TargetError`, whose message names the alternatives; an
 exception of the user's own code is its ``__cause__``.
 """
 
@@ -34,9 +34,9 @@ from stormlet.topology import Topology
 Builder = Callable[..., object]
 
 MOST_NAMES = 10
-"""How many names a message lists."""
+"""Most names that a message lists."""
 WANTED = re.compile(r"Expected `(.+)`, got `str`")
-"""What msgspec says of a text that is no value of a type."""
+"""Message of msgspec for a text that is not a value of a type."""
 
 
 def load_topology(target: str, arguments: Mapping[str, str]) -> Topology:
@@ -44,11 +44,11 @@ def load_topology(target: str, arguments: Mapping[str, str]) -> Topology:
     annotations say.
 
     The directory of a file (of a module: the current one) goes to the front of ``sys.path`` and stays there,
-    so that the files beside it can be imported, then and later. For a file the current one goes to the end:
-    ``stormlet`` finds there what ``python -m stormlet`` does, and nothing is hidden by it.
+    so that the files next to it can be imported, then and later. For a file the current directory goes to the end:
+    there ``stormlet`` finds the same modules as ``python -m stormlet``, and hides none.
 
-    Raises :class:`~stormlet.errors.TargetError`, or what the topology itself raised:
-    :class:`~stormlet.errors.InvalidTopology`.
+    Raises :class:`~stormlet.errors.TargetError`, or the :class:`~stormlet.errors.InvalidTopology` of the topology
+    itself.
     """
     place, name = _split_target(target)
     module = _load_file(place) if place.endswith(".py") else _load_module(place)
@@ -107,7 +107,7 @@ def _readable_file(place: str) -> Path:
 
 @contextmanager
 def _reading(place: str) -> Generator[None]:
-    """Turn what the file system refuses into a TargetError."""
+    """Turn an error of the file system into a TargetError."""
     try:
         yield
     except OSError as error:
@@ -148,7 +148,7 @@ def _is_no_module(path: Path) -> bool:
 
 @contextmanager
 def _blaming(what: str) -> Generator[None]:
-    """Turn an exception of the user's code into a TargetError; stormlet's own already say what to do."""
+    """Turn an exception of the user's code into a TargetError; stormlet's own already name the way out."""
     try:
         yield
     except (StormletError, KeyboardInterrupt):
@@ -167,7 +167,7 @@ def _way_out(error: BaseException) -> str:
 
 
 def _only_candidate(place: str, module: ModuleType) -> str:
-    """The name of the only topology in a module, or of the only function there that says it returns one."""
+    """Return the name of the only topology in a module, or of the only function there annotated to return one."""
     names = _candidates(module)
     if len(names) == 1:
         return names[0]
@@ -197,7 +197,7 @@ def _public(module: ModuleType) -> list[tuple[str, object]]:
 
 
 def _own_functions(module: ModuleType) -> list[str]:
-    """The functions that a module defines and does not only import."""
+    """Return the functions that a module defines and does not only import."""
     return [
         name
         for name, thing in _public(module)
@@ -207,13 +207,13 @@ def _own_functions(module: ModuleType) -> list[str]:
 
 def _returns_topology(function: FunctionType) -> bool:
     annotation = function.__annotations__.get("return")
-    if isinstance(annotation, str):  # not evaluated: the name alone tells, and cannot fail
+    if isinstance(annotation, str):  # by its name alone, as evaluating it may fail
         return annotation.rpartition(".")[2] == Topology.__name__
     return isinstance(annotation, type) and issubclass(annotation, Topology)
 
 
 def _lookup(place: str, module: ModuleType, name: str) -> Topology | Builder:
-    """The topology or the function of that name."""
+    """Return the topology or the function of that name."""
     found: object = vars(module).get(name)
     if isinstance(found, Topology):
         return found
@@ -239,7 +239,7 @@ def _kind_of(thing: object) -> str:
 
 
 def _build(label: str, found: Topology | Builder, arguments: Mapping[str, str]) -> Topology:
-    """The topology itself, or the one that its function returns for these arguments."""
+    """Return the topology itself, or the one that its function returns for these arguments."""
     if isinstance(found, Topology):
         if arguments:
             raise TargetError(
@@ -257,7 +257,7 @@ def _build(label: str, found: Topology | Builder, arguments: Mapping[str, str]) 
 
 
 def _fill_parameters(label: str, function: Builder, arguments: Mapping[str, str]) -> dict[str, object]:
-    """The function's parameters by name, each converted to what its annotation says."""
+    """Return the function's arguments by name, each converted to the type of its annotation."""
     parameters = _parameters_of(label, function, bool(arguments))
     unknown = [name for name in arguments if name not in parameters]
     if unknown:
@@ -290,7 +290,7 @@ def _convert(label: str, parameter: inspect.Parameter, text: str) -> object:
 
 
 def _misfit(annotation: object, text: str, error: str) -> str:
-    """Why a text is no value of this type; msgspec says which JSON it expected."""
+    """Return the reason why a text is not a value of this type, from the JSON types that msgspec names."""
     if bool in (annotation, *get_args(annotation)):
         return "write true or false"
     wanted = WANTED.match(error)
@@ -303,7 +303,7 @@ def _misfit(annotation: object, text: str, error: str) -> str:
 
 
 def _path_from(wanted: type, text: object) -> object:
-    """What msgspec does not know by itself: paths."""
+    """Convert text to a path, the one kind of value that msgspec does not know by itself."""
     if issubclass(wanted, PurePath):
         return wanted(str(text))
     raise NotImplementedError(f"{wanted.__name__} cannot be given on a command line")
@@ -325,7 +325,7 @@ def _spelled(arguments: Mapping[str, str]) -> str:
 
 
 def _suggestion(wrong: str, known: Collection[str]) -> str:
-    """The nearest name, or the first of them all."""
+    """Return the nearest name in words, or the first of all names."""
     near = get_close_matches(wrong, known)
     if near:
         return f"; did you mean {' or '.join(near)}?"

@@ -1,4 +1,4 @@
-"""Log records as lines and tracebacks in which nothing foreign is raw.
+"""A formatter that escapes foreign text in log lines and tracebacks.
 
 Values and ids are escaped where a line of the log is made. A traceback also has the text of the exception itself, which
 may come from anywhere: from a broker, a web service, a file.
@@ -26,16 +26,16 @@ class LogFormatter(logging.Formatter):
     escaped, and their further lines are indented, so that none of them can be taken for a record."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        """The record without its traceback."""
+        """Return the record as text, without its traceback."""
         return visible(super().formatMessage(record))
 
     def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802
-        """The traceback, without the newline at its end."""
+        """Return the traceback as text, without the newline at its end."""
         return "" if ei[1] is None else text_of(trace_of(ei[1])).rstrip("\n")
 
 
 def trace_of(error: BaseException) -> TracebackException:
-    """The traceback of an exception and of those that it came from, each of which is told in visible characters."""
+    """Return the traceback of an exception and of its causes, with the text of each in visible characters."""
     trace = _Visible.from_exception(error)
     others = list(_others(trace))
     while others:
@@ -46,12 +46,12 @@ def trace_of(error: BaseException) -> TracebackException:
 
 
 def text_of(trace: TracebackException) -> str:
-    """What Python prints of it, with a newline at its end."""
+    """Return the text that Python prints for it, with a newline at its end."""
     return escaped("".join(trace.format()))
 
 
 def _others(trace: TracebackException) -> Iterator[TracebackException]:
-    """Those that it came from, and those of a group."""
+    """Return the cause, the context, and the members of a group."""
     found = chain((trace.__cause__, trace.__context__), trace.exceptions or ())
     return (each for each in found if each is not None)
 

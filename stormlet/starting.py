@@ -1,7 +1,7 @@
-"""Ctrl-C while the command line is loaded; imported before all else.
+"""Ctrl-C while the command line is loading; imported before all else.
 
-That takes a fraction of a second, in which Python would answer with a traceback of import statements. As there is
-nothing to end yet but the process, the signal ends it. In a program that is not the command line nothing is changed.
+Loading takes a fraction of a second, in which Python would answer with a traceback of import statements. As there is
+nothing to end yet but the process, the signal ends it. In any other program nothing is changed.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ PROGRAM = "stormlet"
 
 
 def is_program(name: str, words: Sequence[str]) -> bool:
-    """Whether a process is the command line, by the first of ``sys.argv`` and by ``sys.orig_argv``. Python calls it
-    ``-m`` as long as the package is imported."""
+    """Return True if a process is the command line, by the first of ``sys.argv`` and by ``sys.orig_argv``."""
+    # Python sets the first one to -m until the package has been imported.
     return ("-m", PROGRAM) in pairwise(words) if name == "-m" else PurePath(name).stem == PROGRAM
 
 
 def imported() -> None:
-    """The package is there: Ctrl-C does again what it does in Python."""
+    """Give Ctrl-C its usual effect back, now that the package is imported."""
     if _TAKEN and signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""``Topology``, the builder that users hold: collects components and runs them."""
+"""``Topology``, the builder that users hold: it collects components and runs them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,19 @@ import logging
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, cast, overload
 
 import msgspec
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology
-from stormlet.model.builder_types import AddressedOutputs, BoltFactory, BoltOptions, SpoutOptions
+from stormlet.model.builder_types import (
+    AddressedOutputs,
+    BoltFactory,
+    BoltOptions,
+    NumberOptions,
+    SpoutOptions,
+    TopologyOptions,
+)
 from stormlet.model.component_checks import (
     check_at_least_one,
     check_id,
@@ -42,9 +49,27 @@ from stormlet.model.one_shot_sources import OneShotSources
 from stormlet.model.plan import plan
 from stormlet.report.log_fields import log_fields
 
-if TYPE_CHECKING or "asyncio" in sys.modules:  # who has a loop already would wait for these in it
-    from stormlet.runtime.dead_letters import DeadLetterTarget
-    from stormlet.runtime.run.handle import Run, Running
+RUNTIME: Final = "stormlet.runtime.run.handle"
+"""The module that imports all of the runtime, and asyncio with it."""
+
+if TYPE_CHECKING:
+    from stormlet.runtime import dead_letters as letters
+    from stormlet.runtime.run import handle
+else:
+
+    class _Late:
+        """A module that is imported when one of its names is used, as by ``typing.get_type_hints``."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(importlib.import_module(self._name), name)
+
+    letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
+    # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
+    if "asyncio" in sys.modules:
+        importlib.import_module(RUNTIME)
 
 T = TypeVar("T")
 T2 = TypeVar("T2")
@@ -65,6 +90,13 @@ class Topology:
     :class:`~stormlet.errors.InvalidConfiguration` for an option that does not exist or does not fit.
     """
 
+    # Type checkers hold the values of a mapping, as Storm's names come in one, against every option: without the one
+    # that is a word, a mapping of numbers fits.
+
+    @overload
+    def __init__(self, name: str, **configuration: Unpack[NumberOptions]) -> None: ...
+    @overload
+    def __init__(self, name: str, **configuration: Unpack[TopologyOptions]) -> None: ...
     def __init__(self, name: str, **configuration: object) -> None:
         if not isinstance(cast("object", name), str) or not name.strip():
             raise InvalidTopology(f"a topology needs a name, not {name!r}")
@@ -76,7 +108,7 @@ class Topology:
         self._one_shot = OneShotSources()
         # Now, as the first run would hold its loop for a tenth of a second (law F2); and not with this module, as
         # asyncio takes longer to import than all of this.
-        importlib.import_module("stormlet.runtime.run.handle")
+        importlib.import_module(RUNTIME)
 
     @property
     def configuration(self) -> Configuration:
@@ -181,24 +213,24 @@ class Topology:
         | None,
     ) -> None: ...
     def set_source(self, spout: Stream[Any], source: object) -> None:
-        """Give a spout that is there already another source; its streams and options stay. It gets one task
-        where several could not share that source (law S8). Runs that have begun go on with the old one.
+        """Give an existing spout another source; its streams and options stay. It gets one task where several could
+        not share that source (law S8). Runs that have begun go on with the old one.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is no stream of a spout of this topology,
-        and for what is no source.
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is not a stream of a spout of this topology,
+        and for an object that is not a source.
         """
         id = self._spout_of(spout)
         self._spouts[id] = self._spouts[id].with_source(source)
 
     def source_of(self, spout: Stream[Any]) -> object:
-        """The source of a spout; None for one that ``running.emit`` alone feeds.
+        """Return the source of a spout; None for one that ``running.emit`` alone feeds.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is no stream of a spout of this topology.
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``spout`` is not a stream of a spout of this topology.
         """
         return self._spouts[self._spout_of(spout)].source
 
     # Bolts: first every form of logic; then the functions again, fed by streams of different types: for these
-    # mypy would take what the types have in common as T, not their union.
+    # mypy would take the common base of the types as T, not their union.
 
     @overload
     def bolt(
@@ -319,10 +351,10 @@ class Topology:
         """Add a bolt and return its default stream.
 
         ``logic`` is a function or generator function of the value, sync or async, or a ``Bolt``,
-        ``BasicBolt`` or ``BatchBolt`` class or factory. ``tick`` calls the bolt's ``tick`` every so many
-        seconds (law B5). With ``concurrency`` > 1 so many inputs of one task are processed at a time (law
-        B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` says what an
-        exception in ``execute`` does: "fail" the input and go on, "restart" the task as well, at most
+        ``BasicBolt`` or ``BatchBolt`` class or factory. ``tick`` is the number of seconds between two calls of
+        the bolt's ``tick`` (law B5). ``concurrency`` is the number of inputs that one task processes at a time (law
+        B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` is the effect of an
+        exception in ``execute``: "fail" the input and go on, "restart" the task as well, at most
         ``max_restarts`` times in ``restart_window``, or "stop" the topology (law B4).
         ``outputs`` and ``overrides`` are as for :meth:`spout`.
 
@@ -363,9 +395,9 @@ class Topology:
         return self._default_stream(id, streams)
 
     def connect(self, bolt: Stream[Any], *inputs: Subscription[Any]) -> None:
-        """Subscribe a bolt that is there already to more streams, its own included: how a cycle is made.
+        """Subscribe an existing bolt to more streams, its own included. This is the way to make a cycle.
 
-        Raises :class:`~stormlet.errors.InvalidTopology` if ``bolt`` is no stream of a bolt of this topology.
+        Raises :class:`~stormlet.errors.InvalidTopology` if ``bolt`` is not a stream of a bolt of this topology.
         """
         if not isinstance(cast("object", bolt), Stream):
             raise InvalidTopology(
@@ -384,7 +416,7 @@ class Topology:
     # Running.
 
     def describe(self) -> Description:
-        """The frozen description; raises :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
+        """Return the frozen description; raise :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
         description = Description(
             self.name, self._configuration, dict(self._spouts), dict(self._bolts), self._options
         )
@@ -396,15 +428,15 @@ class Topology:
         *,
         seed: int | None = None,
         active: bool = True,
-        dead_letters: DeadLetterTarget | None = None,
+        dead_letters: letters.DeadLetterTarget | None = None,
         sources: Sources | None = None,
-        **configuration: object,
-    ) -> Run:
-        """Run: ``async with topology.run() as running``. Leaving the block drains, an exception cancels (law
-        C3, C5).
+        **configuration: Unpack[TopologyOptions],
+    ) -> handle.Run:
+        """Run the topology: ``async with topology.run() as running``. Leaving the block drains it, an exception in the
+        block cancels it (law C3, C5).
 
         ``seed`` makes a run under simulated time repeatable, event for event (law L16); without it, the
-        loop's own is used there. With ``active=False`` spouts are opened but not asked for tuples before
+        loop's own seed is used there. With ``active=False`` spouts are opened but not asked for tuples before
         ``running.activate()``. ``dead_letters`` is a callable that gets each
         :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``sources`` are for
         this run, by the id or stream of a spout: see :meth:`set_source`. ``configuration`` overrides the
@@ -414,8 +446,6 @@ class Topology:
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
         block.
         """
-        from stormlet.runtime.run.handle import Run, Running, RunOptions
-
         where = f"run of topology {self.name!r}"
         if seed is not None and not isinstance(cast("object", seed), int):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
@@ -425,18 +455,18 @@ class Topology:
         description, configurations = described.configured(changed, where, given)
         planned = plan(description, configurations)
 
-        def make() -> Running:
+        def make() -> handle.Running:
             self._one_shot.use(description.spouts.values())
-            options = RunOptions(seed, active, dead_letters)
-            return Running(planned, configurations, options, self)
+            options = handle.RunOptions(seed, active, dead_letters)
+            return handle.Running(planned, configurations, options, self)
 
-        return Run(make)
+        return handle.Run(make)
 
     def _by_id(self, sources: Sources) -> Mapping[str, object]:
         return {self._spout_of(spout): source for spout, source in sources.items()}
 
     def _spout_of(self, spout: str | Stream[Any]) -> str:
-        """The id of a spout that is named by its id or by one of its streams."""
+        """Return the id of a spout that is named by its id or by one of its streams."""
         id: object = spout
         if isinstance(spout, Stream) and spout.topology is self:
             id = spout.component

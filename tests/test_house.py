@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from stormlet import errors
 
 TESTS = Path(__file__).parent
 
@@ -31,3 +34,47 @@ def test_every_test_says_what_it_shows() -> None:
 def test_every_name_is_the_same_in_each_run(request: pytest.FixtureRequest) -> None:
     """No test of this run is called by the address of an object, which runners in several processes cannot agree on."""
     assert [item.nodeid for item in request.session.items if " at 0x" in item.nodeid] == []
+
+
+PACKAGE = TESTS.parent / "stormlet"
+ROOMS = ["core", "report", "model", "."]
+"""The folders of the package that the rule below holds already; "." has the top-level modules. The list grows."""
+QUESTION = re.compile(r"(What|Whether|Who|Whoever|Whose|Where|Wherever|Why|How|Which|Whatever)\b")
+
+
+def find_docstrings(file: Path) -> Iterator[ast.Constant]:
+    """The docstrings of a module, of its classes and functions, and those below its attributes."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
+            yield node.value
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_docstring_opens_with_a_question_word(room: str) -> None:
+    """A docstring opens with a noun phrase or an imperative, not with an indirect question."""
+    questions = [
+        f"{file.relative_to(PACKAGE)}:{docstring.lineno} {text.splitlines()[0]}"
+        for file in sorted((PACKAGE / room).glob("*.py"))
+        for docstring in find_docstrings(file)
+        if QUESTION.match(text := str(docstring.value).strip())
+    ]
+    assert questions == []
+
+
+def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
+    """Every error stands in the docstring of ``stormlet.errors`` below its base; only those that users raise do not."""
+    drawn, path = dict[str, str](), ["StormletError"]
+    for found in re.finditer(r"^( +[│ ]*)[├└]── (\w+)", str(errors.__doc__), re.MULTILINE):
+        path = [*path[: len(found[1]) // 4], found[2]]
+        drawn[found[2]] = path[-2]
+    real = {name: thing.__base__.__name__ for name, thing in vars(errors).items() if is_error(thing)}
+    assert drawn.items() <= real.items()
+    assert real.keys() - drawn.keys() == {"StormletError", "EndOfStream", "Reject"}
+
+
+def is_error(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, errors.StormletError)

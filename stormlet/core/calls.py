@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 PACKAGE: Final = PurePath(__file__).parents[1]
-"""Where stormlet's own files are."""
+"""The folder of stormlet's own files."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -27,17 +27,19 @@ class Call(msgspec.Struct, frozen=True):
 
 def call_of(code: CodeType, line: int) -> Call:
     """The call that runs this code and has come to this line."""
+    # The functions around a local one are left out: the file and the line say where it is.
     return Call(code.co_qualname.rpartition("<locals>.")[2], code.co_filename, line)
 
 
 def is_ours(code: CodeType) -> bool:
-    """Whether it is stormlet's own. The compiled modules name their files as seen from where they were built."""
+    """Return True for code of stormlet's own, compiled or interpreted."""
     return _is_file_of_ours(code.co_filename)
 
 
 @lru_cache(maxsize=1024)  # each failure asks for each frame that it came through
 def _is_file_of_ours(name: str) -> bool:
     file = PurePath(name)
+    # A compiled module names its file as seen from the folder where it was built: stormlet/core/tuples.py.
     return file.is_relative_to(PACKAGE) or file.parts[:1] == (PACKAGE.name,)
 
 
@@ -47,8 +49,11 @@ def stack_line(stack: Iterable[Call]) -> str:
 
 
 def raised_in(error: BaseException) -> Call | None:
-    """Where it was raised: in the last frame that is not stormlet's, which may only have passed it on; in the last one
-    if all are. None if it was never raised."""
+    """Return the call that raised an exception; None if it was never raised.
+
+    It is the last frame outside stormlet, as stormlet's own may only have passed the exception on. Where all frames are
+    stormlet's, it is the last of them.
+    """
     place = None
     traceback = error.__traceback__
     while traceback is not None:
@@ -60,10 +65,14 @@ def raised_in(error: BaseException) -> Call | None:
 
 
 def forget_earlier_raises(error: BaseException) -> None:
-    """Leave an exception that was caught now with the frames of this raise alone. Python adds those of each raise to
-    the ones before, so that an exception which user code keeps, or a future that many await, would have ever more."""
+    """Leave an exception that was just caught with the frames of this raise alone.
+
+    Python adds the frames of each raise to those before, so that the traceback of an exception that user code keeps, or
+    that many receive from one future, would grow without a bound.
+    """
     entry = caught = error.__traceback__
     while entry is not None and caught is not None:
+        # Each raise begins with the frame that catches it here, so its next occurrence is that of an earlier raise.
         following = entry.tb_next
         if following is not None and following.tb_frame.f_code is caught.tb_frame.f_code:
             entry.tb_next = None

@@ -1,7 +1,7 @@
-"""What Cython is told by decorators, for when the modules run interpreted: nothing.
+"""Stand-ins for Cython's decorators where the modules run interpreted: each returns the class unchanged.
 
-It reads ``@cython.freelist(1024)``, so whoever needs one imports its ``cython`` when compiled, and this module under
-that name when not.
+A module that is decorated by ``@cython.freelist(1024)`` imports the real ``cython`` when compiled, and this module
+under that name when not.
 """
 
 from __future__ import annotations
@@ -12,29 +12,30 @@ from typing import TypeVar
 C = TypeVar("C", bound=type)
 
 compiled: bool = False
-"""Cython knows it as True, and leaves out what is for the other case."""
+"""False here. Cython takes the name as True and leaves out the branches for the interpreter."""
 
 
 def is_extension(file: str) -> bool:
-    """Whether a module with this ``__file__`` is compiled; a frozen application may have a .pyc instead of a .py."""
+    """Return True if a module with this ``__file__`` is compiled."""
+    # Not "anything but .py": a frozen application may have .pyc files only.
     return file.endswith((".so", ".pyd"))
 
 
 def cclass(kind: C) -> C:
-    """Its attributes are declared beside the module."""
+    """Make it an extension type; its attributes are declared in the ``.pxd`` file of the module."""
     return kind
 
 
 def no_gc(kind: C) -> C:
-    """The garbage collector does not look into its instances."""
+    """Keep the garbage collector from looking into its instances."""
     return kind
 
 
 def trashcan(yes: bool) -> Callable[[C], C]:
-    """A long chain of instances that hold each other is dropped link by link, not in one recursion."""
+    """Release a long chain of instances link by link, as one recursion would overflow the stack of C."""
     return cclass
 
 
 def freelist(count: int) -> Callable[[C], C]:
-    """The memory of so many instances is kept for the next ones."""
+    """Keep the memory of up to ``count`` released instances for the next ones."""
     return cclass

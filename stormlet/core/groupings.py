@@ -1,11 +1,31 @@
-"""The stream groupings: how a producer task chooses the consumer tasks of a value.
+"""Stream groupings: the choice of the consumer tasks of each value.
 
-Every grouping has two halves. The frozen *spec* says what the user declared; it is part of the description
-and is shared. Its ``chooser`` makes the state that one producer task keeps for one consumer: a :class:`One`
-where each value goes to exactly one task, a :class:`Many` otherwise. Where a key goes is the same for all tasks of
-a producer, which share the ``routes`` that they have met. Choosers answer with indexes into the
-consumer's targets, so that nothing on the hot path looks up an id. The names are Storm's; so is what shuffle,
-partial_key, all and global do.
+Theory of operation
+-------------------
+A grouping exists in three parts, each with an owner of its own:
+
+- the *spec*, a frozen :class:`Grouping`: the user's declaration, part of the description and shared by all;
+- the *routes*: the tasks of those keys that have been met, shared by the tasks of one producer;
+- the *chooser*, a :class:`One` or a :class:`Many`: the state that one producer task keeps for one consumer.
+
+The spec makes the other two when a run is assembled. A chooser of the kind ``One`` sends each value to exactly one
+task. Nearly all groupings are of this kind, and an outlet for them delivers without making a list. Choosers answer with
+indexes into the consumer's targets, so that nothing on the hot path looks up a task id.
+
+*Shuffle* draws the order of the targets once and then goes round. That is cheaper than a draw for each tuple, and it
+keeps Storm's promise that after n·k tuples each of n tasks got exactly k. Each producer task draws an order of its own,
+so that the tasks of one producer do not all begin with the same consumer.
+
+*Fields* takes the key's stable hash modulo the number of tasks, so that a key goes to the same task in every run and
+process. No state is needed for that, but the hash of a key costs more than a look into a dict: hence the routes.
+
+*Partial key* gives each key two candidates by the same hash and takes the one to which this producer task has sent
+less. Tasks of a producer do not compare their counts; each evens out its own output, and so the sum is even, too.
+
+Routes are keyed by ``==``, which is right because equal keys have equal hashes. A key that Python cannot look up, such
+as a list, a dict or a mutable record, raises a TypeError there, and its route is computed each time.
+
+The names are Storm's, and so is the behaviour of shuffle, partial_key, all and global.
 """
 
 from __future__ import annotations
@@ -27,7 +47,7 @@ FieldNames: TypeAlias = tuple[str | int, ...]
 _Route = TypeVar("_Route")
 
 CACHED_KEYS = 65_536
-"""How many keys are remembered, by all tasks of a producer together, before they are all forgotten."""
+"""Keys whose routes all tasks of a producer together remember before all are forgotten."""
 
 
 class One:
@@ -54,7 +74,7 @@ Chooser: TypeAlias = One | Many
 
 
 class CustomGrouping(Protocol):
-    """What users implement for ``stream.custom(...)``; Storm's CustomStreamGrouping.
+    """Interface of the user's own grouping, for ``stream.custom(...)``; Storm's CustomStreamGrouping.
 
     One object serves every task of the producer: ``prepare`` is called once for each of them, with the same
     targets.
@@ -69,7 +89,7 @@ class CustomGrouping(Protocol):
 
 
 class Grouping(msgspec.Struct, frozen=True):
-    """What all specs have in common."""
+    """Base of all specs."""
 
     name: ClassVar[str]
 
@@ -79,17 +99,18 @@ class Grouping(msgspec.Struct, frozen=True):
         """Make the chooser of one producer task for the consumer tasks ``targets``: at least one, ascending.
 
         ``random`` is the producer task's own (law L16). ``label`` names the two ends in error messages, as in
-        ``"'split' -> 'count'"``. ``routes`` are what :meth:`routes` has made for as many tasks, if others share them.
+        ``"'split' -> 'count'"``. ``routes`` are those that :meth:`routes` has made for as many tasks, if others share
+        them.
         """
         raise NotImplementedError
 
     def routes(self, tasks: int, label: str = "") -> AnyRoutes | None:
-        """Make what the choosers of several producer tasks may share for so many consumer tasks, whatever function
-        gives them their keys; None where each is on its own."""
+        """Make the routes that the choosers of several producer tasks may share for this number of consumer tasks,
+        whatever function gives them their keys; None for a grouping without routes."""
         return None
 
     def title(self, label: str) -> str:
-        """Return how error messages call this grouping."""
+        """Return the name of this grouping in error messages."""
         return f"{self.name} grouping of {label}" if label else f"{self.name} grouping"
 
 
@@ -114,7 +135,7 @@ class LocalOrShuffle(Shuffle, frozen=True):
 
 
 class NoGrouping(Shuffle, frozen=True):
-    """The user does not care; equivalent to shuffle, as in Storm's documentation."""
+    """No preference: equivalent to shuffle, as in Storm's documentation."""
 
     name: ClassVar[str] = "none"
 
@@ -125,7 +146,7 @@ class Fields(Grouping, frozen=True):
 
     key: KeyFunction | None = None
     names: FieldNames = ()
-    """What ``key`` reads; empty for a key function and for the whole value."""
+    """The fields that ``key`` reads; empty for a key function and for the whole value."""
     name: ClassVar[str] = "fields"
 
     def chooser(
@@ -142,12 +163,11 @@ class Fields(Grouping, frozen=True):
 
 
 class PartialKey(Grouping, frozen=True):
-    """Each key has two tasks, and each value goes to the one that got less so far; Storm's
-    PartialKeyGrouping."""
+    """Each key has two tasks, and each value goes to the one that got less so far; Storm's PartialKeyGrouping."""
 
     key: KeyFunction | None = None
     names: FieldNames = ()
-    """What ``key`` reads; empty for a key function and for the whole value."""
+    """The fields that ``key`` reads; empty for a key function and for the whole value."""
     name: ClassVar[str] = "partial_key"
 
     def chooser(
@@ -171,7 +191,7 @@ class All(Grouping, frozen=True):
     def chooser(
         self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
     ) -> Many:
-        """Build the answer once."""
+        """Return a chooser whose answer is always the same."""
         return _Everyone(len(targets))
 
 
@@ -183,7 +203,7 @@ class Global(Grouping, frozen=True):
     def chooser(
         self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
     ) -> One:
-        """Rely on the targets being in ascending order."""
+        """Return a chooser of the first target, as targets are in ascending order."""
         return _First()
 
 
@@ -208,8 +228,8 @@ class Custom(Grouping, frozen=True):
     def chooser(
         self, targets: Sequence[int], random: Random, label: str = "", routes: AnyRoutes | None = None
     ) -> Many:
-        """Prepare the user's object; the chooser raises :class:`InvalidEmit` if that names a task not its
-        own."""
+        """Prepare the user's object; the chooser raises :class:`InvalidEmit` for a task that is none of the
+        targets."""
         self.grouping.prepare(tuple(targets))
         return _Chosen(self.grouping, targets, self.title(label))
 
@@ -218,7 +238,7 @@ class _RoundRobin(One):
     __slots__ = ("_next",)
 
     def __init__(self, order: Sequence[int]) -> None:
-        self._next = cycle(order).__next__
+        self._next = cycle(order).__next__  # goes round in C, without an index of its own
 
     def pick(self, value: object) -> int:
         return self._next()
@@ -253,15 +273,15 @@ class _Chosen(Many):
         chosen = self._choose(value)
         try:
             return [self._index[task] for task in chosen]
-        except (KeyError, TypeError):
+        except (KeyError, TypeError):  # TypeError: the answer is no sequence, or an id in it cannot be hashed
             raise InvalidEmit(f"{self._title} chose {chosen!r}; its tasks are {list(self._index)}") from None
 
 
 class _Routes(ABC, Generic[_Route]):
-    """Where keys go, and ``known``, which remembers what the hash of a key led to.
+    """The routes of keys: those that are ``known``, and the rule for all others.
 
-    A cache keyed by ``==`` is right because equal keys hash equal. It never grows past ``CACHED_KEYS``;
-    starting afresh costs less per key than keeping an order of use.
+    ``known`` never grows past ``CACHED_KEYS`` and is then cleared: learning the routes again costs less per key than
+    keeping an order of use.
     """
 
     __slots__ = ("_tasks", "_title", "known")
@@ -280,15 +300,15 @@ class _Routes(ABC, Generic[_Route]):
         return route
 
     def of(self, key: object) -> _Route:
-        """Find the route without the cache: also of keys that Python cannot hash."""
+        """Find the route of a key without the cache. This works for keys that Python cannot hash, too."""
         try:
             return self._route(stable_hash(key))
-        except UnroutableKey as error:
+        except UnroutableKey as error:  # which names the type alone; here the grouping is known
             raise UnroutableKey(f"{self._title}: {error}") from None
 
     @abstractmethod
     def _route(self, hashed: int) -> _Route:
-        """Return where a key with this hash goes."""
+        """Return the route of a key with this hash."""
 
 
 class _TaskOfKey(_Routes[int]):
@@ -299,26 +319,24 @@ class _TaskOfKey(_Routes[int]):
 
 
 class _TasksOfKey(_Routes[tuple[int, int]]):
-    """Two distinct candidates (of one task, that task twice), every pair equally likely.
-
-    The second comes from the quotient that the first leaves over. A crc32 with another seed would not do: the
-    two checksums differ by a constant for all keys of one length, which leaves few of the pairs.
-    """
+    """Two distinct candidates for each key, every pair equally likely; a single task stands twice."""
 
     __slots__ = ()
 
     def _route(self, hashed: int) -> tuple[int, int]:
+        # The second comes from the quotient that the first leaves over. A crc32 with another seed would not do: the two
+        # checksums differ by a constant for all keys of one length, which leaves few of the pairs.
         rest, first = divmod(hashed, self._tasks)
+        # At least one step on, and less than a whole round: the second is never the first.
         step = 1 + rest % (self._tasks - 1) if self._tasks > 1 else 0
         return first, (first + step) % self._tasks
 
 
 AnyRoutes: TypeAlias = _TaskOfKey | _TasksOfKey
-"""What is remembered of where keys go."""
+"""Routes of either kind."""
 
 
-# What cannot be looked up, as a list, a dict or a mutable record, is a TypeError, and its route is computed. The
-# lookups below are spelled out because a call would cost as much again.
+# The lookups below are spelled out in each class because a call would cost as much again.
 
 
 class _ByValue(One):
@@ -371,7 +389,7 @@ class _LessLoaded(One):
         except TypeError:
             route = self._routes.of(key)
         first, second = self._routes.learn(key) if route is None else route
-        counts = self._counts
+        counts = self._counts  # of this producer task alone: shared ones would need a look at all of them
         index = second if counts[second] < counts[first] else first
         counts[index] += 1
         return index

@@ -8,10 +8,10 @@ from itertools import chain
 from random import Random
 
 BLOCK = 512
-"""How many ids are drawn from the generator at once: drawing them one by one costs three times as much."""
-
+"""Ids that are drawn from the generator at once. One by one they cost three times as much."""
 
 NO_ID = bytes(8)
+"""The bytes of the id 0, which is never given."""
 
 
 class IdSource:
@@ -33,11 +33,13 @@ class IdSource:
 def _blocks(random: Random) -> Iterator[Iterator[int]]:
     while True:
         drawn = random.randbytes(8 * BLOCK)
+        # One conversion for the whole block, in the byte order of the machine: ids never leave the process.
         ids = array("Q", drawn).tolist()
-        # Looking for eight zero bytes is much cheaper than testing every id.
+        # Eight zero bytes in a row are rare, and looking for them is much cheaper than testing every id. They may also
+        # lie across two ids: then the filter finds nothing, which costs time only.
         yield iter(ids) if NO_ID not in drawn else filter(None, ids)
 
 
 def shard_of(root: int, ackers: int) -> int:
-    """Which acker owns the tree of this root: ``root % ackers`` (law L6)."""
-    return root % ackers
+    """Return the index of the acker that owns the tree of this root (law L6)."""
+    return root % ackers  # roots are random, so every acker gets its share

@@ -1,4 +1,4 @@
-"""A hash of grouping keys that is the same in every run and every process.
+"""The stable hash of grouping keys: the same in every run and every process.
 
 The law's paragraph "Groupings" fixes the types: None, bool, int, float, str, bytes, Decimal, date, datetime,
 time, UUID, Enum, and tuples, lists and records (msgspec.Struct, dataclass, NamedTuple, dict) of these. Equal
@@ -6,7 +6,7 @@ keys hash equal, because a ``fields`` grouping promises one task for one key: ``
 Decimal(1)``, aware datetimes of different zones are equal at one instant, a NamedTuple equals a plain tuple,
 a dict has no order.
 
-So the hash of a type follows what decides its equality: the nearest base class whose ``==`` we know. A
+So the hash of a type follows whatever decides its equality: the nearest base class whose ``==`` is known here. A
 subclass that redefines ``__eq__`` in Python is refused, because its equal keys could part ways. Unequal keys
 may collide; a list and a tuple of the same items do, and so do records of different types with the same
 contents.
@@ -37,10 +37,11 @@ from stormlet.errors import UnroutableKey
 
 _Hasher = Callable[[Any], int]
 
+# Little-endian on every machine, so that processes agree.
 _word = Layout("<q").pack
 _three_words = Layout("<qqq").pack
 _NONE = crc32(b"None")
-_NAN = crc32(b"NaN")
+_NAN = crc32(b"NaN")  # Python hashes NaN by the address of the object
 
 
 def stable_hash(key: object) -> int:
@@ -48,7 +49,7 @@ def stable_hash(key: object) -> int:
 
     Raises :class:`UnroutableKey`, naming the type, for anything that has no stable hash.
     """
-    if type(key) is str:
+    if type(key) is str:  # these two are most keys, and save the look at the type's bases
         return _hash_str(key)
     if type(key) is int:
         return crc32(_word(hash(key)))
@@ -57,8 +58,8 @@ def stable_hash(key: object) -> int:
 
 
 def has_stable_hash(kind: type) -> bool:
-    """Whether :func:`stable_hash` takes instances of this class, as far as the class itself can tell: what a
-    tuple, a list or a record contains decides, too."""
+    """Return True if :func:`stable_hash` takes instances of this class, as far as the class alone decides that: the
+    items of a tuple, a list or a record may still have no stable hash."""
     try:
         _hasher_of(kind)
     except UnroutableKey:
@@ -66,7 +67,7 @@ def has_stable_hash(kind: type) -> bool:
     return True
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # bounded, as a program may make classes at run time
 def _hasher_of(kind: type) -> _Hasher:
     """Find the hash that follows the equality of a type."""
     for base in kind.__mro__:
@@ -74,6 +75,7 @@ def _hasher_of(kind: type) -> _Hasher:
             return _HASHERS[base]
         if _compares_fields(base):
             return _hash_dataclass
+        # An __eq__ of the user's own may call keys equal whose fields differ; their hashes would part them.
         if isinstance(base.__dict__.get("__eq__"), FunctionType):
             raise _unroutable(kind)
     if hasattr(kind, "__dataclass_fields__"):  # declared with eq=False
@@ -90,7 +92,7 @@ def _unroutable(kind: type) -> UnroutableKey:
 
 
 def _compares_fields(kind: type) -> bool:
-    """Whether the class itself, not one of its bases, is a dataclass with ``eq=True``."""
+    """Return True if the class itself, not one of its bases, is a dataclass with ``eq=True``."""
     parameters = kind.__dict__.get("__dataclass_params__")
     return parameters is not None and bool(parameters.eq)
 
@@ -149,7 +151,7 @@ def _hash_uuid(uuid: UUID) -> int:
 
 
 def _hash_member(member: Enum) -> int:
-    return _hash_str(member.name)
+    return _hash_str(member.name)  # the value may be of any type, and have no stable hash
 
 
 def _hash_flag(flag: Flag) -> int:
@@ -161,6 +163,7 @@ def _hash_sequence(items: Iterable[object]) -> int:
 
 
 def _hash_mapping(mapping: Mapping[Any, object]) -> int:
+    # Sorted, as equal dicts may differ in their order; by hashes, as keys of different types cannot be compared.
     return _combine(sorted([_hash_sequence(pair) for pair in mapping.items()]))
 
 
@@ -169,14 +172,16 @@ def _hash_struct(record: Struct) -> int:
 
 
 def _hash_dataclass(record: Any) -> int:
-    compared = [field.name for field in fields(record) if field.compare]
+    compared = [field.name for field in fields(record) if field.compare]  # as its == does
     return _hash_mapping({name: getattr(record, name) for name in compared})
 
 
 def _combine(hashes: Iterable[int]) -> int:
+    # Four bytes for each part, so that the parts of different sequences never run together.
     return crc32(b"".join([part.to_bytes(4, "little") for part in hashes]))
 
 
+# By the class that defines ``==``: a subclass is hashed as the nearest of its bases that stands here.
 _HASHERS: dict[type, _Hasher] = {
     NoneType: _hash_none,
     str: _hash_str,

@@ -1,4 +1,4 @@
-"""One acker shard: which trees are open, and when one is settled (law L2 to L5, L12).
+"""One acker shard: its open trees, and the rule by which each is settled (law L2 to L5, L12).
 
 Theory of operation. A tree's checksum is the XOR of the ids of all edges that were created and not yet acked;
 each id enters it twice, so it is zero exactly when every tuple of the tree was acked (seed 000). Three
@@ -7,9 +7,9 @@ messages change it:
 =========  ================================  ==========================================================
 message    sent by                           says
 =========  ================================  ==========================================================
-*init*     a spout's tracked emit            root, XOR of the edges it created, who waits for the verdict
+*init*     a spout's tracked emit            root, XOR of the edges it created, the spout task
 *ack*      a bolt's ack of an input          root, the input's edge XOR the edges anchored to it
-*fail*     a bolt's fail, or an exception    root, why
+*fail*     a bolt's fail, or an exception    root, the failure
 =========  ================================  ==========================================================
 
 FsShelter (seed 004) says the same with four messages, which map onto these exactly:
@@ -23,12 +23,11 @@ every ``Anchor`` of a bolt's emits + ``Ok`` one *ack* with the XOR of those ids 
 ``Tick``                                    :meth:`Ledger.rotate`
 ==========================================  =================================================
 
-What FsShelter calls ``Complete`` is a verdict that is handed out and forgotten: nothing else is kept of a
-settled tree.
+FsShelter's ``Complete`` is a verdict that is handed out and forgotten: nothing else is kept of a settled tree.
 
 Rules. Messages of one root may arrive in any order; the ones before *init* are kept as an *orphan*, and no
 verdict is given before *init* is known (L3). When it is, a recorded fail wins at once, else zero acks at once
-(L4). A message for a tree that is not open makes an orphan, which nobody sees and which rotates away (L5).
+(L4). A message for a tree that is not open makes an orphan, which has no effect and rotates away (L5).
 """
 
 from __future__ import annotations
@@ -50,26 +49,27 @@ else:
 
 
 class AckerLoad:
-    """The trees of one acker."""
+    """Number of trees that one acker has, and the most that it may have (law L13)."""
 
     __slots__ = ("limit", "trees")
 
     def __init__(self, high_water: int | None) -> None:
         self.trees = 0
         """Open trees, and inits that are on their way."""
+        # Bounded, as the number is an integer of C where the module is compiled.
         self.limit = sys.maxsize if high_water is None else min(2 * high_water, sys.maxsize)
-        """How many there may be."""
+        """The most trees there may be."""
 
 
 @cython.freelist(1024)
 @cython.no_gc
 @cython.cclass
 class OpenTree:
-    """One tracked message: its checksum, who waits for the verdict, and the verdict in the end.
+    """One tracked message: its checksum, the spout task that waits for its verdict, and in the end the verdict.
 
-    Compiled, the garbage collector does not look into it: open trees were most of what it looked at. A cycle through
-    one is broken by its verdict, and every end of a run gives all of them (law C3); only a loop that is closed in the
-    middle of a run gives none, and leaks it. User code never gets hold of one.
+    Compiled, the garbage collector does not look into it, as open trees were most of the objects it looked at. The
+    verdict breaks a cycle through a tree, and every end of a run gives all verdicts (law C3). Only a loop that is
+    closed in the middle of a run gives none, and leaks the cycle. User code never gets hold of a tree.
     """
 
     __slots__ = ("checksum", "failure", "message_id", "spout")
@@ -86,13 +86,14 @@ class OpenTree:
         self.spout = spout
         """The index of the spout task that gets the verdict."""
         self.message_id = message_id
-        """How that task knows the message."""
+        """The name of the message at that task."""
         self.failure: Failure | None = failure
-        """Why it failed, once it has."""
+        """The failure, once it has failed."""
 
 
 def new_tree(message_id: object) -> OpenTree:
-    """The tree of a message that is emitted now. The same as calling the class, at a fraction of the price."""
+    """Return the tree of a message that is emitted now."""
+    # As calling the class does, at a fraction of the price: one is made for each message.
     tree = OpenTree.__new__(OpenTree)
     tree.checksum = 0
     tree.spout = 0
@@ -102,26 +103,26 @@ def new_tree(message_id: object) -> OpenTree:
 
 
 CHOSEN = 8192
-"""How many of the trees that time out are chosen at a time, in the order of their emits. A dict finds its first key by
-going past all that were taken out before, and so is not asked for each."""
+"""Trees that time out are chosen in portions of this size, in the order of their emits. A dict finds its first key by
+going past all entries that were taken out before it, so asking it for one key at a time would be quadratic."""
 
 
 @lru_cache(maxsize=256)
 def timed_out(holders: tuple[str, ...]) -> Failure:
-    """The failure of a tree whose tuples these components held: one object for all of them (law L14)."""
+    """Return the failure of trees whose tuples these components held: one object for all of them (law L14)."""
     return Failure(FailureKind.TIMEOUT, holders=holders)
 
 
 class Holders(Protocol):
-    """Who holds tuples of trees that have timed out."""
+    """The components that hold tuples of trees which have timed out, by root."""
 
     def pop(self, root: int, default: tuple[str, ...], /) -> tuple[str, ...]:
-        """Take out the components that hold tuples of this root; ``default`` if none does."""
+        """Remove and return the components that hold tuples of this root; ``default`` if none does."""
         ...
 
 
 class Orphan:
-    """What was heard of a root whose *init* has not arrived."""
+    """Acks and fails of a root whose *init* has not arrived."""
 
     __slots__ = ("checksum", "failure")
 
@@ -140,16 +141,19 @@ class Ledger:
 
     def __init__(self, buckets: int = 3, restarts_on_activity: bool = False) -> None:
         self._trees: RotatingMap[int, OpenTree] = RotatingMap(buckets)
+        # In buckets of their own, as they rotate away where timeouts are off, too (law L5).
         self._orphans: RotatingMap[int, Orphan] = RotatingMap(buckets)
         self._activity = restarts_on_activity
+        # Cohorts that have timed out, the oldest first. Their trees stay open until their turn comes: an ack that is
+        # faster wins (law L12).
         self._expiring: list[dict[int, OpenTree]] = []
         self._chosen: list[int] = []
         self.acked: list[OpenTree] = []
         """Trees acked since the owner last took them."""
         self.failed: list[OpenTree] = []
-        """Trees failed since the owner last took them; each says why."""
+        """Trees failed since the owner last took them, each with its failure."""
         self.settled = 0
-        """How many verdicts were ever given."""
+        """Verdicts that were ever given."""
 
     def __len__(self) -> int:
         """The number of open trees; orphans are not counted (law L13)."""
@@ -157,12 +161,12 @@ class Ledger:
 
     @property
     def orphans(self) -> int:
-        """The number of roots that something was heard of before, or without, their *init*."""
+        """The number of roots with messages that came before, or without, their *init*."""
         return len(self._orphans)
 
     @property
     def expiring(self) -> int:
-        """How many trees have timed out and wait for :meth:`expire`."""
+        """The number of trees that have timed out and wait for :meth:`expire`."""
         return sum(map(len, self._expiring))
 
     @property
@@ -173,39 +177,42 @@ class Ledger:
         return self._expiring[0] if self._expiring else None
 
     def open_tree(self, root: int) -> OpenTree | None:
-        """The open tree of this root; None if there is none, or its *init* has not arrived."""
+        """Return the open tree of this root; None if there is none, or its *init* has not arrived."""
         place = self._place(root)
         return None if place is None else place.get(root)
 
     def oldest(self) -> Iterator[tuple[int, OpenTree]]:
-        """The open trees by root, those that time out first at the head."""
+        """Iterate over the open trees with their roots, those that time out first at the head."""
         return ((root, tree) for place in self._places() for root, tree in place.items())
 
     def init(self, inits: Mapping[int, OpenTree]) -> None:
-        """Open trees, by root. Takes the place of any orphan; the tree enters the newest bucket."""
+        """Open these trees, by root. Each enters the newest bucket and takes the place of its orphan, if there is
+        one."""
         orphans = self._orphans
-        has_orphans = bool(orphans)
+        has_orphans = bool(orphans)  # rarely, so that the search in their buckets is saved for each tree
         newest = self._trees.buckets[0]
         for root, tree in inits.items():
             if has_orphans and (orphan := orphans.pop(root)) is not None:
+                # A recorded fail wins over a checksum of zero; Storm has it the other way round (law L4).
                 tree.checksum ^= orphan.checksum
                 if orphan.failure is not None:
                     self._fail(tree, orphan.failure)
                     continue
             if tree.checksum:
                 newest[root] = tree
-            else:
+            else:  # all of its acks were faster than its init
                 self._ack(tree)
 
     def ack(self, deltas: Mapping[int, int]) -> None:
-        """XOR these values, by root, into the checksums."""
+        """XOR these values, by root, into the checksums; a tree whose checksum becomes zero is acked."""
+        # Most trees are acked long before the first rotation, so the newest bucket is tried before the others.
         newest = self._trees.buckets[0]
         activity = self._activity
         for root, delta in deltas.items():
             tree = newest.get(root)
             if tree is None:
                 tree = self.open_tree(root)
-                if tree is None:
+                if tree is None:  # its init is on its way, or it was settled: nobody can know which (law L5)
                     orphan = self._orphan(root)
                     orphan.checksum ^= delta
                     continue
@@ -213,12 +220,12 @@ class Ledger:
                     self.reset_timeout(root)
             tree.checksum ^= delta
             if not tree.checksum:
-                if newest.pop(root, None) is None:
+                if newest.pop(root, None) is None:  # it is older
                     self._leave(root)
                 self._ack(tree)
 
     def fail(self, root: int, failure: Failure) -> None:
-        """Fail the tree of this root. The first failure of a root is the one that is told."""
+        """Fail the tree of this root. Of several failures the first is the one that is reported."""
         tree = self._leave(root)
         if tree is not None:
             self._fail(tree, failure)
@@ -228,20 +235,19 @@ class Ledger:
             orphan.failure = failure
 
     def reset_timeout(self, root: int) -> None:
-        """Give the tree of this root its full timeout again; a root that is not open is left alone (law
-        L12)."""
+        """Give the tree of this root its full timeout again; a root that is not open is ignored (law L12)."""
         tree = self._leave(root)
         if tree is not None:
             self._trees.buckets[0][root] = tree
 
     def rotate(self) -> None:
-        """One step of the clock: trees put ``buckets`` rotations ago become *expiring*, such orphans are forgotten. It
-        takes the same time whatever is pending."""
+        """Advance the clock by one step: trees that were put ``buckets`` rotations ago become *expiring*, and orphans
+        of that age are forgotten. The cost does not depend on the number of pending trees."""
         self._expiring.append(self._trees.rotate())
         self.forget_orphans()
 
     def forget_orphans(self) -> None:
-        """One step of the clock for orphans alone: the clock of their own when timeouts are off (law L5)."""
+        """Advance the clock of orphans by one step; they have a clock of their own when timeouts are off (law L5)."""
         self._orphans.rotate()
 
     def expired_roots(self) -> Iterable[int]:
@@ -249,9 +255,11 @@ class Ledger:
         return chain.from_iterable(self._expiring)
 
     def expire(self, most: int, holders: Holders) -> None:
-        """Fail at most ``most`` of the trees that are next to expire with TIMEOUT, the oldest first. An expiry is
-        spread like this so that it never holds the loop for long; a tree that is acked while it waits is acked (law
-        L12)."""
+        """Fail at most ``most`` of the expiring trees with TIMEOUT, the oldest first.
+
+        An expiry is spread over several calls so that it never holds the loop for long. A tree that is acked while it
+        waits is acked (law L12).
+        """
         for _ in range(most):
             cohort = self.next_to_expire
             if cohort is None:
@@ -260,12 +268,12 @@ class Ledger:
             self._fail(cohort.pop(root), timed_out(holders.pop(root, ())))
 
     def _choose(self, cohort: dict[int, OpenTree]) -> int:
-        """The root of its oldest tree."""
+        """Return the root of the oldest tree of a cohort."""
         while True:
             if not self._chosen:
                 self._chosen = [*islice(cohort, CHOSEN)]
                 self._chosen.reverse()
-            root = self._chosen.pop()
+            root = self._chosen.pop()  # from the end, where a list gives its items up at no cost
             if root in cohort:  # else it was settled after it was chosen
                 return root
 
@@ -277,21 +285,25 @@ class Ledger:
             place.clear()
 
     def fail_of(self, spout: int, failure: Failure) -> None:
-        """Fail the open trees of one spout task that it knows by their message ids alone."""
+        """Fail those open trees of one spout task that are known to it by their message ids alone.
+
+        Its reliable messages are instances of subclasses. They outlive the task's death and stay open.
+        """
         for place in self._places():
             roots = [root for root, tree in place.items() if tree.spout == spout and type(tree) is OpenTree]
             for root in roots:
                 self._fail(place.pop(root), failure)
 
     def lose(self, failure: Failure) -> None:
-        """The acker has died: fail every tree that it knew of, as soon as its *init* is here (law L4)."""
+        """Fail every tree that was known when the acker died, as soon as its *init* is here (law L4)."""
         self.fail_all(failure)
+        # The inits of orphans are on their way to the next instance of the acker, which goes on with this ledger.
         for bucket in self._orphans.buckets:
             for orphan in bucket.values():
                 orphan.failure = orphan.failure or failure
 
     def take_verdicts(self) -> tuple[list[OpenTree], list[OpenTree]]:
-        """The trees acked and the trees failed since the last call."""
+        """Return the trees acked and the trees failed since the last call."""
         verdicts = self.acked, self.failed
         self.acked, self.failed = [], []
         return verdicts
@@ -306,7 +318,7 @@ class Ledger:
         self.failed.append(tree)
 
     def _places(self) -> Sequence[dict[int, OpenTree]]:
-        """Wherever open trees are, those that time out first at the head."""
+        """The maps that hold open trees, those that time out first at the head."""
         return (*self._expiring, *reversed(self._trees.buckets))
 
     def _place(self, root: int) -> dict[int, OpenTree] | None:
@@ -316,7 +328,7 @@ class Ledger:
         return None
 
     def _leave(self, root: int) -> OpenTree | None:
-        """Take the tree of this root out of where it is, if it is open."""
+        """Remove and return the tree of this root, if it is open."""
         place = self._place(root)
         return None if place is None else place.pop(root)
 

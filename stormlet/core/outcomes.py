@@ -1,4 +1,25 @@
-"""What became of a message: the reasons of a failure (law L14) and the dead letter (law S6)."""
+"""Outcomes of messages: the failure of an attempt (law L14), the history of attempts, the dead letter (law S6).
+
+Theory of operation
+-------------------
+An ack needs no record. An attempt that fails gets a :class:`Failure` from the part that ends it: FAILED from the
+collector of the bolt, TIMEOUT from the ledger, OVERFLOW from the spout's tracker, TASK_LOST from the task that died,
+SHUTDOWN from the run. The failure travels with the settled tree to the spout task, which adds it to the
+:class:`History` of the message and asks the replay policy. A message that is given up becomes a :class:`DeadLetter`
+with its whole history.
+
+Three facts about the numbers and the lives of these records explain their form:
+
+- *They may be kept for long*, in the history of a message that waits for its replay, or among the last dead letters.
+  The traceback of an exception keeps alive every local variable of the frames that it came through. So
+  :meth:`without_frames <Failure.without_frames>` replaces the exception by a copy without a traceback, and keeps the
+  place of the raise.
+- *Very many of them come at once* when a queue is stuck and a hundred thousand trees time out together. Every object
+  that stays makes the garbage collector hold the loop for longer. So timeouts with the same holders are one object, and
+  so are the histories of messages whose attempts all timed out alike (:attr:`Failure.is_common`).
+- *A message may be replayed for ever*, if ``max_attempts`` allows it. So a history keeps the first 10 failures, which
+  show how the trouble began, and the last 90, and counts those between.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +32,18 @@ from typing import Final, cast
 import msgspec
 
 from stormlet.core.calls import Call, raised_in
-from stormlet.core.frameless import frameless
 from stormlet.core.outstanding import Outstanding
 from stormlet.core.shortened import shortened, shown
+from stormlet.core.tracebacks import without_traceback
 
 KEPT_FIRST: Final = 10
+"""Failures that a history keeps from its beginning."""
 KEPT_LAST: Final = 90
+"""Failures that it keeps from its end."""
 
 
 class FailureKind(Enum):
-    """Why a tuple tree failed (law L14)."""
+    """Cause of a tree's failure (law L14)."""
 
     FAILED = "failed"
     """A bolt failed a tuple of the tree, or raised."""
@@ -34,9 +57,10 @@ class FailureKind(Enum):
     """The topology stopped before the tree was complete (law C3)."""
 
 
+# A dataclass, as a msgspec.Struct cannot leave fields out of its comparison and its repr.
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one attempt at a message failed."""
+    """Failure of one attempt at a message."""
 
     kind: FailureKind
     component: str | None = None
@@ -44,7 +68,7 @@ class Failure:
     task: int | None = None
     """The task id of that component."""
     reason: str = ""
-    """What the bolt said when it failed the tuple."""
+    """The reason that the bolt gave."""
     exception: BaseException | None = None
     """The exception that the bolt raised."""
     permanent: bool = False
@@ -52,14 +76,16 @@ class Failure:
     holders: tuple[str, ...] = ()
     """For a timeout: the components that still held tuples of the tree (law L14)."""
     seconds: float | None = field(default=None, compare=False, repr=False)
-    """How long the attempt took; None if its edges were not recorded."""
+    """Duration of the attempt; None if its edges were not recorded."""
     outstanding: tuple[Outstanding, ...] = field(default=(), compare=False, repr=False)
     """For an attempt that timed out or was left over, if its edges were recorded: tuples that were not settled, at
     most 10."""
     kept_place: Call | None = field(default=None, compare=False, repr=False)
-    """Where the exception was raised, if it was parted from its frames."""
+    """The place of the raise, if the exception was parted from its frames."""
 
     def __post_init__(self) -> None:
+        # Checked here, where the bolt fails the tuple: later the error would be raised in the engine, far from its
+        # cause.
         if not isinstance(cast("object", self.reason), str):
             raise TypeError(
                 f"a failure{self._where()} has reason={shortened(self.reason)}, which is no text; an exception is "
@@ -73,29 +99,28 @@ class Failure:
 
     @property
     def is_common(self) -> bool:
-        """Whether it is likely to be one object for many attempts: those that have timed out, and of which nothing more
-        is known."""
+        """True for a timeout of which nothing more is known: likely to be one object for many attempts."""
         return self.kind is FailureKind.TIMEOUT and self.seconds is None
 
     @property
     def place(self) -> Call | None:
-        """Where user code raised the exception; None if there is none."""
+        """The call in which user code raised the exception; None if there is none."""
         return self.kept_place or (None if self.exception is None else raised_in(self.exception))
 
     @property
     def has_frames(self) -> bool:
-        """Whether its exception may have a traceback."""
+        """True if its exception may have a traceback."""
         return self.exception is not None and self.kept_place is None
 
     def without_frames(self) -> Failure:
-        """This failure, to be kept for long: with a twin of its exception that has no traceback, as the frames of one
-        keep alive every local variable of user code."""
+        """Return this failure, fit to be kept for long: with a copy of its exception that has no traceback, as the
+        frames of a traceback keep alive every local variable of user code."""
         if self.exception is None or self.kept_place is not None:
             return self
-        return replace(self, exception=frameless(self.exception), kept_place=self.place)
+        return replace(self, exception=without_traceback(self.exception), kept_place=self.place)
 
     def recorded(self, seconds: float, outstanding: tuple[Outstanding, ...]) -> Failure:
-        """This failure with what a recorder knows of the attempt."""
+        """Return this failure with the duration and the outstanding tuples that a recorder has seen."""
         return replace(self, seconds=seconds, outstanding=outstanding)
 
     def __str__(self) -> str:
@@ -119,27 +144,28 @@ class Failure:
 
 
 class History(tuple[Failure, ...]):
-    """Why each attempt failed, in order; of more than 100 the first 10 and the last 90, as a message may be replayed
-    for ever."""
+    """Failures of a message's attempts, in order; of more than 100 the first 10 and the last 90."""
 
     left_out: int = 0
-    """How many there were after the first 10 of which nothing is kept."""
+    """Failures after the first 10 that are counted, but not kept."""
 
     def and_also(self, failure: Failure) -> History:
-        """One more attempt has failed."""
+        """Return the history after one more failed attempt."""
         if len(self) < KEPT_FIRST + KEPT_LAST:
+            # Sharing pays only where a whole expiry has one history; looking up others would fill the cache.
             is_common = failure.is_common and all(each.is_common for each in self)
             return _all_timed_out(self, failure) if is_common else History((*self, failure))
+        # The oldest of the last ones makes room.
         return self._leaving_out((*self[:KEPT_FIRST], *self[KEPT_FIRST + 1 :], failure), self.left_out + 1)
 
     def without_frames(self) -> History:
-        """These failures, to be kept for long: see :meth:`Failure.without_frames`."""
+        """Return these failures, fit to be kept for long: see :meth:`Failure.without_frames`."""
         if not any(each.has_frames for each in self):
             return self
         return self._leaving_out((each.without_frames() for each in self), self.left_out)
 
     def numbered(self) -> Sequence[tuple[int, Failure]]:
-        """Each with the number of its attempt, from 1."""
+        """Return the failures that are kept, each with the number of its attempt, from 1."""
         return [
             (place + (self.left_out if place > KEPT_FIRST else 0), failure)
             for place, failure in enumerate(self, start=1)
@@ -148,14 +174,14 @@ class History(tuple[Failure, ...]):
     @classmethod
     def _leaving_out(cls, failures: Iterable[Failure], count: int) -> History:
         history = cls(failures)
-        history.left_out = count
+        history.left_out = count  # set later, as a tuple takes no further argument
         return history
 
 
+# Cached by what the failures say: ids of objects are no keys here, as they differ between runs with one seed (law L16).
 @lru_cache(maxsize=256)
 def _all_timed_out(before: History, failure: Failure) -> History:
-    """The history of messages whose attempts have all timed out in the same way: one object for all of them, as the
-    garbage collector looks into each of many."""
+    """Return the history of messages whose attempts have all timed out alike: one object for all of them."""
     return History((*before, failure))
 
 
@@ -168,20 +194,21 @@ class DeadLetter(msgspec.Struct, frozen=True):
     """The value that it emitted."""
     message_id: object
     attempts: int
-    """How many attempts were made; attempts that do not count (law S6) are left out."""
+    """Attempts that were made, without those that do not count (law S6)."""
     failure: Failure
-    """Why the last attempt failed."""
+    """Failure of the last attempt."""
     origin: object = None
-    """What the source said of the message itself."""
+    """The source's own remark on the message: ``origin=``."""
     history: tuple[Failure, ...] = ()
-    """Why each attempt failed, in order; those that do not count are here too. Of more than 100 these are the first 10
-    and the last 90. Only the last one's exception has its traceback."""
+    """Failures of all attempts, in order, including those that do not count; of more than 100 the first 10 and the last
+    90. Only the last one's exception has its traceback."""
     stream: str = "default"
     """The stream that it was emitted on."""
 
     def without_frames(self) -> DeadLetter:
-        """This letter, to be kept for long: see :meth:`Failure.without_frames`."""
+        """Return this letter, fit to be kept for long: see :meth:`Failure.without_frames`."""
         history = history_of(self.history).without_frames()
+        # The last failure usually is the history's last: one copy serves both.
         failure = (
             history[-1] if history and self.failure is self.history[-1] else self.failure.without_frames()
         )
@@ -189,5 +216,5 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 def history_of(failures: tuple[Failure, ...]) -> History:
-    """These failures, of which none was left out unless they know of it."""
+    """Return these failures as a history; a plain tuple of them is taken as complete."""
     return failures if isinstance(failures, History) else History(failures)

@@ -1,4 +1,4 @@
-"""Tuples that keep a tree open: where each one is, and what is being done with it."""
+"""Tuples that keep a tree open: the task that has each one, and its place there."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from stormlet.core.shortened import shortened
 
 
 class Place(Enum):
-    """How a bolt task has a tuple."""
+    """Place of a tuple at a bolt task."""
 
     QUEUED = "queued"
-    """The bolt has not seen it yet."""
+    """It is in the inbox: the bolt has not seen it yet."""
     EXECUTING = "executing"
     """User code has been called with it and has not returned."""
     HELD = "held"
     """``execute`` has returned without settling it, as the bolt may settle it later (law B2)."""
     FORGOTTEN = "forgotten"
-    """The same, but nothing refers to it any more: nobody can settle it."""
+    """The same, but nothing refers to it any more, so that it cannot be settled."""
     NOWHERE = "nowhere"
     """It was delivered there, is not settled, and no task has it."""
 
@@ -33,6 +33,7 @@ PHRASES: Final = {
     Place.FORGOTTEN: "was forgotten by",
     Place.NOWHERE: "is no longer at",
 }
+"""Words for a place, between the value and the task."""
 
 
 class Outstanding(msgspec.Struct, frozen=True):
@@ -44,18 +45,18 @@ class Outstanding(msgspec.Struct, frozen=True):
     task: int
     """The id of the task that has it."""
     name: str
-    """What messages call this task: ``count[0]``."""
+    """Name of this task in messages: ``count[0]``."""
     place: Place
     path: tuple[str, ...]
     """The tasks that it came through; without a recorder, only the one that emitted it."""
     ahead: int | None = None
-    """How many tuples the task takes before it; None if it is not queued, or the queue was not looked at."""
+    """Tuples that the task takes before it; None if it is not queued, or the queue was not looked at."""
     seconds: float | None = None
-    """How long ago it was delivered; None without a recorder."""
+    """Seconds since its delivery; None without a recorder."""
     stack: tuple[Call, ...] = ()
-    """Where the user code is that has it, or that the task is in meanwhile; outermost first."""
+    """Calls of the user code that has it, or that the task runs meanwhile; outermost first."""
     note: str = ""
-    """What else is known of it."""
+    """A further remark."""
 
     def __str__(self) -> str:
         return (
@@ -78,5 +79,5 @@ class Outstanding(msgspec.Struct, frozen=True):
 
 
 def spelt(seconds: float) -> str:
-    """Seconds as texts have them: tenths, and below one thousandths."""
-    return f"{round(seconds, 1 if seconds >= 1 else 3):.12g} s"
+    """Return seconds as text, in tenths, below one second in thousandths."""
+    return f"{round(seconds, 1 if seconds >= 1 else 3):.12g} s"  # 12 digits, and never 1e+06 s

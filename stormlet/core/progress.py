@@ -1,4 +1,32 @@
-"""What is to be done when nothing moves any more: flush, finish, or nothing at all (law B8, C2, S5)."""
+"""The steps of a run once nothing in it moves by itself: flush, resume, finish, done (law B8, C2, S5).
+
+Theory of operation
+-------------------
+No single task can see that a run is over. A bolt that holds inputs waits for more of them, a spout that has reached
+``max_spout_pending`` waits for those inputs to be acked, and neither knows that the other one waits as well. So one
+observer, the conductor of the runtime, looks for moments of *calm*: every inbox is empty, no user code runs, and no
+task has anything left to send. It describes such a moment by a :class:`Calm`, asks :func:`next_step`, takes the step,
+and asks again when the run has become calm again.
+
+The rules, the first that applies:
+
+1. A spout that may emit by itself: WAIT. There is nothing to decide before its input has come.
+2. Bolts that hold inputs: FLUSH. Held inputs keep their trees open, so no later step could help them; a batch that can
+   never fill is thereby written instead of timed out. Upstream first, as the output of a flush may fill a batch below.
+3. A spout that pauses until everything is settled, and no message pending: RESUME.
+4. A spout that has not ended, or a message that waits for its replay: WAIT. A timeout or the replay will bring more.
+5. Bolts with inputs since their last ``finish``: FINISH, one component at a time and upstream first, so that what a
+   ``finish`` emits is processed before the components below finish. The components of a cycle are each upstream of the
+   other and finish together.
+6. Messages pending: WAIT. Nothing holds their tuples any more, so their timeouts will settle them.
+7. Otherwise the run is DONE.
+
+Every step needs something new: a bolt counts as flushable only if it has executed or settled inputs since its last
+``flush``, as unfinished only if it has executed inputs since its last ``finish``. A bolt that keeps what it holds is
+therefore not asked for ever, and a replay that brings new input causes another ``finish``.
+
+The rules are a function of a record, so that tests can try all of their cases without a clock or a task.
+"""
 
 from __future__ import annotations
 
@@ -9,62 +37,61 @@ import msgspec
 
 
 class Step(Enum):
-    """What to do next."""
+    """The next thing that the conductor does."""
 
     WAIT = "wait"
-    """A source, a replay or a timeout will bring something."""
+    """Nothing now: a source, a replay or a timeout will bring something."""
     FLUSH = "flush"
-    """Call ``flush`` on the named components' tasks that hold inputs."""
+    """Call ``flush`` on those tasks of the named components that hold inputs."""
     RESUME = "resume"
-    """Everything is settled that the spouts which pause for that have waited for."""
+    """Ask the paused spouts for tuples again: all messages that they have waited for are settled."""
     FINISH = "finish"
     """Call ``finish`` on the tasks of the named components."""
     DONE = "done"
-    """The topology is quiescent."""
+    """Nothing any more: the topology is quiescent (law S5)."""
 
 
 class BoltState(msgspec.Struct, frozen=True):
-    """What matters of one bolt in a moment of calm."""
+    """One bolt in a moment of calm."""
 
     flushable: bool
-    """A task holds inputs, and has executed or settled some since its last ``flush``."""
+    """True if a task holds inputs, and has executed or settled some since its last ``flush``."""
     unfinished: bool
-    """A task has executed inputs since its last ``finish``, or was never finished."""
+    """True if a task has executed inputs since its last ``finish``, or was never finished."""
 
 
 class Calm(msgspec.Struct, frozen=True):
-    """A moment in which every inbox is empty and nothing runs."""
+    """A moment in which every inbox is empty and no user code runs."""
 
     spouts_still: bool
-    """Every spout has ended, or is paused by ``max_spout_pending`` or until everything is settled."""
+    """True if every spout has ended, or is paused by ``max_spout_pending`` or until everything is settled."""
     spouts_ended: bool
     replays_waiting: bool
     pending: int
     """Messages without an outcome."""
     bolts: Mapping[str, BoltState]
     pausing: bool = False
-    """A spout that has not ended pauses until everything is settled."""
+    """True if a spout that has not ended pauses until everything is settled."""
 
 
 def next_step(calm: Calm, order: Sequence[Sequence[str]]) -> tuple[Step, Sequence[str]]:
-    """Decide. ``order`` has the components upstream first, those of a cycle together; the answer names some
-    of them.
+    """Return the next step, and the components that it is for.
 
-    Held inputs are flushed before anything is finished, so that a batch which can never fill is written, not
-    timed out (B8). A component is finished when its upstreams are (C2).
+    ``order`` has all components upstream first, those of a cycle together. Held inputs are flushed before anything is
+    finished (B8), and a component is finished after its upstreams (C2).
     """
     if not calm.spouts_still:
-        return Step.WAIT, ()
+        return Step.WAIT, ()  # rule 1
     for group in order:
         flushable = [each for each in group if each in calm.bolts and calm.bolts[each].flushable]
         if flushable:
-            return Step.FLUSH, flushable
+            return Step.FLUSH, flushable  # rule 2
     if calm.pausing and not calm.pending:
-        return Step.RESUME, ()
+        return Step.RESUME, ()  # rule 3
     if not calm.spouts_ended or calm.replays_waiting:
-        return Step.WAIT, ()
+        return Step.WAIT, ()  # rule 4
     for group in order:
         bolts = [each for each in group if each in calm.bolts]
         if any(calm.bolts[each].unfinished for each in bolts):
-            return Step.FINISH, bolts
-    return (Step.WAIT, ()) if calm.pending else (Step.DONE, ())
+            return Step.FINISH, bolts  # rule 5
+    return (Step.WAIT, ()) if calm.pending else (Step.DONE, ())  # rules 6 and 7

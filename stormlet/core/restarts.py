@@ -1,4 +1,7 @@
-"""How often a task that dies is restarted, and how soon (seed 003's failure cases; Erlang's restart intensity)."""
+"""Restart policy: the restarts that a task gets within a window, and the pauses before them.
+
+After the failure cases of seed 003 and Erlang's restart intensity.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,19 @@ from typing import Final
 import msgspec
 
 MOST_DOUBLINGS: Final = 64
-"""A pause is doubled so many times at most: a float does not hold the thousandth power of two."""
+"""Doublings of a pause at most. A float does not hold 2 ** 1024, and a task may be restarted more often than that."""
+
 KEPT_EXACTLY: Final = 1000
-"""How many restarts are kept with their own times. What comes beyond is counted together with what came at most a
-thousandth of the window before, and so counts for that much longer."""
+"""Restarts that are kept with times of their own, so that memory is bounded whatever the policy allows.
+
+A further restart is counted together with those of at most a thousandth of the window before it. These then leave the
+window with it, late by that thousandth at most.
+"""
 
 
 class RestartPolicy(msgspec.Struct, frozen=True):
-    """At most ``most`` restarts in any ``within`` seconds; before the first one ``first_pause`` seconds, doubled for
-    each further one up to ``longest_pause``."""
+    """At most ``most`` restarts in any ``within`` seconds. The pause before the first one is ``first_pause`` seconds;
+    it doubles for each further one up to ``longest_pause``."""
 
     most: int = 3
     within: float = 60.0
@@ -33,28 +40,31 @@ class Restarts:
     def __init__(self, policy: RestartPolicy) -> None:
         self.policy = policy
         self.count = 0
-        """How many there were, those after kills included."""
+        """Restarts in all, those after kills included."""
         self._recent: deque[_Moment] = deque()
         self._in_window = 0
 
     def within_window(self, now: float) -> int:
-        """How many of them the policy counts now: those after kills, and those that are long past, are left out."""
+        """Return the number of restarts that the policy counts now: not those after kills, nor those before the
+        window."""
         recent = self._recent
         while recent and now - recent[0].last >= self.policy.within:
             self._in_window -= recent.popleft().count
         return self._in_window
 
     def pause_after_kill(self) -> float:
-        """Somebody has killed it, so that its code is not to blame: the seconds to wait."""
+        """Count a restart after a kill and return the seconds to wait before it."""
+        # The task's own code is not to blame, so the restart is not part of a crash loop.
         self.count += 1
         return self._pause(0)
 
     def pause(self, now: float) -> float | None:
-        """It has died: the seconds to wait before it is restarted; None if that would be once too often."""
+        """Count a restart after a death and return the seconds to wait before it; None if the policy allows no more."""
         policy, recent = self.policy, self.within_window(now)
         if recent >= policy.most:
             return None
         pause = self._pause(recent)
+        # The window counts the restart itself, which comes after the pause, not the death.
         self._note(now + pause)
         self.count += 1
         return pause
@@ -74,7 +84,7 @@ class Restarts:
 
 
 class _Moment(msgspec.Struct):
-    """Restarts that are counted together: as one, until there are very many."""
+    """Restarts that are counted together; a single one, unless there are very many."""
 
     first: float
     last: float

@@ -35,13 +35,14 @@ class RotatingMap(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         """Set ``key`` in the newest bucket and remove it from any other."""
-        for bucket in self.buckets:
+        for bucket in self.buckets:  # a key is in one of them at most
             if bucket.pop(key, None) is not None:
                 break
         self.buckets[0][key] = value
 
     def get(self, key: K) -> V | None:
-        """The value of ``key``, or None; reading does not refresh it."""
+        """Return the value of ``key``, or None; reading does not refresh it."""
+        # From the newest, as most entries are taken out long before they grow old.
         for bucket in self.buckets:
             if key in bucket:
                 return bucket[key]
@@ -58,6 +59,7 @@ class RotatingMap(Generic[K, V]):
         """Drop the oldest bucket and return it, after calling ``on_expired`` for each of its entries."""
         oldest = self.buckets.pop()
         self.buckets.appendleft({})
+        # After the shift, so that an entry which a callback puts enters the new nursery.
         if self._on_expired is not None:
             for key, value in oldest.items():
                 self._on_expired(key, value)

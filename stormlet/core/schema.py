@@ -1,4 +1,4 @@
-"""What is known of the values of a stream: their fields, how to read them, and whether a value fits.
+"""Schemas of streams: the fields of the values, a reader for them, and a check that a value fits.
 
 A schema is declared (``outputs=...``) or inferred from a return annotation. Either gives field names, which
 are checked when the topology is built; only a declared one is enforced on what is emitted.
@@ -45,25 +45,25 @@ FieldName: TypeAlias = str | int
 """A field's name, or its position."""
 
 Reader: TypeAlias = Callable[[object], object]
-"""Gives one field of a value, or several as a tuple."""
+"""Reads one field of a value, or several as a tuple."""
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the values of one stream."""
+    """Fields and type of the values of one stream."""
 
     name: str
-    """What messages and displays call the type."""
+    """Name of the type in messages and displays."""
     fields: tuple[str, ...] | None
     """The field names in order; None where they are not known."""
     enforced: bool
-    """Whether emits must be checked with :meth:`misfit`."""
+    """True if emits are checked by :meth:`misfit`."""
     declared: object = None
     """The type that it was read from; None where there is none."""
     kind: ClassVar[str]
     """``"opaque"``, ``"record"`` (by attribute), ``"dict"`` (by key) or ``"fields"`` (by position)."""
 
     def reader(self, names: Sequence[FieldName]) -> Reader:
-        """Return what reads these fields: one as it is, several as a tuple, none at all as the whole value.
+        """Return a reader of these fields: of one as it is, of several as a tuple, of none as the whole value.
 
         Raises :class:`InvalidTopology` for an unknown field, naming the known ones or the way out.
         """
@@ -82,15 +82,16 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
         raise NotImplementedError
 
     def misfit(self, value: object) -> str | None:
-        """Say why a value does not fit, or return None if it does. Whether it matters is :attr:`enforced`."""
+        """Return the reason why a value does not fit, or None if it does. Only an :attr:`enforced` schema rejects
+        it."""
         raise NotImplementedError
 
     def _locate(self, name: FieldName) -> FieldName:
-        """Return what the getter needs to find the field; raise a LookupError that tells the user."""
+        """Return the getter's key of a field; raise a LookupError with a message for the user."""
         raise NotImplementedError
 
     def _getter(self, keys: Sequence[FieldName]) -> Reader:
-        return cast(Reader, itemgetter(*keys))
+        return cast(Reader, itemgetter(*keys))  # of one key the item, of several a tuple: as readers promise
 
     def _position(self, name: FieldName) -> int:
         fields = self.fields or ()
@@ -102,7 +103,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opaque(Schema, frozen=True):
-    """Values of any type, of which no field names are known."""
+    """Values of any type, without known field names."""
 
     kind: ClassVar[str] = "opaque"
 
@@ -153,8 +154,7 @@ class Record(Schema, frozen=True, kw_only=True):
 
 
 class Keyed(Schema, frozen=True, kw_only=True):
-    """Dicts: of a TypedDict the keys are known, of a plain dict they are not (and any name is taken on
-    trust)."""
+    """Dicts. The keys of a TypedDict are known; those of a plain dict are not, and any name is taken on trust."""
 
     required: tuple[str, ...]
     kind: ClassVar[str] = "dict"
@@ -196,11 +196,11 @@ class FieldList(Schema, frozen=True, kw_only=True):
 
 
 def schema_of(declared: object, *, enforced: bool = True) -> Schema:
-    """Return the schema of what a user declares as ``outputs``.
+    """Return the schema that a user declares by ``outputs``.
 
     A record class (msgspec.Struct, dataclass, NamedTuple, TypedDict, dict) or a list or tuple of field names
-    has fields; None and any other type are opaque, which nothing enforces. Raises :class:`InvalidTopology`
-    for names that are not strings or occur twice, and for what is neither names nor a type.
+    has fields; None and any other type are opaque, and never enforced. Raises :class:`InvalidTopology`
+    for names that are not strings or occur twice, and for anything that is neither names nor a type.
     """
     if isinstance(declared, (list, tuple)):
         return _field_list(cast(Sequence[object], declared), enforced)
@@ -215,7 +215,7 @@ def schema_from_annotation(annotation: object) -> Schema:
 
     The annotation must be resolved (no strings inside). ``Iterator[T]`` and its kin, sync and async, and
     coroutines produce T; ``None`` and ``To[...]``, which goes to another stream, produce nothing here (law
-    B1). What remains of a union is opaque if it is more than one type.
+    B1). A union of which more than one type remains is opaque.
     """
     return _schema_of_type(_produced(annotation), enforced=False)
 
@@ -265,14 +265,14 @@ def _keys_of(record: type) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     required: frozenset[str] | None = getattr(record, "__required_keys__", None)
     if required is None:
         return None, ()
-    keys = tuple(record.__annotations__)
+    keys = tuple(record.__annotations__)  # in their order; the required ones are an unordered set
     marks = _marks_of(record)
     return keys, tuple(key for key in keys if marks.get(key, key in required))
 
 
 def _marks_of(record: type) -> dict[str, bool]:
-    """Return what Required and NotRequired say of the keys, which Python itself misses in postponed
-    annotations."""
+    """Return the keys with a mark, True for Required and False for NotRequired. Python itself misses these marks in
+    postponed annotations."""
     try:
         hints = get_type_hints(record, include_extras=True)
     except (NameError, AttributeError, TypeError):  # a name or a notation that only type checkers understand
@@ -297,12 +297,13 @@ def class_below(declared: object) -> type | None:
 
 
 _AWAITED = {Awaitable: 0, Coroutine: 2}
+"""The place of the result's type among the type arguments."""
 _ITERATED = (Iterator, Iterable, Generator, AsyncIterator, AsyncIterable, AsyncGenerator)
 
 
 def _produced(annotation: object) -> object:
-    """Return the type of the values: what is awaited first, then what is iterated, without what produces
-    nothing."""
+    """Return the type of the values: the result of an awaitable, then the items of an iterator, without the members of
+    a union that produce nothing."""
     annotation = _relevant(annotation)
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in _AWAITED and arguments:
@@ -324,6 +325,7 @@ def _relevant(annotation: object) -> object:
 
 def _produces_nothing(annotation: object) -> bool:
     bare = get_origin(annotation) or annotation
+    # To by its name: it is declared above this layer.
     return bare is NoneType or (
         isinstance(bare, type) and bare.__name__ == "To" and bare.__module__.startswith("stormlet.")
     )

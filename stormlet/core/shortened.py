@@ -7,11 +7,13 @@ from textwrap import indent
 from typing import Final
 
 LONGEST: Final = 200
-"""Characters."""
+"""Characters of a shortened value."""
 MARGIN: Final = "    "
+"""Indent of the further lines of one text."""
 
 
 def _limits() -> Repr:
+    # By reprlib, as the repr of a list of a million items takes long to make before it can be cut.
     limits = Repr()
     limits.maxstring = limits.maxother = LONGEST
     limits.maxlong = 50
@@ -23,16 +25,17 @@ _LIMITS: Final = _limits()
 
 
 def shown(value: object) -> str:
-    """``repr``, in characters that every file can hold, also where ``repr`` itself fails."""
+    """Return the ``repr`` in characters that every file can hold, or a text in its place where ``repr`` fails."""
     try:
         text = str.__str__(repr(value))  # it may be of a class of its own
     except Exception as error:
         text = f"<{type(value).__name__}, whose repr raised {type(error).__name__}>"
+    # A lone surrogate is legal text, and no file in UTF-8 can hold it.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def text_of(words: object) -> str:
-    """``str``, in characters that every file can hold, also where ``str`` itself fails."""
+    """Return the ``str`` in characters that every file can hold, or the ``repr`` where ``str`` fails."""
     try:
         return str(words).encode("utf-8", "backslashreplace").decode("utf-8")
     except Exception:
@@ -40,41 +43,43 @@ def text_of(words: object) -> str:
 
 
 def shortened(value: object) -> str:
-    """The ``repr`` of a value, its middle left out where it is longer than 200 characters."""
+    """Return the ``repr`` of a value, without its middle where it is longer than 200 characters."""
     try:
         return cut(_LIMITS.repr(value))
-    except Exception:  # it goes by the names of classes, and an int may have too many digits
+    except Exception:  # reprlib goes by the names of classes, and an int may have too many digits
         return cut(shown(value))
 
 
 def cut(text: str, longest: int = LONGEST) -> str:
-    """A text on one line, its middle left out where it is longer than 200 characters, or so many."""
+    """Return a text on one line, without its middle where it is longer than ``longest`` characters."""
+    # Cut before it is escaped too, as escaping megabytes takes time.
     text = printable(text if len(text) <= 2 * longest else text[:longest] + text[-longest:])
     if len(text) <= longest:
         return text
-    half = (longest - 3) // 2
+    half = (longest - 3) // 2  # three dots stand between
     return f"{text[:half]}...{text[-half:]}"
 
 
 def printable(text: str) -> str:
-    """The text on one line: what would begin another one, or move a terminal's cursor, is written as Python escapes
-    it."""
+    """Return a text on one line: characters that begin a line or move a terminal's cursor are escaped as in Python."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def escaped(text: str) -> str:
-    """The text in its lines: what else would move a terminal's cursor, tabs apart, is written as Python escapes it."""
+    """Return a text with its lines and tabs; other characters that move a terminal's cursor are escaped as in
+    Python."""
     if text.isprintable():
         return text
     return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
 
 
 def visible(text: str) -> str:
-    """The text, escaped, with its further lines indented: none of them can be taken for a line of the log, or of the
-    command's own."""
+    """Return a text, escaped and with its further lines indented, so that none of them can be taken for a line of the
+    log, or of the command's own output."""
     first, *others = escaped(text).split("\n")
     rest = "\n".join(others)
+    # A text that was made visible before stays as it is.
     is_indented = all(not line or line.startswith((" ", "\t")) for line in others)
     return "\n".join((first, *([rest if is_indented else indent(rest, MARGIN)] if others else ())))

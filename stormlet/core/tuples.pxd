@@ -5,7 +5,7 @@ cdef extern from *:
     #include <structmember.h>
 
     /* The interpreter reads a member of a structure by itself, and calls a function for a property. It cannot be
-       assigned: a value that were deleted would be a null pointer. */
+       assigned: a deleted value would be a null pointer. */
     static CYTHON_UNUSED PyMemberDef stormlet_value = {"value", T_OBJECT_EX, 0, READONLY, "What was emitted."};
 
     static CYTHON_UNUSED int stormlet_as_member(PyObject *type, Py_ssize_t offset) {

@@ -1,8 +1,28 @@
-"""The tuple as bolts see it, and what the engine must know of it.
+"""Tuples: the values that bolts receive, with the ids that make them edges of trees.
 
-A ``Tuple`` is one delivery: every copy that reaches a task is an object of its own with an edge id of its own
-(law L1). Fields that are the same for many tuples stand once: ``Source`` per producing task and stream,
-``Lineage`` per message.
+Theory of operation
+-------------------
+A tuple is one *delivery*: every copy that reaches a task is an object of its own with an edge id of its own (law L1).
+An acked word count makes several of them per message, so their size and the cost of making one decide the speed of the
+whole.
+
+- *The value* is shared by all replicas and replays, and must not be changed (law B10).
+- *The tree* is two numbers, ``root`` and ``edge``. ``edge`` begins as the tuple's own edge id; every output that is
+  anchored to the tuple is XORed into it. An ack therefore sends a single number, ``edge``, whatever the bolt has
+  emitted (law L2). Root 0 means untracked.
+- *A tuple of several trees*, an output anchored to inputs with different roots, is a :class:`JoinedTuple`: it keeps the
+  edge of each root, and XORs the outputs anchored to it into all of them (law L7).
+- *The state* goes from OPEN, if the bolt keeps the tuple beyond its call to HELD, and to ACKED or FAILED. The first
+  outcome wins (law L15). LOST is for inputs that failed because their task died: an instance that is still winding up
+  may ack them without an error, and without an effect.
+- *Everything that many tuples have in common* stands once: :class:`Source` for a stream of a task, :class:`Lineage` for
+  a message. Nearly all tuples have the same lineage, :data:`PLAIN`. The shortest way through a bolt tests for that one
+  object; replays, origins, contexts and joined tuples take the careful way.
+
+Compiled, a tuple is a structure of C: reading it needs no lookup, and the memory of released ones is used again. A
+tuple that no reference cycle can go through is hidden from the garbage collector, as a bolt that holds a million tuples
+made a full collection take 140 ms. A generic class cannot be laid out like that, so :class:`Delivered` is not generic,
+and ``Tuple[T]`` is generic for type checkers alone.
 """
 
 from __future__ import annotations
@@ -31,18 +51,19 @@ if TYPE_CHECKING:  # functions of C: the declarations beside this file have them
     untrack: Callable[[object], None]
     value_as_member: Callable[[type], None]
 
+# The states are ordered: all up to HELD are unsettled. Plain ints, as an attribute of an Enum costs a lookup per tuple.
 OPEN: Final = 0
 HELD: Final = 1
 ACKED: Final = 2
 FAILED: Final = 3
 LOST: Final = 4
-"""Failed because its task died: what the dead instance still does with it changes nothing."""
+"""Failed because its task died. Acks and fails by the dead instance are ignored."""
 VERBS: Final = ("has open", "has open", "acked", "failed", "has lost")
-"""What a state says in a message, by state."""
+"""Words for a state in messages, by state."""
 
 
 class Source:
-    """Where tuples come from: one stream of one task."""
+    """Producer of tuples: one stream of one task."""
 
     __slots__ = ("component", "schema", "stream", "task")
 
@@ -53,8 +74,9 @@ class Source:
         self.schema = schema
 
 
+# Without ==, so that lineages are compared and hashed by identity, whatever the origin is.
 class Lineage(msgspec.Struct, eq=False):
-    """What a message's tuples inherit from it along their anchors."""
+    """Attributes of a message that its tuples inherit along their anchors."""
 
     attempt: int = 1
     origin: object = None
@@ -62,7 +84,7 @@ class Lineage(msgspec.Struct, eq=False):
     """The context variables of the spout or host, or None where they are those of the topology (law B10)."""
 
     def of_next_attempt(self) -> Lineage:
-        """The same for a replay."""
+        """Return the lineage of the replay."""
         if self.origin is None and self.context is None:
             return _replayed(self.attempt + 1)
         return Lineage(self.attempt + 1, self.origin, self.context)
@@ -70,22 +92,21 @@ class Lineage(msgspec.Struct, eq=False):
 
 @lru_cache(maxsize=128)
 def _replayed(attempt: int) -> Lineage:
-    """Of replays that say nothing of themselves: shared, as the plain one is, for many may be replayed at once."""
+    """Return the lineage of replays without an origin and a context; shared, as many may be replayed at once."""
     return Lineage(attempt)
 
 
 PLAIN: Final = Lineage()
-"""The lineage of first attempts that say nothing of themselves; shared by nearly all tuples.
-
-Whatever needs more care than the shortest way through a bolt has another one: replays, origins, contexts,
-joined tuples."""
+"""The lineage of first attempts without an origin and a context; shared by nearly all tuples."""
 
 _JOINED: Final = Lineage()
+"""The same for joined tuples, which need more care: another object, as the test is for identity."""
 
 
 def joined(lineages: Iterable[Lineage]) -> Lineage:
-    """What an output anchored to several inputs inherits: the highest attempt, the first origin and the first
-    context."""
+    """Return the lineage of an output anchored to several inputs: with the highest attempt, the first origin and the
+    first context."""
+    # A dict, not a set, as "first" must be the same in each run with one seed (law L16).
     distinct = list(dict.fromkeys(lineages))
     if len(distinct) == 1:
         return distinct[0]
@@ -95,12 +116,13 @@ def joined(lineages: Iterable[Lineage]) -> Lineage:
     return Lineage(attempt, origin, context)
 
 
+# The free list, because 700,000 tuples that were each allocated anew also had the garbage collector look around 600
+# times. The trashcan, because a chain of that many tuples, each the value of the next, overflowed the stack of C.
 @cython.freelist(1024)
 @cython.trashcan(True)
 @cython.cclass
 class Delivered:
-    """One value delivered to one task: what a :class:`Tuple` is at run time. Type checkers know it as generic in its
-    value, which a class that can be laid out as a C structure cannot be.
+    """One value delivered to one task; the class of a :class:`Tuple` at run time.
 
     Users read ``value``, ``tup["field"]``, ``component``, ``stream``, ``task``, ``attempt``, ``roots`` and
     ``origin``; the other attributes belong to the engine.
@@ -116,13 +138,13 @@ class Delivered:
         self, value: Any, source: Source, lineage: Lineage, root: int, edge: int, state: int = OPEN
     ) -> None:
         self.value = value
-        """What was emitted. It must not be changed: replicas and replays share it (law B10)."""
+        """The emitted value. It must not be changed: replicas and replays share it (law B10)."""
         self.source = source
         self.lineage = lineage
         self.root = root
         """The root of the only tree it belongs to; 0 if it is untracked or belongs to several."""
         self.edge = edge
-        """Its edge id XOR those of everything anchored to it so far: what its ack will tell the acker (law L2)."""
+        """Its edge id XOR those of everything anchored to it so far: the number that its ack sends (law L2)."""
         self.state = state
 
     @property
@@ -142,12 +164,12 @@ class Delivered:
 
     @property
     def attempt(self) -> int:
-        """Which attempt at its message this is, from 1; the highest one where several messages are joined."""
+        """Number of the attempt at its message, from 1; the highest one where several messages are joined."""
         return self.lineage.attempt
 
     @property
     def origin(self) -> object:
-        """What its source said of itself, inherited through the anchors; None if it said nothing."""
+        """Its source's own remark on it, inherited through the anchors; None if there is none."""
         return self.lineage.origin
 
     @property
@@ -156,17 +178,18 @@ class Delivered:
         return (self.root,) if self.root else ()
 
     def edges(self) -> Mapping[int, int]:
-        """By root, what the ack of this tuple tells the acker (law L2)."""
+        """Return the numbers that the ack of this tuple sends to the ackers, by root (law L2)."""
         return {self.root: self.edge} if self.root else {}
 
     def __getitem__(self, field: str) -> object:
-        """The value of a declared field; raises :class:`KeyError` naming the fields that exist."""
+        """Return the value of a declared field; raise :class:`KeyError` naming the fields that exist."""
         return self.source.schema.get(self.value, field)
 
     def __repr__(self) -> str:
         return f"<Tuple {self.value!r} from {self.component!r} (task {self.task}), stream {self.stream!r}>"
 
 
+# Bolts read the value of every tuple. The interpreter reads a member by itself; for a property it calls a function.
 if IS_COMPILED:
     value_as_member(Delivered)  # noqa: F821  # pyright: ignore[reportUnboundVariable]
 
@@ -189,7 +212,9 @@ class JoinedTuple(Delivered):
     __slots__ = ("by_root",)
 
     def __init__(self, value: object, source: Source, lineage: Lineage, by_root: Mapping[int, int]) -> None:
-        super().__init__(value, source, lineage, 0, 0)
+        super().__init__(
+            value, source, lineage, 0, 0
+        )  # from here on, edge has the outputs anchored to it alone
         self.by_root = by_root
         """The edges that it was delivered with."""
 
@@ -199,14 +224,14 @@ class JoinedTuple(Delivered):
         return tuple(self.by_root)
 
     def edges(self) -> Mapping[int, int]:
-        """By root, what the ack of this tuple tells the acker: everything anchored to it joined all its trees
-        under one edge (Storm's ``ackVal``)."""
+        """Return the numbers that the ack of this tuple sends to the ackers, by root. Everything anchored to it joined
+        all its trees under one edge (Storm's ``ackVal``)."""
         return {root: edge ^ self.edge for root, edge in self.by_root.items()}
 
 
 def plain_tuple(value: object, source: Source, lineage: Lineage, root: int, edge: int) -> Any:
-    """A :class:`Tuple` of at most one tree. The same as calling the class, at three quarters of the price, of which a
-    cast would be another one."""
+    """Return a :class:`Tuple` of at most one tree."""
+    # As calling the class does, at three quarters of the price. The result is Any because a cast would cost a quarter.
     tup = Delivered.__new__(Delivered)
     tup.value = value
     tup.source = source
@@ -215,19 +240,22 @@ def plain_tuple(value: object, source: Source, lineage: Lineage, root: int, edge
     tup.edge = edge
     tup.state = OPEN
     if IS_COMPILED and lineage is PLAIN and not may_refer(value):  # noqa: F821
-        untrack(tup)  # noqa: F821 - no cycle can go through it: the collector need not look at all that a bolt holds
+        untrack(tup)  # noqa: F821 - no cycle can go through it, whatever becomes of it
     return tup
 
 
 def unseen(tuples: list[Any]) -> list[Any]:
-    """The list, into which the garbage collector does not look where the modules are compiled: a copy of all that a
-    bolt holds, for a while. Whoever has it must let it go, as a cycle through it is not found."""
+    """Return the list, hidden from the garbage collector where the modules are compiled.
+
+    It is for a short-lived copy of all that a bolt holds. The caller must release it, as a cycle through it would never
+    be collected.
+    """
     if IS_COMPILED:
         untrack(tuples)  # noqa: F821
     return tuples
 
 
 def joined_tuple(value: object, source: Source, lineage: Lineage, edges: Mapping[int, int]) -> AnyTuple:
-    """A tuple that was delivered with these edges, by root; its lineage is never the plain one."""
+    """Return a tuple of several trees, delivered with these edges by root; its lineage is never the plain one."""
     lineage = _JOINED if lineage is PLAIN else lineage
     return cast("AnyTuple", JoinedTuple(value, source, lineage, edges))

@@ -1,4 +1,4 @@
-"""What is checked of a component when it is added, beside its code: for that, see :mod:`stormlet.model.logic`.
+"""Checks of a component when it is added, except those of its code: for these, see :mod:`stormlet.model.logic`.
 
 ``where`` opens error messages; it names the component.
 """
@@ -15,7 +15,7 @@ from stormlet.model.logic import LogicKind, SourceKind, inferred_schema, says, y
 
 
 def check_id(where: str, id: object) -> None:
-    """Raises :class:`InvalidTopology` for what cannot be the id of a component."""
+    """Raise :class:`InvalidTopology` for an object that cannot be the id of a component."""
     if not isinstance(id, str):
         raise InvalidTopology(f"{where}: an id is a str, not {id!r}")
     if not id.strip() or id.startswith("__"):
@@ -25,7 +25,7 @@ def check_id(where: str, id: object) -> None:
 
 
 def check_at_least_one(where: str, name: str, value: object) -> None:
-    """Raises :class:`InvalidConfiguration` for what is no int from 1."""
+    """Raise :class:`InvalidConfiguration` unless the value is an int from 1."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidConfiguration(f"{where}: {name} must be an int, not {value!r}")
     if value < 1:
@@ -33,7 +33,7 @@ def check_at_least_one(where: str, name: str, value: object) -> None:
 
 
 def check_one_of(where: str, name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Raises :class:`InvalidConfiguration` for what is none of the choices."""
+    """Raise :class:`InvalidConfiguration` unless the value is one of the choices."""
     if value not in choices:
         raise InvalidConfiguration(
             f"{where}: {name} must be one of {', '.join(map(repr, choices))}, not {value!r}"
@@ -41,7 +41,7 @@ def check_one_of(where: str, name: str, value: str, choices: tuple[str, ...]) ->
 
 
 def check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) -> None:
-    """Raises :class:`InvalidTopology` for several tasks that could not share this source (law S8)."""
+    """Raise :class:`InvalidTopology` for several tasks that could not share this source (law S8)."""
     if parallelism > 1 and yields_to_all(source, kind):
         raise InvalidTopology(
             f"spout {id!r}: with parallelism={parallelism} every task would yield the same values; use "
@@ -55,7 +55,7 @@ def check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) -
 
 
 def check_tick(where: str, logic: object, kind: LogicKind, tick: float | None) -> None:
-    """Raises :class:`InvalidTopology` for seconds between ticks where no ``tick`` is defined (law B5)."""
+    """Raise :class:`InvalidTopology` for seconds between ticks where no ``tick`` is defined (law B5)."""
     if tick is not None and not may_tick(logic, kind):
         raise InvalidTopology(
             f"{where} has tick={tick}, but no method tick(self, out); define it, or leave out tick="
@@ -63,7 +63,8 @@ def check_tick(where: str, logic: object, kind: LogicKind, tick: float | None) -
 
 
 def may_tick(logic: object, kind: LogicKind) -> bool:
-    """Whether it has a method ``tick``, or may have one: a factory's bolt is known when it is made."""
+    """Return True if the bolt has a method ``tick``, or may have one: a factory's bolt is not known before it is
+    made."""
     if kind is LogicKind.FUNCTION:
         return False
     return not isinstance(logic, type) or overrides(logic, BoltBase, "tick")
@@ -72,7 +73,8 @@ def may_tick(logic: object, kind: LogicKind) -> bool:
 def check_inputs(
     where: str, inputs: Iterable[Subscription[Any] | Stream[Any]], topology: object, name: str
 ) -> None:
-    """Raises :class:`InvalidTopology` for what is no grouped stream of this topology, which is called ``name``."""
+    """Raise :class:`InvalidTopology` unless each input is a grouped stream of this topology, which is called
+    ``name``."""
     for each in inputs:
         if isinstance(each, Stream):
             raise InvalidTopology(f"{where}: {each.id} needs a grouping, such as .shuffle() or .fields(...)")
@@ -85,8 +87,8 @@ def check_inputs(
 
 
 def declared_outputs(where: str, declared: object, logic: object) -> Mapping[str, Output]:
-    """The streams of a component with ``outputs=declared``, by name; raises :class:`InvalidTopology` for what
-    declares none, or one without a valid name or schema."""
+    """Return the streams of a component with ``outputs=declared``, by name. Raise :class:`InvalidTopology` if there are
+    none, or one has no valid name or schema."""
     try:
         streams = outputs_of(declared, inferred_schema(logic))
     except InvalidTopology as error:

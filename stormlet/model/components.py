@@ -28,25 +28,25 @@ DEFAULT_STREAM = "default"
 
 
 class SharedObjects:
-    """Objects of which one run of a topology has one each, so that its components can work together."""
+    """One object of each class for a whole run, so that its components can work together."""
 
     def __init__(self) -> None:
         self._objects: dict[type[Any], Any] = {}
 
     def one(self, kind: type[T]) -> T:
-        """The one of this class; the first who asks makes it, without arguments."""
+        """Return the shared instance of ``kind``; the first call makes it, without arguments."""
         if kind not in self._objects:
             self._objects[kind] = kind()
         return cast("T", self._objects[kind])
 
 
-def _tell_nobody(progress: Progress) -> None:
-    """Where no engine runs, nobody asks."""
+def _ignore(progress: Progress) -> None:
+    """Report to nothing: the default where no engine runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """What a task knows of itself; given to ``open`` and ``prepare`` (Storm's ``TopologyContext``)."""
+    """A task's knowledge of itself, passed to ``open`` and ``prepare`` (Storm's ``TopologyContext``)."""
 
     topology: str
     """The topology's name."""
@@ -57,18 +57,19 @@ class TaskContext:
     task_index: int
     """The task's place among those of its component, from 0."""
     parallelism: int
-    """How many tasks the component has."""
+    """Number of tasks that the component has."""
     config: Configuration
     """The configuration that holds for this component."""
     inputs: tuple[Schema, ...] = ()
-    """What is known of the values of each stream that a bolt consumes."""
+    """The schema of each stream that a bolt consumes."""
     sync_dead_letters: Callable[[], None] | None = None
-    """Has the device hold the dead letters written so far; it blocks. None if they are kept in memory alone."""
+    """Write the dead letters so far through to the device, as fsync does; it blocks. None if they are kept in memory
+    alone."""
     shared: SharedObjects = field(default_factory=SharedObjects, repr=False, compare=False)
-    """What the components of one run share with each other."""
-    report_progress: Callable[[Progress], None] = field(default=_tell_nobody, repr=False, compare=False)
-    """Says how far this task is with work of its own; ``statistics()`` and the views show what was said last. May be
-    called at any time, from any thread."""
+    """Objects that the components of one run share."""
+    report_progress: Callable[[Progress], None] = field(default=_ignore, repr=False, compare=False)
+    """Report the progress of this task with work of its own; ``statistics()`` and the views show the latest report. May
+    be called at any time, from any thread."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):
@@ -82,10 +83,10 @@ class To(msgspec.Struct, Generic[U_co], frozen=True):
 
 
 class Collector(Protocol[U_contra]):
-    """How a bolt emits, acks and fails (Storm's ``OutputCollector``).
+    """The interface by which a bolt emits, acks and fails (Storm's ``OutputCollector``).
 
-    All methods are plain calls and may be used at any time on the loop's thread (law F3). From any other one the
-    ``_threadsafe`` ones are to be used, as from a pool of threads; the plain ones raise :class:`RuntimeError` there.
+    All methods are plain calls and may be used at any time on the loop's thread (law F3). On any other thread, as in a
+    pool, use the ``_threadsafe`` ones; the plain ones raise :class:`RuntimeError` there.
     """
 
     @overload
@@ -117,7 +118,7 @@ class Collector(Protocol[U_contra]):
 
         ``anchors`` are the inputs whose trees it joins (law L7); without it, a :class:`Bolt` emits unanchored
         (law L8), a :class:`BasicBolt` anchors to its input and a :class:`BatchBolt` to the whole batch.
-        What is emitted outside a call of the bolt, from a timer or a task of its own, must name its anchors.
+        An emit outside a call of the bolt, from a timer or a task of its own, must name its anchors.
         ``task`` chooses the receiver on a stream declared ``DirectStream``.
 
         Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
@@ -127,7 +128,7 @@ class Collector(Protocol[U_contra]):
         ...
 
     def ack(self, tup: Tuple[object]) -> None:
-        """This input is done. Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed
+        """Ack this input: it is done. Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed
         before (law L15)."""
         ...
 
@@ -142,7 +143,7 @@ class Collector(Protocol[U_contra]):
         """Fail the trees of this input at once; ``permanent`` skips the replays (law S6).
 
         Raises :class:`~stormlet.errors.AlreadySettled` if it was acked or failed before (law L15), and
-        :class:`TypeError`, before anything has changed, for a reason that is no text or an exception that is none.
+        :class:`TypeError`, before anything has changed, for a reason that is not text or an exception that is none.
         """
         ...
 
@@ -160,9 +161,9 @@ class Collector(Protocol[U_contra]):
     ) -> Future[tuple[int, ...]]:
         """``emit`` from another thread; the future has its result or its error.
 
-        The thread waits before as long as a queue has no room that this task has filled, and while 100 emits of its
-        threads are on their way (law F3). On the loop's own thread it never waits. Code there that waits for the
-        thread holds up the loop, and with it the room: let it await, as by ``asyncio.to_thread(thread.join)``.
+        The thread first waits until every queue that this task has filled has room, and while 100 emits of its threads
+        are on their way (law F3). On the loop's own thread it never waits. Code there that waits for the thread blocks
+        the loop, so that no room is ever made: let it await, as by ``asyncio.to_thread(thread.join)``.
 
         Raises :class:`~stormlet.errors.TopologyStopping` when the instance has ended.
         """
@@ -185,10 +186,10 @@ class Collector(Protocol[U_contra]):
 
 
 class SpoutCollector(Protocol[U_contra]):
-    """How a spout emits (Storm's ``SpoutOutputCollector``).
+    """The interface by which a spout emits (Storm's ``SpoutOutputCollector``).
 
-    All methods may be called at any time on the loop's thread, ``emit_threadsafe`` from any other one, where the others
-    raise :class:`RuntimeError` (law F3).
+    All methods may be called at any time on the loop's thread. On any other thread use ``emit_threadsafe``; the others
+    raise :class:`RuntimeError` there (law F3).
     """
 
     @overload
@@ -224,12 +225,12 @@ class SpoutCollector(Protocol[U_contra]):
     ) -> tuple[int, ...]:
         """Emit a value and return the ids of the tasks it was delivered to.
 
-        With a ``message_id`` the message is tracked and gets exactly one ``ack`` or ``fail``; without, it is
-        tracked by nobody (law L10). ``origin`` is inherited by every tuple of the tree, and so is ``attempt``,
+        With a ``message_id`` the message is tracked and gets exactly one ``ack`` or ``fail``; without one it is
+        not tracked (law L10). ``origin`` is inherited by every tuple of the tree, and so is ``attempt``,
         which a spout that replays by itself counts.
 
         Raises :class:`~stormlet.errors.InvalidEmit` for an undeclared stream, a value that does not fit its
-        fields, a wrong ``task``, or an ``attempt`` that is no int from 1;
+        fields, a wrong ``task``, or an ``attempt`` that is not an int from 1;
         :class:`~stormlet.errors.TopologyStopping` in ``ack`` or ``fail`` while draining (law C3).
         """
         ...
@@ -242,11 +243,11 @@ class SpoutCollector(Protocol[U_contra]):
         origins: Sequence[object] | None = None,
         attempt: int = 1,
     ) -> None:
-        """Emit these values in order, each with its message id and its origin: for sources that get many at once,
-        as it costs less than as many calls of :meth:`emit`.
+        """Emit these values in order, each with its message id and its origin.
 
-        Raises what :meth:`emit` does, after the values before the refused one were emitted; and
-        :class:`ValueError`, before any is, if there are not as many of each, or a message id is None.
+        For sources that get many values at once it costs less than as many calls of :meth:`emit`. Raises the errors
+        of :meth:`emit` after the values before the refused one were emitted, and :class:`ValueError` before any is
+        emitted, if the numbers of values, ids and origins differ or a message id is None.
         """
         ...
 
@@ -256,15 +257,15 @@ class SpoutCollector(Protocol[U_contra]):
 
     @property
     def pending(self) -> int:
-        """How many tracked messages of this task have no outcome yet."""
+        """Number of tracked messages of this task that have no outcome yet."""
         ...
 
     def pause_until_settled(self, *, own: bool = False) -> None:
-        """Ask for no more tuples until nothing of the topology is under way: no message is pending, every inbox
-        is empty, and bolts that hold inputs have been flushed, as when ``max_spout_pending`` is reached (law B8).
+        """Pause the spout until nothing of the topology is under way: no message is pending, every inbox is empty,
+        and bolts that hold inputs have been flushed, as when ``max_spout_pending`` is reached (law B8).
 
-        The topology crashes if a bolt still holds inputs then, whose trees are over. With ``own`` it is enough
-        that this task's own messages are settled, whatever else goes on.
+        The topology crashes if a bolt still holds inputs then, whose trees are over. With ``own`` the pause ends as
+        soon as this task's own messages are settled.
         """
         ...
 
@@ -278,11 +279,11 @@ class SpoutCollector(Protocol[U_contra]):
         origin: object = None,
         history: tuple[Failure, ...] = (),
     ) -> None:
-        """Give a message that is not replayed any more to the dead letters (law S6); returns when they have
-        it.
+        """Hand a message that will not be replayed to the dead letters (law S6); return when they have it.
 
-        Raises :class:`TypeError` for what is no failure, :class:`~stormlet.errors.InvalidEmit` for ``attempts``
-        that are no int from 1, and what ``run(dead_letters=...)`` raises: then the message stays with the spout.
+        Raises :class:`TypeError` for an object that is not a failure, :class:`~stormlet.errors.InvalidEmit` for
+        ``attempts`` that are not an int from 1, and the exceptions of ``run(dead_letters=...)``: after one of these the
+        message stays with the spout.
         """
         ...
 
@@ -298,9 +299,9 @@ class SpoutCollector(Protocol[U_contra]):
     ) -> Future[tuple[int, ...]]:
         """``emit`` from another thread; the future has its result or its error.
 
-        The thread waits before as long as ``next_tuple`` would not be called, because ``max_spout_pending`` is
+        The thread first waits as long as ``next_tuple`` would not be called, because ``max_spout_pending`` is
         reached or a queue has no room (law S3), and while 100 emits of its threads are on their way (law F3). On the
-        loop's own thread it never waits; what is said of a :class:`Collector` holds here, too.
+        loop's own thread it never waits, with the same caution as for :meth:`Collector.emit_threadsafe`.
 
         Raises :class:`~stormlet.errors.TopologyStopping` when the topology drains or the instance has ended.
         """
@@ -316,22 +317,22 @@ class Spout(Generic[U]):
     """
 
     needs_acks: ClassVar[bool] = False
-    """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    """True if it depends on acks, and so refuses to start with ``ackers=0`` (law L9)."""
     single_task: ClassVar[bool] = False
-    """Whether a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
+    """True if a second task would emit the same again, so that ``parallelism`` > 1 is refused (law S8)."""
     restartable: bool = True
-    """Whether another instance can take over where one has died: it hears the outcomes of the messages that were
-    pending then. If not, an exception crashes the topology."""
+    """True if another instance can take over where one has died; it then gets the outcomes of the messages that were
+    pending. Otherwise an exception crashes the topology."""
     resumes: ClassVar[bool] = False
-    """Whether another run goes on after what was acked in this one: bolts below must not keep state (law C6)."""
+    """True if another run goes on after the messages acked in this one: bolts below must not keep state (law C6)."""
     most_pending: ClassVar[int | None] = None
-    """How many of its messages may be pending at most, if they are large: what ``max_spout_pending`` is here, unless
-    it is set or smaller (law S3)."""
+    """Most messages that may be pending, if they are large: the ``max_spout_pending`` of this spout, unless a smaller
+    one holds or one is set (law S3)."""
     gives_epochs: ClassVar[bool] = False
-    """Whether it emits fixed ranges of its messages, each of which is done, or replayed, as a whole."""
+    """True if it emits its messages in fixed ranges, each of which is done, or replayed, as a whole."""
 
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
-        """Called once, before anything else. An exception fails the start (law C1)."""
+        """Prepare for work: called once, before anything else. An exception fails the start (law C1)."""
 
     def next_tuple(self, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Emit the next tuple, or nothing if there is none now.
@@ -346,39 +347,39 @@ class Spout(Generic[U]):
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple(self, out)")
 
     def ack(self, message_id: object) -> Awaitable[None] | None:
-        """The message was fully processed."""
+        """Take note that the message was fully processed."""
 
     def fail(self, message_id: object, failure: Failure) -> Awaitable[None] | None:
-        """The message failed; emit it again if it is to be replayed."""
+        """Take note that the message failed; emit it again if it is to be replayed."""
 
     def activate(self) -> Awaitable[None] | None:
-        """Called after ``open`` and whenever the topology is activated."""
+        """Begin to emit: called after ``open`` and whenever the topology is activated."""
 
     def deactivate(self) -> Awaitable[None] | None:
-        """Called whenever the topology is deactivated, in turn with :meth:`activate`; ``next_tuple`` is not called
-        until it is activated again."""
+        """Stop emitting: called whenever the topology is deactivated, in turn with :meth:`activate`. ``next_tuple`` is
+        not called until it is activated again."""
 
     def close(self) -> Awaitable[None] | None:
-        """Called at the end, if ``open`` has returned. An exception is logged; where the spout :attr:`resumes`, it
-        crashes the topology, too (law C5)."""
+        """Release resources: called at the end, if ``open`` has returned. An exception is logged; where the spout
+        :attr:`resumes`, it crashes the topology, too (law C5)."""
 
 
 class ReliableSpout(Spout[U]):
     """A spout whose messages the engine keeps and replays, as it does those of generators (law S6).
 
-    Those that are pending when an instance dies stay pending, and the next instance hears what becomes of them.
+    A message that is emitted with a ``message_id`` is emitted again after a failure, up to ``max_attempts`` times.
+    ``ack`` and ``fail`` are called for the final outcome only: ``fail`` when the message has been handed to the
+    dead letters, or, with SHUTDOWN, when the topology stops before the message had an outcome.
 
-    What it emits with a ``message_id`` is emitted again after a failure, up to ``max_attempts`` times;
-    ``ack`` and ``fail`` tell the final outcome only: ``fail`` comes when the message has been handed to the
-    dead letters, or, with SHUTDOWN, when the topology stops before it had an outcome.
+    Messages that are pending when an instance dies stay pending, and the next instance gets their outcomes.
     """
 
     buries: bool = True
-    """Whether what is given up goes to the dead letters; if not, ``fail`` alone tells."""
+    """True if messages that are given up go to the dead letters; otherwise ``fail`` is their only trace."""
 
 
 class BoltBase(Generic[T, U]):
-    """What all kinds of bolts share.
+    """Common base of all kinds of bolts.
 
     An instance that raises where no tuple answers for it, as in ``tick``, is dead, as is one that raises in
     ``execute`` with ``on_error="restart"``: its inputs fail with TASK_LOST, it is cleaned up, and another one is made
@@ -386,41 +387,41 @@ class BoltBase(Generic[T, U]):
     """
 
     needs_acks: ClassVar[bool] = False
-    """Whether it lives by acks, and so refuses to start with ``ackers=0`` (law L9)."""
+    """True if it depends on acks, and so refuses to start with ``ackers=0`` (law L9)."""
     keeps_state: ClassVar[bool] = False
-    """Whether inputs live on in it after they were acked, as in a running count. That is lost with the process
+    """True if inputs live on in it after they were acked, as in a running count. That state is lost with the process
     (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
     state_advice: ClassVar[str] = (
         "let that spout begin anew, without checkpoint=, or keep the state outside the process"
     )
-    """What that refusal says to do."""
+    """Way out that the message of this refusal names."""
     needs_epochs: ClassVar[bool] = False
-    """Whether it works on epochs: it needs a topology with one spout, which gives them."""
+    """True if it works on epochs: it needs a topology with one spout, which gives them."""
     epochs_advice: ClassVar[str] = "use a source that gives them"
     """The way out, in the error that refuses it below a spout without epochs."""
     restartable: bool = True
-    """Whether another instance can take over where one has died; if not, that crashes the topology."""
+    """True if another instance can take over where one has died; otherwise a death crashes the topology."""
     least_pending: ClassVar[int] = 0
-    """How many messages a spout above it should be able to have pending for each of its tasks: what
-    ``max_spout_pending`` is there, unless it is set or larger (law S3)."""
+    """Messages that a spout above it should be able to have pending for each task of this bolt: the
+    ``max_spout_pending`` there, unless a larger one holds or one is set (law S3)."""
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
-        """Called once, before anything else. An exception fails the start (law C1)."""
+        """Prepare for work: called once, before anything else. An exception fails the start (law C1)."""
 
     def tick(self, out: Collector[U]) -> Awaitable[None] | None:
-        """Called every ``tick`` seconds, if the topology asks for it (law B5). What it emits is unanchored
-        unless it says so."""
+        """Act on the passing of time: called every ``tick`` seconds, if the topology asks for it (law B5). Its emits
+        are unanchored unless they name anchors."""
 
     def flush(self, out: Collector[U]) -> Awaitable[None] | None:
-        """Called when nothing moves any more but this bolt holds inputs: settle those that wait for more
-        input (law B8)."""
+        """Settle the inputs that wait for more input: called when nothing moves any more, but this bolt holds some
+        (law B8)."""
 
     def finish(self, out: Collector[U]) -> Awaitable[None] | None:
-        """Called when no more input will come, upstream first; again if a replay brought more input since
-        (law C2)."""
+        """Emit the rest: called when no more input will come, upstream first; again if a replay has brought more
+        input since (law C2)."""
 
     def cleanup(self) -> Awaitable[None] | None:
-        """Called at the end, if ``prepare`` has returned."""
+        """Release resources: called at the end, if ``prepare`` has returned."""
 
 
 class Bolt(BoltBase[T, U]):
@@ -450,20 +451,23 @@ class BatchBolt(BoltBase[T, U]):
     """
 
     size: int = 100
-    """How many members make a full batch; see :meth:`weight`."""
+    """Members of a full batch; see :meth:`weight`."""
     within: float = 1.0
-    """How old, in seconds, the first member of a batch may become."""
+    """Seconds that the first member of a batch waits at most."""
     resets_timeouts: bool = False
-    """Whether nothing times out that is queued, collected or executed here: for batches that take longer
+    """True if inputs that are queued, collected or executed here never time out: for batches that take longer
     than ``message_timeout`` to fill or to execute (law B8)."""
 
     def key(self, value: T) -> Hashable:
-        """Which batch a value belongs to; by default there is one."""
+        """Return the key of the batch that a value belongs to; by default there is one batch."""
         return None
 
     def weight(self, value: T) -> int:
-        """How much a value counts towards ``size``, by default 1: more, where one value is many rows. The last one
-        may take a batch beyond its size. A value of which this gives no number from 0 fails, and is in no batch."""
+        """Return the share of a value in ``size``, by default 1; more, where one value is many rows.
+
+        The last value may take a batch beyond its size. A value for which this returns no number from 0 fails, and
+        joins no batch.
+        """
         return 1
 
     def execute_batch(self, tups: Sequence[Tuple[T]], out: Collector[U]) -> Awaitable[None] | None:
@@ -473,6 +477,6 @@ class BatchBolt(BoltBase[T, U]):
 
 
 def overrides(component: object, base: type, method: str) -> bool:
-    """Whether the component, a class or an instance, defines this method itself."""
+    """Return True if the component, a class or an instance, overrides this method of ``base``."""
     owner = component if isinstance(component, type) else type(component)
     return getattr(owner, method) is not getattr(base, method)

@@ -1,17 +1,16 @@
-"""What can be set, within which range, and where.
+"""The options of topologies and components: types, ranges, and the places where each may be set.
 
 Theory of operation
 -------------------
 :class:`Configuration` is the only table of options: its annotations hold type, range and unit, and both the
 checks and the words of the error messages are read from them. Options reach it in two steps:
 
-1. :func:`read_options` takes what a user wrote (our names, or Storm's of :mod:`stormlet.model.storm_names`),
-checks
-   names, types and ranges, and returns values under our names, beside the Storm names that were ignored and
-   why.
+1. :func:`read_options` takes the options as a user wrote them, under our names or Storm's of
+   :mod:`stormlet.model.storm_names`. It checks names, types and ranges, and returns the values under our names,
+   together with the Storm names that were ignored and the reasons.
 2. :func:`configure` lays such values over a base: defaults, then the topology's, then a component's.
 
-This module warns nobody: the caller decides what becomes of :attr:`Options.ignored`.
+This module logs nothing: the caller decides what becomes of :attr:`Options.ignored`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _FromTwo = Annotated[int, Meta(ge=2, le=10_000)]
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """How a topology, or one component of it, runs. Times are seconds. Build it with :func:`configure`, which
+    """Options of a topology, or of one component of it. Times are seconds. Build it with :func:`configure`, which
     checks; the constructor does not."""
 
     message_timeout: _Positive | None = 30.0
@@ -53,7 +52,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     (law L12)."""
 
     timeout_restarts_on: Literal["init", "activity"] = "init"
-    """What gives a tree its full time: its emit only, or every update of its ledger entry. Default "init"
+    """The event that gives a tree its full time: its emit only, or every update of its ledger entry. Default "init"
     (law L12)."""
 
     ackers: _FromZero = 1
@@ -105,8 +104,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     (law C3)."""
 
     record_edges: _Share = 0.0
-    """Share of the trees whose edges are recorded from their beginning, so that ``running.explain`` can tell since
-    when each tuple is where it is, and which way it came; 0: none, at no cost. Default 0 (law L14)."""
+    """Share of the trees whose edges are recorded from their beginning, so that ``running.explain`` shows how long each
+    tuple has been at its place, and its path to there; 0: none, at no cost. Default 0 (law L14)."""
 
     explain_stuck: _Positive | None = None
     """Seconds, all attempts together, after which a message whose tree is open is explained in the log, once; None,
@@ -123,7 +122,7 @@ class Options(msgspec.Struct, frozen=True):
     """Option of :class:`Configuration` -> value; only those that were given."""
 
     ignored: dict[str, str]
-    """Storm's name as given -> why it has no effect here; the caller's to warn of."""
+    """Storm's name as given -> the reason why it has no effect here, for a warning by the caller."""
 
 
 OPTIONS: Final = Configuration.__struct_fields__
@@ -142,11 +141,11 @@ COMPONENT_OPTIONS: Final[dict[ComponentKind, tuple[str, ...]]] = {
     ),
     "bolt": ("queue_capacity", "tick", *_RESTARTS),
 }
-"""Which options one component may override; every other one belongs to the topology."""
+"""Options that one component may override; every other one belongs to the topology."""
 
 
 def configure(base: Configuration, options: Mapping[str, object], where: str) -> Configuration:
-    """``base`` with ``options`` laid over it; ``where`` opens every error message ("topology 'word-count'").
+    """Return ``base`` with ``options`` laid over it; ``where`` opens every error message ("topology 'word-count'").
 
     Ignored Storm names are dropped: call :func:`read_options` first to warn of them.
     Raises :class:`InvalidConfiguration` for an unknown name, a wrong type, a value out of range, and for a
@@ -162,11 +161,11 @@ def configure(base: Configuration, options: Mapping[str, object], where: str) ->
 
 
 def read_options(options: Mapping[str, object], where: str, *, none: str = "None") -> Options:
-    """Check ``options``, ours or Storm's, and give them under our names. ``none`` is how None is written there.
+    """Check ``options``, ours or Storm's, and return them under our names. ``none`` is the word for None in messages.
 
     Raises :class:`InvalidConfiguration` for an unknown or refused name, an option that is given twice (once
     under Storm's name), a wrong type and a value out of range. ``topology.enable.message.timeouts: false``
-    wins over any timeout given beside it, as in Storm.
+    wins over any timeout given along with it, as in Storm.
     """
     return _Reader(where, OPTIONS, (), none).read_all(options)
 
@@ -200,7 +199,7 @@ def parse_setting(text: str) -> tuple[str, object]:
 
 
 def spell_setting(key: str, value: Setting) -> str:
-    """The ``key=value`` that :func:`parse_setting` reads as this."""
+    """Return the ``key=value`` that :func:`parse_setting` reads as this setting."""
     is_plain = isinstance(value, str) and _scalar(value) == value
     return f"{key}={value if is_plain else msgspec.json.encode(value).decode()}"
 
@@ -215,7 +214,7 @@ def _scalar(text: str) -> object:
 
 
 class _Reader:
-    """Reads options one by one; knows under which name each was given."""
+    """Reads options one by one, and remembers the name under which each was given."""
 
     def __init__(
         self, where: str, allowed: Collection[str], keywords: Collection[str], none: str = "None"
@@ -302,7 +301,8 @@ class _Reader:
 
 
 def _checked(option: str, value: object) -> Setting:
-    """``value`` as ``option`` holds it (an int becomes a float where one is meant, a bool is no int)."""
+    """Return ``value`` in the type of ``option``: an int becomes a float where one is meant, and a bool is not an
+    int."""
     setting: Setting = getattr(msgspec.convert({option: value}, Configuration), option)
     if isinstance(setting, float) and not math.isfinite(setting):
         raise msgspec.ValidationError("not finite")
@@ -310,7 +310,7 @@ def _checked(option: str, value: object) -> Setting:
 
 
 def expected(option: str, none: str = "None") -> str:
-    """Type and range of ``option`` in words: "a finite number of seconds > 0 or None"."""
+    """Return type and range of ``option`` in words: "a finite number of seconds > 0 or None"."""
     struct = inspect.type_info(Configuration)
     assert isinstance(struct, inspect.StructType)
     return _words(next(field.type for field in struct.fields if field.name == option), none)

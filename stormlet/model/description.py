@@ -1,4 +1,4 @@
-"""The frozen description of a topology: what the builder collects and the plan reads."""
+"""The frozen description of a topology, collected by the builder and read by the plan."""
 
 from __future__ import annotations
 
@@ -45,12 +45,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 Executor = Literal["loop", "thread"]
 OnError = Literal["fail", "restart", "stop"]
-"""What an exception in ``execute`` does: the input fails, the task is restarted as well, or the topology stops."""
+"""Effect of an exception in ``execute``: the input fails, the task is restarted as well, or the topology stops."""
 
 
 class DirectStream(msgspec.Struct, frozen=True):
-    """Declares a stream whose tuples are sent to tasks that the producer names:
-    ``outputs=DirectStream(Word)``."""
+    """Declaration of a stream whose tuples go to tasks that the producer names: ``outputs=DirectStream(Word)``."""
 
     schema: object = None
     """A record type, a list of field names, or None."""
@@ -64,7 +63,7 @@ class Output(msgspec.Struct, frozen=True):
 
 
 class StreamId(msgspec.Struct, frozen=True):
-    """Names a stream in its topology (Storm's ``GlobalStreamId``)."""
+    """Identity of a stream in its topology (Storm's ``GlobalStreamId``)."""
 
     component: str
     stream: str
@@ -75,7 +74,7 @@ class StreamId(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Subscription(Generic[T_co]):
-    """A stream and the grouping that deals its tuples to the tasks of a bolt."""
+    """A stream, and the grouping that distributes its tuples over the tasks of a bolt."""
 
     source: StreamId
     grouping: Grouping
@@ -112,7 +111,7 @@ class Stream(Generic[T]):
     @overload
     def named(self, name: str, record: type[U]) -> Stream[U]: ...
     def named(self, name: str, record: type[object] = object) -> Stream[Any]:
-        """Another stream that the same component declares; ``record`` is its type, for type checkers.
+        """Return another stream that the same component declares; ``record`` is its type, for type checkers.
 
         Raises :class:`~stormlet.errors.InvalidTopology` naming the declared streams, if there is none of this
         name.
@@ -125,7 +124,7 @@ class Stream(Generic[T]):
         return Stream(StreamId(self.component, name), self.outputs[name], self.outputs, self.topology)
 
     def shuffle(self) -> Subscription[T]:
-        """Evenly: after *n·k* tuples each of *n* tasks got *k*."""
+        """Distribute tuples evenly: after *n·k* tuples each of *n* tasks got *k*."""
         return self._subscribe(Shuffle())
 
     @overload
@@ -133,7 +132,7 @@ class Stream(Generic[T]):
     @overload
     def fields(self, key: Callable[[T], object], /) -> Subscription[T]: ...
     def fields(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
-        """Equal keys to the same task, in every run and process. The key is the named fields, the value's
+        """Send equal keys to the same task, in every run and process. The key is the named fields, the value's
         item at an index, the result of a function, or, without arguments, the whole value.
 
         Raises :class:`~stormlet.errors.InvalidTopology` for a name that the stream does not have, listing
@@ -146,33 +145,32 @@ class Stream(Generic[T]):
     @overload
     def partial_key(self, key: Callable[[T], object], /) -> Subscription[T]: ...
     def partial_key(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
-        """As ``fields``, but each key is dealt to the less loaded of two tasks (Storm's
-        ``PartialKeyGrouping``)."""
+        """Send each key to the less loaded of two tasks; otherwise as ``fields`` (Storm's ``PartialKeyGrouping``)."""
         return self._subscribe(PartialKey(self._key(names), _field_names(names)))
 
     def all(self) -> Subscription[T]:
-        """Every tuple to every task."""
+        """Send every tuple to every task."""
         return self._subscribe(All())
 
     def global_(self) -> Subscription[T]:
-        """Everything to the task with the lowest id."""
+        """Send everything to the task with the lowest id."""
         return self._subscribe(Global())
 
     def direct(self) -> Subscription[T]:
-        """To the task that the producer names with ``emit(..., task=)``; the stream must be declared
+        """Send each tuple to the task that the producer names with ``emit(..., task=)``; the stream must be declared
         ``DirectStream``."""
         return self._subscribe(Direct())
 
     def local_or_shuffle(self) -> Subscription[T]:
-        """As ``shuffle``: in one process every task is local."""
+        """Do as ``shuffle``: in one process every task is local."""
         return self._subscribe(LocalOrShuffle())
 
     def none(self) -> Subscription[T]:
-        """You do not care; as ``shuffle``."""
+        """State no preference; does as ``shuffle``."""
         return self._subscribe(NoGrouping())
 
     def custom(self, grouping: CustomGrouping) -> Subscription[T]:
-        """To the tasks that ``grouping.choose(value)`` names (Storm's ``CustomStreamGrouping``).
+        """Send each tuple to the tasks that ``grouping.choose(value)`` names (Storm's ``CustomStreamGrouping``).
 
         Raises :class:`~stormlet.errors.InvalidTopology` for an object without ``prepare`` and ``choose``.
         """
@@ -221,10 +219,10 @@ class SpoutSpec(msgspec.Struct, frozen=True):
     options: Mapping[str, object]
 
     def with_source(self, source: object) -> SpoutSpec:
-        """The same spout, its streams and options, with another source; it has one task where several could not
+        """Return the same spout, its streams and options, with another source; it has one task where several could not
         share that source (law S8).
 
-        Raises :class:`~stormlet.errors.InvalidTopology` for what is no source.
+        Raises :class:`~stormlet.errors.InvalidTopology` for an object that is not a source.
         """
         kind = source_kind(self.id, source)
         check_code(f"spout {self.id!r}", source, "loop")
@@ -248,7 +246,7 @@ class BoltSpec(msgspec.Struct, frozen=True):
     executor: Executor
     on_error: OnError
     ticks: bool = False
-    """Whether it has a method ``tick``, or may have one: a factory's bolt is known when it is made."""
+    """True if it has a method ``tick``, or may have one: a factory's bolt is not known before it is made."""
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -259,7 +257,7 @@ class Description(msgspec.Struct, frozen=True):
     spouts: Mapping[str, SpoutSpec]
     bolts: Mapping[str, BoltSpec]
     options: Mapping[str, object] = msgspec.field(default_factory=dict[str, object])
-    """Those options of the configuration that the topology was given, and are not defaults."""
+    """The options of the configuration that the user gave to the topology."""
 
     @property
     def components(self) -> Mapping[str, SpoutSpec | BoltSpec]:
@@ -267,8 +265,8 @@ class Description(msgspec.Struct, frozen=True):
         return {**self.spouts, **self.bolts}
 
     def validate(self) -> None:
-        """Raises :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, if one
-        would lose its state where a spout above it resumes, or needs epochs that nobody gives."""
+        """Raise :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, if one
+        would lose its state where a spout above it resumes, or needs epochs that no spout gives."""
         if not self.spouts:
             raise InvalidTopology(
                 f"topology {self.name!r} does not have any spout; add one with topology.spout(...)"
@@ -307,16 +305,16 @@ class Description(msgspec.Struct, frozen=True):
                 )
 
     def with_sources(self, sources: Mapping[str, object]) -> Description:
-        """The same with other sources for the spouts of these ids; raises
-        :class:`~stormlet.errors.InvalidTopology` for what is no source."""
+        """Return the same description with other sources for the spouts of these ids; raise
+        :class:`~stormlet.errors.InvalidTopology` for an object that is not a source."""
         replaced = {id: self.spouts[id].with_source(source) for id, source in sources.items()}
         return msgspec.structs.replace(self, spouts={**self.spouts, **replaced})
 
     def configured(
         self, configuration: Configuration, where: str, given: Collection[str] = ()
     ) -> tuple[Description, Mapping[str, Configuration]]:
-        """The same with another configuration, and what that is for each component; ``where`` opens error
-        messages, ``given`` names the options that are no defaults, beside the topology's own.
+        """Return the same description with another configuration, and the configuration of each component. ``where``
+        opens error messages; ``given`` names the options that the user set, apart from the topology's own.
 
         Raises :class:`~stormlet.errors.InvalidConfiguration` where the options of a component do not go
         together with it.
@@ -337,7 +335,8 @@ class Description(msgspec.Struct, frozen=True):
         ), components
 
     def _with_room(self, spout: SpoutSpec, configuration: Configuration) -> SpoutSpec:
-        """The spout with as many messages pending as the bolts below it need, but no more than it should have."""
+        """Return the spout with as many messages pending as the bolts below it need, but no more than it should
+        have."""
         below = (self.bolts[id] for id in self._below(spout.id))
         least = max((least_pending(bolt.logic) * bolt.parallelism for bolt in below), default=0)
         default, most = configuration.max_spout_pending, most_pending(spout.source)
@@ -358,11 +357,11 @@ class Description(msgspec.Struct, frozen=True):
         return below
 
     def in_order(self) -> list[list[str]]:
-        """Components upstream first; those that form a cycle stand together (law C2)."""
+        """Return the components upstream first; those that form a cycle stand together (law C2)."""
         return components_in_order(self._successors())
 
     def cycles(self) -> list[list[str]]:
-        """The cycles; they are allowed, and their edges do not wait for room (law B6)."""
+        """Return the cycles. They are allowed, and their edges do not wait for room (law B6)."""
         loops = [
             bolt.id
             for bolt in self.bolts.values()
@@ -379,8 +378,7 @@ class Description(msgspec.Struct, frozen=True):
 
 
 def outputs_of(declared: object, inferred: Schema) -> dict[str, Output]:
-    """The streams that a component declares with ``outputs=``; without it, one stream of the schema
-    inferred."""
+    """Return the streams that a component declares with ``outputs=``; without it, one stream of the inferred schema."""
     if declared is None:
         return {DEFAULT_STREAM: Output(inferred)}
     if isinstance(declared, Mapping):

@@ -1,5 +1,5 @@
-"""Whether the type of a grouping key can be hashed, as far as annotations tell: the rules of
-:mod:`stormlet.core.keys`, for types instead of values."""
+"""Grouping keys without a stable hash, found by their annotations: the rules of :mod:`stormlet.core.keys`, for types
+instead of values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stormlet.core.schema import Schema, class_below
 
 
 def unroutable_types(schema: Schema, grouping: Fields | PartialKey) -> list[type]:
-    """The types that a key of this grouping may contain and that have no stable hash, each once.
+    """Return the types without a stable hash that a key of this grouping may contain, each once.
 
     Empty where every key can be routed, and where the annotations do not say what a key is.
     """
@@ -25,8 +25,8 @@ def unroutable_types(schema: Schema, grouping: Fields | PartialKey) -> list[type
 
 
 def key_annotations(schema: Schema, grouping: Fields | PartialKey) -> list[object]:
-    """What the annotations say of the parts of a key: one for each field, one for the whole value or the
-    result of a key function; nothing for what is not annotated."""
+    """Return the annotations of the parts of a key: one for each field, one for the whole value or the result of a key
+    function; none for a part without an annotation."""
     if grouping.names:
         return [hint for name in grouping.names for hint in _of_field(schema, name)]
     if grouping.key is not None:
@@ -35,7 +35,7 @@ def key_annotations(schema: Schema, grouping: Fields | PartialKey) -> list[objec
 
 
 def _of_field(schema: Schema, name: str | int) -> Iterator[object]:
-    """The annotation of one field; a position counts, in a record of which the fields are known."""
+    """The annotation of one field, by its name, or by its position in a record with known fields."""
     fields = schema.fields or ()
     field = fields[name] if isinstance(name, int) and fields else name
     hints = _hints(class_below(schema.declared))
@@ -49,7 +49,7 @@ def _result(function: Callable[..., object]) -> list[object]:
 
 
 def _hints(annotated: object) -> Mapping[str, object]:
-    """Empty for what has no annotations, and for those that only type checkers understand."""
+    """Return the annotations; none for an object without any, and for those that only type checkers understand."""
     try:
         return get_type_hints(annotated)
     except (NameError, AttributeError, SyntaxError, TypeError):
@@ -57,8 +57,8 @@ def _hints(annotated: object) -> Mapping[str, object]:
 
 
 def _unroutable(annotation: object, seen: dict[object, None]) -> Iterator[type]:
-    """The types without a stable hash in an annotation; ``seen`` are the classes looked into before, as a
-    record may contain itself."""
+    """Find the types without a stable hash in an annotation; ``seen`` are the classes looked into before, as a record
+    may contain itself."""
     origin = get_origin(annotation)
     if isinstance(annotation, NewType):
         yield from _unroutable(annotation.__supertype__, seen)
@@ -83,12 +83,12 @@ def _unroutable_class(kind: type, seen: dict[object, None]) -> Iterator[type]:
 
 
 def _is_open(kind: type) -> bool:
-    """Whether its values are of other classes, so that nothing is known of them."""
+    """Return True if its values are of other classes, so that nothing is known of them."""
     return kind in (object, Any) or getattr(kind, "_is_protocol", False) or inspect.isabstract(kind)
 
 
 def _compared_fields(kind: type) -> list[object]:
-    """The annotations of the fields of a record; of others, none."""
+    """Return the annotations of the fields that a record compares; none for any other class."""
     hints = _hints(kind)
     return [hints[name] for name in _compared_names(kind, hints) if name in hints]
 

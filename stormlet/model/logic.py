@@ -1,5 +1,5 @@
-"""What a user handed in as a spout's source or a bolt's logic, told apart once, when the topology is
-built."""
+"""Kinds of sources and of logic: objects that users pass for spouts and bolts are classified once, when the topology
+is built."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPAQUE = schema_of(None)
 
 
 class SourceKind(Enum):
-    """How a spout gets its tuples."""
+    """Origin of a spout's tuples."""
 
     FED = "fed"
     """By ``running.emit`` alone."""
@@ -31,7 +31,7 @@ class SourceKind(Enum):
 
 
 class LogicKind(Enum):
-    """What executes a bolt's inputs."""
+    """Executor of a bolt's inputs."""
 
     FACTORY = "factory"
     """A bolt class, or a function that makes an instance of one."""
@@ -40,8 +40,8 @@ class LogicKind(Enum):
 
 
 def source_kind(component: str, source: object) -> SourceKind:
-    """Raises :class:`InvalidTopology` for an instance of ``Spout`` (law S8) and for what is no source at
-    all."""
+    """Return the kind of a source. Raise :class:`InvalidTopology` for an instance of ``Spout`` (law S8) and for an
+    object that is not a source."""
     if source is None:
         return SourceKind.FED
     if isinstance(source, str | bytes):
@@ -73,8 +73,8 @@ def source_kind(component: str, source: object) -> SourceKind:
 
 
 def logic_kind(component: str, logic: object) -> LogicKind:
-    """Raises :class:`InvalidTopology` for an instance of a bolt class (law S8) and for what is not
-    callable."""
+    """Return the kind of a bolt's logic. Raise :class:`InvalidTopology` for an instance of a bolt class (law S8) and
+    for an object that is not callable."""
     if isinstance(logic, BoltBase):
         raise InvalidTopology(_instance("bolt", component, cast("object", logic)))
     if not callable(logic):
@@ -117,7 +117,7 @@ BOLT_METHODS = {
     "finish": "out",
     "cleanup": "",
 }
-"""What each is called with."""
+"""The methods of bolts, and the arguments that each is called with."""
 SPOUT_METHODS = {
     "open": "context, out",
     "next_tuple": "out",
@@ -127,10 +127,11 @@ SPOUT_METHODS = {
     "deactivate": "",
     "close": "",
 }
+"""The methods of spouts, likewise."""
 
 
 def check_code(where: str, logic: object, executor: str) -> None:
-    """Check what can be known of a spout's or bolt's code before it runs; raises :class:`InvalidTopology`."""
+    """Check the code of a spout or bolt as far as possible before it runs; raise :class:`InvalidTopology`."""
     called = what_is_called(logic)
     if isinstance(called, type) and _derives(called, BoltBase):
         check_bolt(where, called, executor)
@@ -141,7 +142,7 @@ def check_code(where: str, logic: object, executor: str) -> None:
 
 
 def check_bolt(where: str, bolt: object, executor: str) -> None:
-    """Check a bolt class, or an instance of one. Raises :class:`InvalidTopology` for one without ``execute``,
+    """Check a bolt class, or an instance of one. Raise :class:`InvalidTopology` for one without ``execute``,
     for methods that cannot be called or that yield, which would never run, and for asynchronous code that is to run
     in threads (law B9)."""
     own: Any = _class_of(bolt)
@@ -160,7 +161,7 @@ def check_bolt(where: str, bolt: object, executor: str) -> None:
 
 
 def check_spout(where: str, spout: object) -> None:
-    """Check a spout class, or an instance of one. Raises :class:`InvalidTopology` for one without
+    """Check a spout class, or an instance of one. Raise :class:`InvalidTopology` for one without
     ``next_tuple`` and for methods that cannot be called or that yield, which would never run."""
     own = _class_of(spout)
     if not overrides(own, Spout, "next_tuple"):
@@ -196,18 +197,18 @@ def _check_threads(where: str, code: object, executor: str) -> None:
 
 
 def takes_context(source: object) -> bool:
-    """Whether a generator function asks for the task context, so that its tasks can share the work (law
-    S8). Parameters with defaults are its own affair."""
+    """Return True if a generator function asks for the task context, so that its tasks can share the work (law S8).
+    Parameters with defaults do not count."""
     return not can_be_called(cast("Callable[..., object]", source))
 
 
 def yields_to_all(source: object, kind: SourceKind) -> bool:
-    """Whether several tasks would each yield all the values of this source (law S8)."""
+    """Return True if several tasks would each yield all the values of this source (law S8)."""
     return kind is SourceKind.ITERABLE or (kind is SourceKind.GENERATOR and not takes_context(source))
 
 
 def is_for_one_task(source: object, kind: SourceKind) -> bool:
-    """Whether a spout with this source may have only one task (law S8)."""
+    """Return True if a spout with this source may have only one task (law S8)."""
     return yields_to_all(source, kind) or says(source, "single_task")
 
 
@@ -227,8 +228,8 @@ def _check_factory(kind: str, component: str, factory: object, name: str) -> Non
 
 
 def inferred_schema(logic: object) -> Schema:
-    """The schema that the annotations promise: of a function, what it returns or yields; of a class, its type
-    arguments; of a factory that is an object, what its attribute ``outputs`` says."""
+    """Return the schema by the annotations: by the result of a function, by the type arguments of a class, by the
+    attribute ``outputs`` of a factory that is an object."""
     if _is_factory_object(logic):
         return schema_of(getattr(logic, "outputs", None), enforced=False)
     if isinstance(logic, partial):
@@ -242,8 +243,8 @@ def inferred_schema(logic: object) -> Schema:
 
 
 def component_class(logic: object) -> type[Any] | None:
-    """The spout or bolt class that a component is made from: itself, that of a partial, or what its factory
-    is annotated to return; None for all else."""
+    """Return the spout or bolt class that a component is made from: the class itself, that of a partial, or the return
+    annotation of its factory; None where there is none."""
     called = what_is_called(logic)
     if not isinstance(called, type):
         called = what_is_called(returned(called))
@@ -251,24 +252,24 @@ def component_class(logic: object) -> type[Any] | None:
 
 
 def _is_factory_object(logic: object) -> bool:
-    """Whether it is an object that makes components: neither a class nor any kind of function."""
+    """Return True for an object that makes components: neither a class nor any kind of function."""
     called = what_is_called(logic)
     return callable(called) and not isinstance(called, type) and not inspect.isroutine(called)
 
 
 def says(component: object, attribute: str) -> bool:
-    """Whether a component's class, or what makes it, has set this attribute of ``Spout`` or ``BoltBase``."""
+    """Return True if a component's class, or its factory, has set this attribute of ``Spout`` or ``BoltBase``."""
     return getattr(component_class(component) or component, attribute, False) is True
 
 
 def least_pending(logic: object) -> int:
-    """What the logic of a bolt, its class or its factory, says of ``BoltBase.least_pending``."""
+    """Return the ``least_pending`` of a bolt's class or factory: see ``BoltBase``."""
     said = getattr(what_is_called(logic), "least_pending", 0)
     return said if isinstance(said, int) else 0
 
 
 def most_pending(source: object) -> int | None:
-    """What the source of a spout, its class or its factory, says of ``Spout.most_pending``."""
+    """Return the ``most_pending`` of a spout's class or factory: see ``Spout``."""
     said = getattr(what_is_called(source), "most_pending", None)
     return said if isinstance(said, int) else None
 
@@ -285,7 +286,7 @@ def _schema_of_component(cls: object) -> Schema:
 
 
 def _produced_by(component: object) -> object:
-    """The type of what a component class emits: the last type argument of the interface it derives from,
+    """Return the type of a component class's outputs: the last type argument of the interface that it derives from,
     followed through the type variables of the classes between."""
     cls = cast("Any", what_is_called(component))
     bases = cast("tuple[object, ...]", cls.__dict__.get("__orig_bases__", cls.__bases__))
@@ -306,7 +307,7 @@ def _is_generator_function(source: object) -> bool:
 
 
 def what_is_called(function: object) -> object:
-    """What a partial, or a class with type arguments, calls in the end."""
+    """Return the callable below a partial, or below a class with type arguments."""
     called = cast("partial[object]", function).func if isinstance(function, partial) else function
     return get_origin(called) or called
 

@@ -1,4 +1,4 @@
-"""Sources that can be used by one run only, as they cannot start again."""
+"""Sources that serve one run only, as they cannot start again."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class OneShotSources:
         self._used: list[object] = []
 
     def use(self, spouts: Iterable[SpoutSpec]) -> None:
-        """A run begins with the sources of these spouts; raises :class:`~stormlet.errors.InvalidTopology` for an
-        iterator that an earlier run has used."""
+        """Note the sources of a run that begins; raise :class:`~stormlet.errors.InvalidTopology` for an iterator that
+        an earlier run has used."""
         for spec in spouts:
             if spec.kind is SourceKind.ITERABLE and _is_one_shot(spec.source):
                 if any(spec.source is each for each in self._used):

@@ -1,4 +1,4 @@
-"""A description turned into numbered tasks and the links between them."""
+"""The plan of a run: a description turned into numbered tasks and the links between them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ ACKER = "__acker"
 """The component id of the ackers, as in Storm."""
 
 LEAST_HIGH_WATER = 1000
+"""The smallest default of ``acker_high_water``: a guard against overflow must not throttle small topologies."""
 MOST_TASKS = 1_000_000
 """More would not fit into the memory of any machine: the number is a mistake."""
 
@@ -32,23 +33,23 @@ class TaskPlan(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """How messages call it, such as ``split[0]``."""
+        """Its name in messages, such as ``split[0]``."""
         return f"{printable(self.component)}[{self.index}]"
 
 
 class Link(msgspec.Struct, frozen=True):
-    """One subscription: where the tuples of a stream go, and how they are dealt."""
+    """One subscription: the consumer of a stream, and the grouping that distributes the tuples over its tasks."""
 
     consumer: str
     grouping: Grouping
     targets: Sequence[int]
     """The task ids of the consumer, ascending."""
     waits: bool
-    """Whether a producer waits for room: not inside a cycle, where waiting could last for ever (law B6)."""
+    """True if a producer waits for room: not inside a cycle, where waiting could last for ever (law B6)."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Who runs and who is linked to whom."""
+    """All tasks of a run, and the links between them."""
 
     description: Description
     ackers: Sequence[TaskPlan]

@@ -1,7 +1,7 @@
-"""Settings from several places, one laid over the other, and where each value came from.
+"""Settings from several places, laid over each other, with the origin of each value.
 
-A layer is what one place says: a file, the environment, the command line. Later layers win. What no layer
-says is the topology's own, and what that does not say is the default.
+A layer holds the settings of one place: a file, the environment, the command line. Later layers win. Options that are
+in no layer have the topology's own value, or else the default.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from stormlet.model.configuration import Setting, read_options
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """What one place says, under our names or Storm's."""
+    """The settings of one place, under our names or Storm's."""
 
     origin: str
-    """The place, as its messages name it: ``settings.toml``, ``--set``."""
+    """Name of the place in messages: ``settings.toml``, ``--set``."""
     options: Mapping[str, object]
 
 
 class Layered(msgspec.Struct, frozen=True):
-    """What all layers say together."""
+    """The settings of all layers together."""
 
     values: Mapping[str, Setting]
     """By option, under our names: the value of the last layer that has one."""
     origins: Mapping[str, str]
-    """By option: the layer that the value is of."""
+    """By option: the origin of its value."""
     ignored: Mapping[str, tuple[str, str]]
-    """By Storm's name as given: the layer, and why the name has no effect here."""
+    """By Storm's name as given: the origin, and the reason why the name has no effect here."""
 
 
 def lay(layers: Iterable[Layer]) -> Layered:

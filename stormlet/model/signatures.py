@@ -1,5 +1,8 @@
-"""What the signatures and annotations of the user's functions say. Those of plain functions are read once: each task
-asks again, and so does each of the thousands of runs of a simulation."""
+"""Signatures and annotations of the user's functions.
+
+Those of plain functions are read once and kept: each task asks again, and so does each of the thousands of runs of a
+simulation.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ POSITIONAL = (
 
 
 def can_be_called(function: Callable[..., object], *arguments: object) -> bool:
-    """Whether it can be called with just these arguments; True where Python cannot tell."""
+    """Return True if it can be called with just these arguments, or if Python does not know its signature."""
     try:
         _signature(function).bind(*arguments)
     except TypeError:
@@ -33,8 +36,8 @@ def can_be_called(function: Callable[..., object], *arguments: object) -> bool:
 
 
 def positional_parameters(function: Callable[..., object]) -> int | None:
-    """How many positional arguments the function takes; None where Python cannot tell, as for some
-    builtins."""
+    """Return the number of positional arguments that the function takes; None where Python does not know its signature,
+    as of some builtins."""
     try:
         parameters = _signature(function).parameters.values()
     except ValueError:
@@ -43,7 +46,7 @@ def positional_parameters(function: Callable[..., object]) -> int | None:
 
 
 def takes_resume(function: Callable[..., object]) -> bool:
-    """Whether a generator function can go on after the message whose id is given as ``resume=``."""
+    """Return True if a generator function can go on after the message whose id is given as ``resume=``."""
     try:
         parameters = _signature(function).parameters
     except ValueError:
@@ -53,7 +56,7 @@ def takes_resume(function: Callable[..., object]) -> bool:
 
 
 def returned(function: object) -> object:
-    """The return annotation; None without one, and for one that only type checkers understand."""
+    """Return the return annotation; None without one, and for one that only type checkers understand."""
     if not callable(function):
         return None
     try:
@@ -71,7 +74,7 @@ def _once(
     read: Callable[[Callable[..., object]], R],
     function: Callable[..., object],
 ) -> R:
-    # Of other callables nobody knows whether they can be told apart, and whether they stay as they are.
+    # Other callables may be equal to each other, without a hash, or changed between two calls.
     if not isinstance(function, FunctionType):
         return read(function)
     found = known.get(function)

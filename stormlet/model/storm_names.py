@@ -1,10 +1,10 @@
-"""Storm's configuration names: which are taken, which have no effect here, and which are refused.
+"""Storm's configuration names: those that are taken, those without effect here, and those that are refused.
 
-The keys are those of Storm's ``Config.java``, with the names that older versions and the documents use. Each
-stands in exactly one place: :data:`MAPPED` (and :data:`TIMEOUT_SWITCH`), :data:`REFUSED`, or the table behind
-:func:`why_ignored`. Refused is what would silently change which results come out; ignored is what only tells
-a cluster where, or an engine how fast, to run. A null never matters for refused and ignored keys: it is how
-Storm writes that something is not set.
+The keys are those of Storm's ``Config.java``, with the names that older versions and the documents use. Each stands in
+exactly one place: :data:`MAPPED` (and :data:`TIMEOUT_SWITCH`), :data:`REFUSED`, or the table behind
+:func:`why_ignored`. A key is refused if ignoring it would silently change the results; it is ignored if it only sets
+the place or the speed of a run. A null has no effect for refused and ignored keys: Storm writes it for a key that is
+not set.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Mapped(msgspec.Struct, frozen=True):
     """The option of :class:`stormlet.model.configuration.Configuration`."""
 
     convert: Callable[[object], object]
-    """From Storm's value to ours. What it does not understand it hands on, for the option's own check to
-    refuse; it raises :class:`ValueError` where that check would misread it."""
+    """Converts Storm's value to ours. A value that it does not understand is passed on, for the option's own check to
+    refuse; it raises :class:`ValueError` where that check would misread the value."""
 
 
 def _same(value: object) -> object:
@@ -38,7 +38,7 @@ def _not_null(value: object) -> object:
 
 
 def _one_if_null(value: object) -> object:
-    """Storm: as many ackers as workers; there is one worker here."""
+    """Convert null, which in Storm means as many ackers as workers: here there is one worker."""
     return 1 if value is None else value
 
 
@@ -52,7 +52,7 @@ def _milliseconds(value: object) -> object:
 
 
 TIMEOUT_SWITCH: Final = "topology.enable.message.timeouts"
-"""false sets ``message_timeout`` to None, whatever stands beside it; true changes nothing."""
+"""false sets ``message_timeout`` to None, whatever other keys say; true changes nothing."""
 
 MAPPED: Final[dict[str, Mapped]] = {
     "topology.message.timeout.secs": Mapped("message_timeout", _not_null),
@@ -83,7 +83,7 @@ REFUSED: Final[dict[str, str]] = {
     "topology.bolts.message.id.field.name": _NO_WINDOWS,
     "topology.bolts.watermark.event.interval.ms": _NO_WINDOWS,
 }
-"""Storm key -> why it is an error."""
+"""Storm key -> reason why it is an error."""
 
 _IGNORED_FOR: Final[dict[str, str]] = {
     "there is one process and no workers": """
@@ -136,7 +136,7 @@ _IGNORED_FOR: Final[dict[str, str]] = {
     "there is no Trident": """
         spout.max.batch.size trident.batch.emit.interval.millis trident.windowing.cache.tuple.limit""",
 }
-"""Why it has no effect -> the keys, without their common ``topology.``."""
+"""Reason why a key has no effect -> the keys, without their common ``topology.``."""
 
 IGNORED: Final = {f"topology.{key}": reason for reason, keys in _IGNORED_FOR.items() for key in keys.split()}
 
@@ -145,14 +145,14 @@ DAEMONS: Final = (
     "logs.", "logviewer.", "multitenant.", "nimbus.", "num.", "offheap.", "onheap.", "pacemaker.", "ras.",
     "resource.", "scheduler.", "storm.", "supervisor.", "task.", "transactional.", "ui.", "worker.", "zmq.",
 )  # fmt: skip
-"""How the names begin that are not a topology's."""
+"""Prefixes of keys that configure Storm's daemons, not a topology."""
 
 NAMES: Final = (*MAPPED, TIMEOUT_SWITCH, *REFUSED, *IGNORED)
-"""Every ``topology.`` key that is known, whatever becomes of it."""
+"""Every ``topology.`` key that is known, with or without effect."""
 
 
 def why_ignored(name: str) -> str | None:
-    """Why the Storm key ``name`` has no effect here; None if it is none of those."""
+    """Return the reason why the Storm key ``name`` has no effect here; None for any other name."""
     if name.startswith(DAEMONS):
         return "it configures Storm's daemons, and there are none"
     return IGNORED.get(name)

@@ -1,11 +1,11 @@
-"""SAYS. What is known of a run, as records: no clock, no event loop, no logging.
+"""SAYS. Records about a run: no clock, no event loop, no logging.
 
 ::
 
     statistics      counts of each task and component
     health          the state of a run in one line
     failures        distinct failures with their counts
-    explanation     why a tree is open: its outstanding tuples, and where they are
+    explanation     the reasons why a tree is open: its outstanding tuples, and their places
     letter_records  dead letters as JSON lines
     rebuilding      the value of a dead letter, made again from its JSON
     log_fields      the extra fields of log records

@@ -1,4 +1,4 @@
-"""Why a tree is still open, or what went wrong with it: for programs as an object, for people as its text."""
+"""Explanation of a tree that is open or has failed: for programs as an object, for people as its text."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from stormlet.core.outstanding import Outstanding, spelt
 from stormlet.core.shortened import printable, shortened
 
 MOST_LINES: Final = 10
-"""How many outstanding tuples a text names."""
+"""Outstanding tuples that a text names."""
 FIRST_ATTEMPTS: Final = 3
-"""How many of the first failed attempts a text tells."""
+"""Failed attempts that a text describes from the beginning."""
 LAST_ATTEMPTS: Final = 3
-"""How many of the last."""
+"""Failed attempts that it describes from the end."""
 
 
 class TreeState(Enum):
-    """How far a message has come."""
+    """Stage of a message."""
 
     OPEN = "open"
     """Tuples of it are outstanding, or their acks are under way."""
@@ -32,7 +32,7 @@ class TreeState(Enum):
     BURYING = "being given up"
     """``dead_letters=`` has it and has not returned (law S6)."""
     TELLING = "settled"
-    """Its verdict is known, and its spout has not been told yet (law L17)."""
+    """Its verdict is known, and its spout has not been notified yet (law L17)."""
     ACKED = "acked"
     FAILED = "failed"
     UNKNOWN = "unknown"
@@ -40,14 +40,14 @@ class TreeState(Enum):
 
 
 class Occupation(msgspec.Struct, frozen=True):
-    """What a task that has outstanding tuples does instead."""
+    """Present activity of a task that has outstanding tuples."""
 
     name: str
-    """The task, as messages call it: ``count[0]``."""
+    """Name of the task in messages: ``count[0]``."""
     doing: str
-    """What it does, in words."""
+    """The activity in words."""
     stack: tuple[Call, ...] = ()
-    """Where its user code waits, outermost call first; empty if it is in none."""
+    """Calls of the user code that it runs or waits in, outermost first; empty if there are none."""
     full: str | None = None
     """The task for room in whose queue it waits (law B6)."""
 
@@ -57,7 +57,7 @@ class Occupation(msgspec.Struct, frozen=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one message and its tree; its ``str`` is a text of several lines."""
+    """Report on one message and its tree; its ``str`` is a text of several lines."""
 
     state: TreeState
     root: int | None = None
@@ -66,29 +66,29 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The spout that emitted it; empty if it is unknown."""
     message_id: object = None
     value: object = None
-    """What the spout emitted; None where the engine knows no more than the message id."""
+    """The emitted value; None where the engine knows no more than the message id."""
     attempt: int | None = None
     """The number of the running attempt; None where a ``Spout`` class counts for itself, and when there is none."""
     seconds: float | None = None
-    """How long ago the running attempt began; None if that is not known."""
+    """Seconds since the running attempt began; None if that is not known."""
     exact: bool = False
-    """Whether it began then, and not earlier."""
+    """True if :attr:`seconds` is exact; otherwise the attempt may have begun earlier."""
     all_seconds: float | None = None
-    """How long ago its first attempt began, at the least; None if that is not known, or the first one is running."""
+    """Seconds since its first attempt began, at the least; None if that is not known, or the first one is running."""
     outstanding: tuple[Outstanding, ...] = ()
     """The tuples that have not been settled; those that most likely keep it open come first."""
     occupations: tuple[Occupation, ...] = ()
-    """What the tasks do that have them queued or held, and the tasks that those wait for."""
+    """Activities of the tasks that have them queued or held, and of the tasks that those wait for."""
     acks: tuple[str, ...] = ()
-    """Tasks that have acks or fails for this tree which its acker has not seen yet."""
+    """Tasks with acks or fails for this tree that its acker has not seen yet."""
     failures: tuple[Failure, ...] = ()
-    """Why earlier attempts failed, in order; of more than 100 the first 10 and the last 90."""
+    """Failures of earlier attempts, in order; of more than 100 the first 10 and the last 90."""
     replay_in: float | None = None
     """Seconds until the next attempt; 0 if that waits for room."""
     recorded: bool = False
-    """Whether a recorder has followed its running attempt."""
+    """True if a recorder has followed its running attempt."""
     note: str = ""
-    """What else is to be said."""
+    """A further remark."""
 
     def __str__(self) -> str:
         return "\n  ".join(self._lines())
@@ -161,11 +161,11 @@ def _attempt(number: int, failure: Failure) -> Iterator[str]:
 
 
 def after(failure: Failure) -> str:
-    """How long the attempt took, where a recorder knows."""
+    """Return the duration of the attempt in words; empty where no recorder has followed it."""
     return "" if failure.seconds is None else f" after {spelt(failure.seconds)}"
 
 
 def raised_at(failure: Failure) -> str:
-    """Where user code raised."""
+    """Return the place where user code raised, in words; empty if it did not."""
     place = failure.place
     return "" if place is None else f", raised in {place}"

@@ -1,4 +1,4 @@
-"""How a running topology is, for readiness probes."""
+"""State of a running topology, for readiness probes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RunState(Enum):
     INACTIVE = "inactive"
     """Spouts are not asked for tuples; ``running.emit`` works."""
     DRAINING = "draining"
-    """No new messages; what is there is finished."""
+    """New messages are refused; those that are under way are finished."""
     STOPPED = "stopped"
     CRASHED = "crashed"
 
@@ -28,15 +28,15 @@ class Health(msgspec.Struct, frozen=True):
     pending: int
     """Messages without an outcome."""
     full: tuple[str, ...]
-    """Bolts with a full queue: what feeds them waits for room (law B6)."""
+    """Bolts with a full queue: their producers wait for room (law B6)."""
     crash: str | None
-    """What crashed the topology; None if nothing did."""
+    """The crash of the topology, in words; None if there was none."""
     closing: tuple[str, ...] = ()
-    """When everything else is over: the tasks whose ``close`` or ``cleanup`` has not returned."""
+    """Tasks whose ``close`` or ``cleanup`` has not returned, once everything else is over."""
     restarting: tuple[str, ...] = ()
-    """The tasks that have died and are not at work again yet; what is sent to them waits."""
+    """Tasks that have died and are not at work again yet; tuples that are sent to them wait."""
 
     @property
     def ready(self) -> bool:
-        """Whether it takes messages: ``running.emit`` may wait for room, but is not refused."""
+        """True if it takes messages: ``running.emit`` may wait for room, but is not refused."""
         return self.state in (RunState.RUNNING, RunState.INACTIVE)

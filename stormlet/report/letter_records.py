@@ -1,6 +1,6 @@
-"""A dead letter as one line of JSON: enough for people to see what happened, and to emit its value again (law S6).
+"""Dead letters as lines of JSON, from which people see the cause and a program emits the value again (law S6).
 
-Values and origins are written as :mod:`stormlet.report.rebuilding` says; everything else is for people.
+Values and origins are written by :mod:`stormlet.report.rebuilding`; everything else is for people.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from stormlet.report.rebuilding import CannotRebuild, portable, rebuild
 
 
 class LetterRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What one line holds."""
+    """The fields of one line."""
 
     time: datetime
-    """When it was written, by the wall clock."""
+    """The time of writing, by the wall clock."""
     component: str
     """The spout that emitted it."""
     stream: str
     value: msgspec.Raw
     value_type: str | None
-    """What the value is rebuilt as; None where it cannot be, and then ``value`` is its ``repr``."""
+    """Type expression from which the value is rebuilt; None where it cannot be, and then ``value`` is its ``repr``."""
     message_id: msgspec.Raw
     origin: msgspec.Raw
     origin_type: str | None
@@ -39,10 +39,10 @@ class LetterRecord(msgspec.Struct, frozen=True, kw_only=True):
     exception: str | None
     held_by: tuple[str, ...]
     history: tuple[str, ...]
-    """Why each attempt failed, in order, in words."""
+    """Failures of all attempts, in order, in words."""
 
     def failed_again(self, history: Sequence[Failure], time: datetime) -> LetterRecord:
-        """The same message after the attempts that failed since, of which there is at least one."""
+        """Return the record of the same message after further failed attempts, at least one."""
         return msgspec.structs.replace(
             self,
             **_of_failure(history[-1]),
@@ -52,21 +52,21 @@ class LetterRecord(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def rebuilt_value(self, records: Mapping[str, type]) -> object:
-        """Raises :class:`~stormlet.report.rebuilding.CannotRebuild`; for ``records`` see
-        :func:`~stormlet.report.rebuilding.rebuild`."""
+        """Return the value; raise :class:`~stormlet.report.rebuilding.CannotRebuild` where that cannot be done. For
+        ``records`` see :func:`~stormlet.report.rebuilding.rebuild`."""
         return _rebuilt("value", self.value, self.value_type, records)
 
     def rebuilt_origin(self, records: Mapping[str, type]) -> object:
-        """Raises :class:`~stormlet.report.rebuilding.CannotRebuild`."""
+        """Return the origin; raise :class:`~stormlet.report.rebuilding.CannotRebuild` where that cannot be done."""
         return _rebuilt("origin", self.origin, self.origin_type, records)
 
 
 class NoLetter(Exception):
-    """A line is no dead letter; the message says why."""
+    """A line is not a dead letter; the message gives the reason."""
 
 
 def record_of(letter: DeadLetter, time: datetime) -> LetterRecord:
-    """Never raises, whatever the letter holds."""
+    """Return the record of a letter. Never raises, whatever the letter holds."""
     value, origin = portable(letter.value), portable(letter.origin)
     return LetterRecord(
         time=time,
@@ -84,7 +84,7 @@ def record_of(letter: DeadLetter, time: datetime) -> LetterRecord:
 
 
 def read_record(line: bytes) -> LetterRecord:
-    """Raises :class:`NoLetter` for a line that is broken, or of something else."""
+    """Return the record of a line; raise :class:`NoLetter` for a line that is broken or not a dead letter."""
     try:
         return msgspec.json.decode(line, type=LetterRecord)
     except msgspec.ValidationError as error:

@@ -1,10 +1,10 @@
-"""Values as JSON, with the type that they can be rebuilt from: what a dead letter holds (law S6).
+"""Values as JSON together with the type from which they can be rebuilt, for dead letters (law S6).
 
 A value is written with a *type expression* in Python's notation: ``str``, ``tuple[str, datetime.datetime]``,
 ``shop.Order``, ``{'id': uuid.UUID, 'note': str}``. msgspec does both directions; nothing is pickled, and a
 type is looked up only among modules that are loaded already. Whether the way back is exact is tried when the
-value is written, so that a record's ``__post_init__`` runs once more. Where it is not, there is no type
-expression, and the text is what ``repr`` says, for people.
+value is written, so that a record's ``__post_init__`` runs once more. Where it is not exact, there is no type
+expression, and the text is the ``repr``, for people.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PLAIN: Final[dict[type, str]] = {
     type(None): "None",
     **{kind: kind.__name__ for kind in (bool, int, float, str, list, dict)},
 }
-"""What JSON itself tells apart; ``list`` and ``dict`` say that all inside is plain, too."""
+"""The types that JSON itself distinguishes. ``list`` and ``dict`` mean that all their items are plain, too."""
 SCALARS: Final = {kind: name for kind, name in PLAIN.items() if kind not in (list, dict)}
 
 
@@ -40,11 +40,11 @@ class Portable(NamedTuple):
 
 
 class CannotRebuild(Exception):
-    """The value does not survive the way to JSON and back; the message says why."""
+    """The value does not survive the way to JSON and back; the message gives the reason."""
 
 
 def portable(value: object) -> Portable:
-    """The value as JSON; never raises, whatever the value is."""
+    """Return the value as JSON. Never raises, whatever the value is."""
     with suppress(Exception):  # a user's class may raise anything
         expression = _expression(value)
         text = msgspec.json.encode(value)
@@ -54,8 +54,8 @@ def portable(value: object) -> Portable:
 
 
 def rebuild(text: bytes | msgspec.Raw, expression: str, records: Mapping[str, type] | None = None) -> object:
-    """The value again. ``records`` are classes by qualified name, for those that no loaded module has under
-    the name in the expression: one that was written by a program run as ``__main__``.
+    """Rebuild a value. ``records`` are classes by qualified name, for those that no loaded module has under
+    the name in the expression, as after a program that was run as ``__main__``.
 
     Raises :class:`CannotRebuild` for an unknown type, and for a text that does not fit it.
     """
@@ -166,12 +166,12 @@ class _Resolver:
         return found
 
     def _of_records(self, name: str) -> type | None:
-        """A record of the topology whose name without the module is the end of ``name``."""
+        """Return the record of the topology whose name without the module is the end of ``name``."""
         return next((kind for known, kind in self._records.items() if name.endswith(f".{known}")), None)
 
 
 def _loaded(name: str) -> type | None:
-    """The class of that full name, if its module is loaded and has it."""
+    """Return the class of that full name, if its module is loaded and has it."""
     parts = name.split(".")
     for length in range(len(parts) - 1, 0, -1):
         module = sys.modules.get(".".join(parts[:length]))
@@ -186,11 +186,11 @@ def _class_in(found: object, path: list[str]) -> type | None:
     return found if isinstance(found, type) else None
 
 
-# Whether two values are the same.
+# The comparison of a value with the one rebuilt.
 
 
 def _same(one: object, other: object) -> bool:
-    """Equal, and of the same types all the way down, which ``==`` alone does not say: 1 == 1.0 == True."""
+    """Return True for equal values of the same types all the way down; ``==`` alone has 1 == 1.0 == True."""
     if type(one) is not type(other):
         return False
     match one:
@@ -205,7 +205,7 @@ def _same(one: object, other: object) -> bool:
 
 
 def _clock(time: dt.datetime | dt.time) -> object:
-    """What == does not compare: by which clock, and without one, which of two equal hours."""
+    """Return the part of a time that == does not compare: its offset, or without a zone, its fold."""
     return time.fold if time.tzinfo is None else time.utcoffset()
 
 

@@ -1,4 +1,4 @@
-"""Records of what a topology has done; counts since its start."""
+"""Statistics of tasks, components and topologies; counts since the start."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a component is with work of its own, such as a source with what it reads; see
+    """Progress of a component with work of its own, such as reading a source; see
     :attr:`stormlet.model.components.TaskContext.report_progress`."""
 
     done: int
     known: int | None = None
-    """How much there is in all; None while nobody knows."""
+    """The total; None while it is unknown."""
     unit: str = ""
-    """What is counted, such as ``"rows read"``."""
+    """The unit of the counts, such as ``"rows read"``."""
 
     def __add__(self, other: Progress) -> Progress:
         known = None if self.known is None or other.known is None else self.known + other.known
@@ -24,7 +24,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class TaskStatistics(msgspec.Struct, frozen=True):
-    """What one task has done (Storm's executor statistics)."""
+    """Statistics of one task (Storm's executor statistics)."""
 
     emitted: int = 0
     """Calls of emit, or values yielded or returned."""
@@ -40,14 +40,14 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     failed: int = 0
     """Spout: attempts failed. Bolt: inputs failed. Acker: trees failed."""
     given_back: int = 0
-    """Spout: messages whose failure was told to whoever emitted them: a ``Spout`` class, or the host's ``Tree``."""
+    """Spout: messages whose failure was delivered to their emitter: a ``Spout`` class, or the host's ``Tree``."""
     pending: int = 0
     """Now. Spout: messages without an outcome, those waiting for a replay included. Bolt: inputs queued, in
     hand or held. Acker: open trees."""
     queued: int = 0
     """Now. Bolt: tuples in its inbox, not yet taken."""
     replayed: int = 0
-    """Spout: how often the engine emitted a failed message again."""
+    """Spout: emits of failed messages again, by the engine."""
     dead_letters: int = 0
     """Spout: messages given up."""
     left_over: int = 0
@@ -59,10 +59,10 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     errors: int = 0
     """Exceptions of user code that failed no tuple, because it was settled already."""
     restarts: int = 0
-    """How often the task has died and was restarted."""
+    """Restarts of the task after its death."""
     execute_seconds: float = 0.0
-    """Bolt: seconds in ``execute``, with what it awaited, and without its waits for room (law B6) unless
-    ``concurrency`` > 1."""
+    """Bolt: seconds in ``execute``, awaits included; waits for room are left out (law B6) unless ``concurrency`` >
+    1."""
     complete_seconds: float = 0.0
     """Spout: seconds from emit to ack, summed over ``complete_samples`` messages, one at a time."""
     complete_samples: int = 0
@@ -86,16 +86,16 @@ class TaskStatistics(msgspec.Struct, frozen=True):
 
 
 class ComponentStatistics(TaskStatistics, frozen=True):
-    """What all the tasks of a component have done."""
+    """Statistics of a component: the sums over its tasks."""
 
     tasks: Mapping[int, TaskStatistics] | None = None
-    """The same by task id."""
+    """Statistics of each task, by its id."""
     progress: Progress | None = None
-    """What its tasks have reported, together; None if none has."""
+    """The progress that its tasks have reported, summed up; None if none has."""
 
 
 class Statistics(msgspec.Struct, frozen=True):
-    """What a running topology has done."""
+    """Statistics of a topology."""
 
     components: Mapping[str, ComponentStatistics]
     """By component id; the ackers are ``"__acker"``."""
@@ -117,7 +117,7 @@ NOTHING_REPORTED: Mapping[int, Progress] = {}
 def of_component(
     tasks: Mapping[int, TaskStatistics], reported: Mapping[int, Progress] = NOTHING_REPORTED
 ) -> ComponentStatistics:
-    """The sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids."""
+    """Return the sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids."""
     total = sum(tasks.values(), TaskStatistics())
     counts = msgspec.structs.asdict(total)
     own = [reported[task] for task in tasks if task in reported]

@@ -28,6 +28,7 @@ from stormlet import (
     Topology,
     Tree,
     Tuple,
+    run,
 )
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
 from stormlet.testing import (
@@ -63,7 +64,10 @@ class Total(msgspec.Struct, frozen=True):
 
 
 WORDS = [Word("a"), Word("b")]
+SETTINGS: dict[str, Any] = {"topology.message.timeout.secs": 30, "topology.acker.executors": None}
 topology = Topology("api", message_timeout=10.0, **{"topology.acker.executors": 2})
+Topology("settings", **SETTINGS)
+Topology("options", message_timeout=None, timeout_restarts_on="activity", ackers=2, record_edges=0.1, tick=1)
 
 
 # Spouts.
@@ -141,6 +145,7 @@ topology.set_source(words, WORDS)
 topology.set_source(words, None)
 topology.run(sources={"words": WORDS, "shared": None})
 topology.run(sources={words: WORDS})
+topology.run(max_spout_pending=None, timeout_restarts_on="init", **SETTINGS)
 tables: Stream[tuple[str, int]] = topology.spout("tables", outputs=["word", "count"])
 
 
@@ -364,6 +369,12 @@ async def host() -> None:
         assert_type(await running.emit(words, Word("b"), attempts=3, origin="here"), Tree[object])
         await running.finished()
         assert_type(running.statistics().components["count"].acked, int)
+
+
+def program() -> None:
+    """Run where there is no loop yet."""
+    statistics = run(topology, seed=1, drain_timeout=None, queue_capacity=64, **SETTINGS)
+    assert_type(statistics.dead_letters, int)
 
 
 # Sources of Spark's.

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from stormlet.model.builder_types import BoltOptions, SpoutOptions
-from stormlet.model.configuration import COMPONENT_OPTIONS, ComponentKind
+from stormlet.model.builder_types import BoltOptions, SpoutOptions, TopologyOptions
+from stormlet.model.configuration import COMPONENT_OPTIONS, ComponentKind, Configuration
 
 ROOT = Path(__file__).parents[2]
 RIGHT = Path("tests/typing/api.py")
@@ -70,3 +71,16 @@ def test_wrong_wirings_are_rejected_and_right_ones_are_not(checker: str, errors:
 def test_the_checkers_know_the_options(options: type, kind: ComponentKind, keywords: set[str]) -> None:
     """The keywords that the checkers allow are those of the configuration and those of the method itself."""
     assert set(options.__annotations__) == {*COMPONENT_OPTIONS[kind], *keywords}
+
+
+def test_the_checkers_know_the_options_of_a_topology() -> None:
+    """A topology and a run take exactly the options of the configuration, each of its type."""
+    assert get_type_hints(TopologyOptions) == get_type_hints(Configuration)
+
+
+@pytest.mark.parametrize("options", [SpoutOptions, BoltOptions])
+def test_an_option_has_one_type(options: type) -> None:
+    """An option of a single component has the type that it has in the configuration."""
+    hints, configured = get_type_hints(options), get_type_hints(Configuration)
+    shared = hints.keys() & configured.keys()
+    assert {name: hints[name] for name in shared} == {name: configured[name] for name in shared}

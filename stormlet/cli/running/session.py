@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from stormlet.cli.letters.opening import letter_file
 from stormlet.cli.letters.replaying import Replay
@@ -23,6 +24,7 @@ from stormlet.cli.running.stuck_threads import await_default_threads, await_thre
 from stormlet.cli.streams import GuardedStream
 from stormlet.core.shortened import printable
 from stormlet.errors import StartFailed, TopologyCrashed
+from stormlet.model.builder_types import TopologyOptions
 from stormlet.model.description import Description
 from stormlet.model.logic import SourceKind
 from stormlet.model.setting_layers import Layered
@@ -133,7 +135,7 @@ class Session:
                 active=how.replay is None,
                 dead_letters=None if self._letters is None else self._letters.write,
                 sources=None,
-                **how.settings.values,
+                **cast("TopologyOptions", how.settings.values),
             ) as running:
                 self._began = time.monotonic()
                 self._running = running

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from pyspark.sql import DataFrame
 
-from stormlet import BasicBolt, Bolt, Collector, Running, Spout, SpoutCollector, Stream, Topology, Tuple
+from stormlet import BasicBolt, Bolt, Collector, Running, Spout, SpoutCollector, Stream, Topology, Tuple, run
 from stormlet.spark import stream
 from stormlet.testing import CollectingBolt, Feeder, ScriptedBolt, complete, run_bolt
 
@@ -77,6 +77,16 @@ topology.bolt("d", length, words.shuffle(), on_error="ignore")  # error: mypy, p
 topology.bolt("e", length, words.shuffle(), max_attempts=2)  # error: mypy, pyright
 topology.spout("f", [1], tick=1.0)  # error: mypy, pyright
 topology.spout("g", [1], max_spout_pending=0.5)  # error: mypy, pyright
+topology.bolt("h", length, words.shuffle(), max_restart=2)  # error: mypy, pyright
+topology.spout("i", [1], max_spout_pendign=2)  # error: mypy, pyright
+Topology("j", ackerz=2)  # error: mypy, pyright
+Topology("k", message_timeout="30")  # error: mypy, pyright
+Topology("l", timeout_restarts_on="never")  # error: mypy, pyright
+topology.run(drain_timout=5.0)  # error: mypy, pyright
+topology.run(max_spout_pending="10")  # error: mypy, pyright
+topology.run(queue_capacity=None)  # error: mypy, pyright
+run(topology, max_spout_pendign=10)  # error: mypy, pyright
+run(topology, ackers="two")  # error: mypy, pyright
 topology.run(7)  # error: mypy, pyright
 topology.run(dead_letters=7)  # error: mypy, pyright
 topology.run(sources=[1])  # error: mypy, pyright

@@ -9,7 +9,7 @@ from weakref import ref
 
 import pytest
 
-from stormlet.core.frameless import MOST, frameless
+from stormlet.core.tracebacks import MOST, without_traceback
 
 
 class Large:
@@ -95,10 +95,10 @@ MAKERS: dict[str, Callable[[], BaseException]] = {
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_nothing_of_the_frames_is_kept(make: Callable[[], BaseException]) -> None:
-    """The twin is of the same class, says the same and has the same attributes; what the frames held is free."""
+    """The copy is of the same class, says the same and has the same attributes; what the frames held is free."""
     error, local = raised(make)
-    twin = frameless(error)
-    assert looks_of(twin) == looks_of(error)
+    copy = without_traceback(error)
+    assert looks_of(copy) == looks_of(error)
     del error
     gc.collect()
     assert local() is None
@@ -107,15 +107,15 @@ def test_nothing_of_the_frames_is_kept(make: Callable[[], BaseException]) -> Non
 def test_the_exception_itself_is_left_alone() -> None:
     """Whoever else has it has all of it still."""
     error, local = raised(lambda: ValueError("a"))
-    twin = frameless(error)
+    copy = without_traceback(error)
     assert error.__traceback__ is not None
-    assert (twin.__traceback__, twin is error, local() is None) == (None, False, False)
+    assert (copy.__traceback__, copy is error, local() is None) == (None, False, False)
 
 
 def test_what_cannot_be_made_again_loses_its_traceback() -> None:
     """A class that demands arguments of its own is not asked twice."""
     error, _ = raised(lambda: Demanding(word="yes"))
-    assert frameless(error) is error
+    assert without_traceback(error) is error
     assert error.__traceback__ is None
 
 
@@ -126,47 +126,47 @@ class Unlike(Exception):
         return f"Unlike {id(self)}"
 
 
-def test_a_twin_that_looks_different_is_not_taken() -> None:
+def test_a_copy_that_looks_different_is_not_taken() -> None:
     """Then it is the exception itself that is kept, without its traceback."""
     error, _ = raised(Unlike)
-    assert frameless(error) is error
+    assert without_traceback(error) is error
     assert error.__traceback__ is None
 
 
-def test_exceptions_in_tuples_among_the_arguments_are_twins_too() -> None:
+def test_exceptions_in_tuples_among_the_arguments_are_copies_too() -> None:
     """They would keep frames just the same."""
     inner, _ = raised(lambda: KeyError("x"))
     error, _ = raised(lambda: ValueError(("a", inner)))
-    ((text, twin),) = frameless(error).args
-    assert (text, repr(twin), twin is inner, twin.__traceback__) == ("a", "KeyError('x')", False, None)
+    ((text, copy),) = without_traceback(error).args
+    assert (text, repr(copy), copy is inner, copy.__traceback__) == ("a", "KeyError('x')", False, None)
 
 
 def test_the_chain_is_kept() -> None:
-    """Cause and context are twins too, with whether the context is shown."""
+    """Cause and context are copies too, with whether the context is shown."""
     error, _ = raised(chained)
     error.__context__, error.__suppress_context__ = raised(lambda: TypeError("context"))[0], True
-    twin = frameless(error)
-    assert repr(twin.__cause__) == repr(error.__cause__)
-    assert repr(twin.__context__) == "TypeError('context')"
-    assert (twin.__suppress_context__, twin.__notes__) == (True, ["a note"])
-    assert twin.__cause__ is not None
-    assert twin.__cause__.__traceback__ is None
+    copy = without_traceback(error)
+    assert repr(copy.__cause__) == repr(error.__cause__)
+    assert repr(copy.__context__) == "TypeError('context')"
+    assert (copy.__suppress_context__, copy.__notes__) == (True, ["a note"])
+    assert copy.__cause__ is not None
+    assert copy.__cause__.__traceback__ is None
 
 
 def test_exceptions_that_refer_to_each_other_come_to_an_end() -> None:
     """Neither a circle nor a long chain is followed for ever."""
     one, other = Wrapping(ValueError()), Wrapping(ValueError())
     one.inner, other.inner = other, one
-    twin = frameless(one)
-    assert isinstance(twin, Wrapping)
-    assert isinstance(twin.inner, Wrapping)
+    copy = without_traceback(one)
+    assert isinstance(copy, Wrapping)
+    assert isinstance(copy.inner, Wrapping)
 
     first: Exception = ValueError("0")
     error = first
     for number in range(10 * MOST):
         error.__context__ = TypeError(number)
         error = error.__context__
-    length, link = 0, frameless(first)
+    length, link = 0, without_traceback(first)
     while link.__context__ is not None:
         length, link = length + 1, link.__context__
     assert length == MOST - 1
@@ -176,4 +176,4 @@ def test_an_exception_that_is_its_own_argument_says_so() -> None:
     """The innermost one is its text."""
     error = ValueError("a")
     error.args = (error,)
-    assert isinstance(frameless(error), ValueError)
+    assert isinstance(without_traceback(error), ValueError)
