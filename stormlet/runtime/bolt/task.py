@@ -146,7 +146,7 @@ class BoltTask(Task):
 
     def threads(self) -> Sequence[int]:
         """The idents of the threads that run its user code now."""
-        return self.worker.threads()
+        return list(self.worker.threads())
 
     def references(self, tup: AnyTuple) -> int:
         """How many references it has itself to an input that it holds."""

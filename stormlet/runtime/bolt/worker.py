@@ -9,7 +9,7 @@ again with the tuples that are left. ``execute`` is the careful way for one tupl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
@@ -107,9 +107,9 @@ class Worker:
         """The user's ``tick``, ``flush`` or ``finish``, if there is one."""
         return None
 
-    def threads(self) -> Sequence[int]:
-        """The idents of the threads that run user code now."""
-        return ()
+    def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
+        """The threads that run user code now, by ident, each with the inputs that it was handed."""
+        return {}
 
     def why_held(self, tup: AnyTuple) -> str:
         """What the engine knows of why this input is held; empty if that is the user's affair."""
