@@ -19,7 +19,7 @@ from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.context import Engine
 from stormlet.runtime.slices import Slices
-from stormlet.runtime.usercode import is_stray, stray, within
+from stormlet.runtime.usercode import Within, is_stray, stray
 from stormlet.runtime.wire.collector import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.wire.outbox import Outbox
 
@@ -143,7 +143,7 @@ class Worker:
         """Await user code, so that it hides nothing unsent (law F1), in the context it belongs to."""
         self.outbox.suspend()
         try:
-            return await self.desk.checked(result if context is None else within(context, result))
+            return await self.desk.checked(result if context is None else Within(context, result))
         finally:
             self.outbox.enter()
 
