@@ -45,6 +45,11 @@ def test_every_declaration_belongs_to_a_module() -> None:
     assert all((PACKAGE.parent / f"{name.replace('.', '/')}.py").exists() for name in DECLARED)
 
 
+def test_no_declaration_says_what_cython_calls_things() -> None:
+    """Its names have the path of the module in them, and are its own affair."""
+    assert not [path for path in PACKAGE.rglob("*.pxd") if "__pyx" in path.read_text("utf-8")]
+
+
 def test_0_runs_what_can_be_read() -> None:
     """The interpreted files run, whether there are compiled ones or not."""
     shown = run_with("0").stdout.split()
