@@ -138,12 +138,12 @@ class BatchRunner(Bolt[Any, Any]):
         return self._bolt.threads() if isinstance(self._bolt, ThreadedBatchBolt) else {}
 
     def batch_of(self, tup: AnyTuple) -> str:
-        """In words, the batch that an input waits in; empty if that is being executed."""
+        """In words, the batch that an input is in."""
         for batch in self._batches.values():
             if tup in batch.members:
                 due = max(0.0, batch.due - self._desk.loop.time())
                 return f"in a batch that has {batch.weight} of {self._bolt.size} and is due in {spelt(due)}"
-        return ""
+        return "in a batch that is executed now"
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         if self._bolt.resets_timeouts and context.config.message_timeout is not None:

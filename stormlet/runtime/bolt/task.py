@@ -148,10 +148,6 @@ class BoltTask(Task):
         """The idents of the threads that run its user code now."""
         return list(self.worker.threads())
 
-    def references(self, tup: AnyTuple) -> int:
-        """How many references it has itself to an input that it holds."""
-        return 1 + self._batch.count(tup)
-
     def tuples(self) -> Iterable[AnyTuple]:
         """Every unsettled tuple that is here now: queued, in hand or held (law L14)."""
         return chain(list(self.inbox.items), self._in_hand(), unseen(list(self.account.held)))
