@@ -1,5 +1,10 @@
 """Exceptions that are kept for long, without their frames: these keep alive every local variable of user code.
 
+A copy of the exception is kept, never the exception itself with its traceback removed. All members of a batch fail of
+one exception, as do all inputs of a task that dies, and user code may keep it too: some of them are replayed, others
+are letters that must have the traceback. Nor is its text enough: whoever looks at a letter asks for the class. And
+``copy.copy`` would call the user's ``__init__``, which often takes other arguments than it passes on.
+
 Exceptions are objects of users, and may refuse anything: a frozen dataclass lets no attribute be set, others raise in
 ``__repr__`` or ``__reduce__``, or cannot be made again. So what must not fail goes by no method of theirs: it is read
 and set by the descriptors of ``BaseException``.
