@@ -41,6 +41,7 @@ ASYNCIO: Final = PurePath(asyncio.__file__).parent
 """What the engine itself waits in, when it has called no user code."""
 SUSPENDABLE: Final[tuple[type[Any], ...]] = (AsyncGenerator, Coroutine)
 """Compiled ones among them."""
+TASKS: Final[tuple[type[Any], ...]] = (asyncio.Task,)
 LONGEST: Final = 50
 """How many frames are followed at most: what awaits itself has no end."""
 
@@ -91,17 +92,17 @@ def _leads_there(frame: FrameType) -> bool:
 
 def _hidden(awaited: object) -> object:
     """What is awaited by something that does not show it."""
-    return (
-        cast("object", awaited.steps) if isinstance(awaited, Within) else _within(gc.get_referents(awaited))
-    )
+    if isinstance(awaited, Within):
+        return cast("Within[object]", awaited).steps
+    return _suspendable(gc.get_referents(awaited))
 
 
-def _within(referents: Collection[object]) -> object:
+def _suspendable(referents: Collection[object]) -> object:
     for each in referents:
         if isinstance(each, SUSPENDABLE):
             return cast("object", each)
         if type(each).__name__ == "async_generator_asend":  # what anext() with a default awaits
-            return _within(gc.get_referents(each))
+            return _suspendable(gc.get_referents(each))
     return None
 
 
@@ -119,7 +120,8 @@ def _tasks_of_asyncio(frame: FrameType | None) -> Iterable[asyncio.Task[Any]]:
     future meanwhile."""
     if frame is None or not _is_of_asyncio(frame):
         return ()
-    return (each for each in frame.f_locals.values() if isinstance(each, asyncio.Task))
+    held: Iterable[object] = frame.f_locals.values()
+    return (cast("asyncio.Task[Any]", each) for each in held if isinstance(each, TASKS))
 
 
 def _is_of_asyncio(frame: FrameType) -> bool:
