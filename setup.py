@@ -112,10 +112,12 @@ def build_compiled() -> None:
 
 
 def build() -> None:
-    """Compiled if it can be; an editable installation only if it must be, as its extensions hide every later change."""
+    """Compiled if it can be, and never an editable installation, as its extensions would hide every later change."""
+    if EDITABLE and WANTED == "1":
+        sys.exit("stormlet: STORMLET_COMPILED=1, but an editable installation is interpreted: leave -e out")
     if EDITABLE:
         remove_extensions(Path())
-    if WANTED == "0" or (EDITABLE and WANTED != "1"):
+    if WANTED == "0" or EDITABLE:
         setup()
         return
     try:

@@ -14,7 +14,7 @@ import pytest
 
 import stormlet
 from stormlet import Bolt, Collector, Topology, Tuple
-from stormlet.acceleration import VARIABLE, find_stale
+from stormlet.acceleration import VARIABLE
 from tests.helpers import run_to_end
 
 PACKAGE = Path(stormlet.__file__).parent
@@ -45,6 +45,11 @@ def test_every_declaration_belongs_to_a_module() -> None:
     assert all((PACKAGE.parent / f"{name.replace('.', '/')}.py").exists() for name in DECLARED)
 
 
+def test_no_declaration_says_what_cython_calls_things() -> None:
+    """Its names have the path of the module in them, and are its own affair."""
+    assert not [path for path in PACKAGE.rglob("*.pxd") if "__pyx" in path.read_text("utf-8")]
+
+
 def test_0_runs_what_can_be_read() -> None:
     """The interpreted files run, whether there are compiled ones or not."""
     shown = run_with("0").stdout.split()
@@ -64,7 +69,7 @@ def test_1_insists() -> None:
     """An import that would silently run slow files fails and says what to do."""
     failed = run_with("1")
     assert failed.returncode == 1
-    assert "STORMLET_COMPILED=1, but this installation is not compiled; install it anew" in failed.stderr
+    assert "is not compiled; install it anew, with a C compiler: STORMLET_COMPILED=1 pip" in failed.stderr
 
 
 def test_anything_else_is_refused() -> None:
@@ -74,73 +79,20 @@ def test_anything_else_is_refused() -> None:
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    """A package in its project, with one module that was compiled after it was written."""
-    package = tmp_path / "grains"
-    (package / "core").mkdir(parents=True)
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "grains"\n')
-    write(package / "core/oats.py", 1.0)
-    write(package / "core/oats.pxd", 2.0)
-    write(package / f"core/oats{EXTENSION}", 3.0)
-    write(package / "core/never_compiled.py", 4.0)
+def built(tmp_path: Path) -> Path:
+    """This package with extensions that cannot be loaded: whoever uses one fails."""
+    package = tmp_path / "stormlet"
+    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", f"*{EXTENSION}"))
+    for name in DECLARED:
+        (tmp_path / f"{name.replace('.', '/')}{EXTENSION}").touch()
     return package
-
-
-def write(path: Path, date: float) -> None:
-    path.touch()
-    os.utime(path, (date, date))
-
-
-def test_what_was_compiled_last_is_not_stale(checkout: Path) -> None:
-    """Modules that are never compiled may change as they like."""
-    assert find_stale(checkout) is None
-
-
-@pytest.mark.parametrize("suffix", [".py", ".pxd"])
-def test_what_changed_after_it_was_compiled_is_stale(checkout: Path, suffix: str) -> None:
-    """The module and its declarations both go into what is compiled."""
-    write(checkout / f"core/oats{suffix}", 5.0)
-    assert find_stale(checkout) == checkout / "core/oats.py"
-
-
-def test_what_was_not_compiled_with_the_others_is_stale(checkout: Path) -> None:
-    """Such as a module that came with the last pull."""
-    write(checkout / "rye.py", 1.0)
-    write(checkout / "rye.pxd", 1.0)
-    assert find_stale(checkout) == checkout / "rye.py"
-
-
-def test_what_is_compiled_no_longer_is_stale(checkout: Path) -> None:
-    """Its extension would hide the module for ever."""
-    write(checkout / f"rye{EXTENSION}", 6.0)
-    assert find_stale(checkout) == checkout / "rye.py"
-
-
-def test_a_checkout_that_is_not_compiled_is_not_stale(checkout: Path) -> None:
-    """Declarations alone promise nothing."""
-    (checkout / f"core/oats{EXTENSION}").unlink()
-    assert find_stale(checkout) is None
-
-
-@pytest.mark.parametrize("project", [None, '[project]\nname = "vendors-grains"\n'])
-def test_dates_of_an_installation_say_nothing(checkout: Path, project: str | None) -> None:
-    """Neither in site-packages nor where a project keeps the libraries it needs beside its own files."""
-    write(checkout / "core/oats.py", 5.0)
-    checkout.with_name("pyproject.toml").unlink()
-    if project is not None:
-        checkout.with_name("pyproject.toml").write_text(project)
-    assert find_stale(checkout) is None
 
 
 @pytest.fixture
-def edited(tmp_path: Path) -> Path:
-    """This package in a checkout, with extensions from before its last edit: they are not even extensions."""
-    package = tmp_path / "stormlet"
-    shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__", f"*{EXTENSION}"))
-    (tmp_path / "pyproject.toml").write_text('name = "stormlet"')
-    for name in DECLARED:
-        write(tmp_path / f"{name.replace('.', '/')}{EXTENSION}", 1.0)
-    return package
+def checkout(built: Path) -> Path:
+    """The same in its own project."""
+    built.with_name("pyproject.toml").write_text('[project]\nname = "stormlet"\n')
+    return built
 
 
 def import_from(package: Path, setting: str) -> subprocess.CompletedProcess[str]:
@@ -154,25 +106,55 @@ def import_from(package: Path, setting: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def test_an_edit_has_effect(edited: Path) -> None:
-    """The interpreted files run, and a warning says why and what to do."""
-    done = import_from(edited, "")
-    assert done.stdout.split() == [str(edited / "__init__.py"), "False"]
-    assert "RuntimeWarning: the compiled modules do not match" in done.stderr
-    assert f"compile anew: STORMLET_COMPILED=1 pip install -e {edited.parent}" in done.stderr
+@pytest.mark.parametrize("project", [None, '[project]\nname = "vendors-grains"\n'])
+def test_what_is_installed_runs_compiled(built: Path, project: str | None) -> None:
+    """In site-packages, and where a project keeps the libraries it needs beside its own files."""
+    if project is not None:
+        built.with_name("pyproject.toml").write_text(project)
+    assert EXTENSION in import_from(built, "").stderr
 
 
-def test_1_insists_after_an_edit(edited: Path) -> None:
-    """What was compiled before it is not what was asked for."""
-    done = import_from(edited, "1")
+@pytest.mark.parametrize("setting", ["", "0"])
+def test_an_edit_in_a_checkout_has_effect(checkout: Path, setting: str) -> None:
+    """The files that can be read run there, whatever the dates of the extensions beside them."""
+    done = import_from(checkout, setting)
+    assert (done.stdout.split(), done.stderr) == ([str(checkout / "__init__.py"), "False"], "")
+
+
+def test_0_passes_over_what_is_compiled(built: Path) -> None:
+    """The interpreted files of a compiled installation run."""
+    done = import_from(built, "0")
+    assert (done.stdout.split(), done.stderr) == ([str(built / "__init__.py"), "False"], "")
+
+
+def test_1_insists_in_a_checkout(checkout: Path) -> None:
+    """Which never runs compiled: the error says what does."""
+    done = import_from(checkout, "1")
     assert done.returncode == 1
-    assert "ImportError: STORMLET_COMPILED=1, but the compiled modules do not match" in done.stderr
+    assert f"STORMLET_COMPILED=1, but {checkout.parent} is a checkout, which is not compiled" in done.stderr
+    assert f"STORMLET_COMPILED=1 pip install {checkout.parent}" in done.stderr
 
 
-def test_0_does_not_mind_an_edit(edited: Path) -> None:
-    """The interpreted files run anyway."""
-    done = import_from(edited, "0")
-    assert (done.stdout.split(), done.stderr) == ([str(edited / "__init__.py"), "False"], "")
+def test_0_leaves_the_modules_of_others_alone() -> None:
+    """No finder of ours stands before Python's own."""
+    code = "import sys; before = list(sys.meta_path); import stormlet; print(sys.meta_path == before)"
+    assert run_with("0", code).stdout.strip() == "True"
+
+
+@pytest.mark.skipif(not (PACKAGE.parent / "setup.py").exists(), reason="that is where it was built")
+def test_an_editable_installation_is_never_compiled() -> None:
+    """Its extensions would hide every later change."""
+    pytest.importorskip("setuptools")
+    refused = subprocess.run(
+        [sys.executable, "setup.py", "editable_wheel"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PACKAGE.parent,
+        env={**os.environ, VARIABLE: "1"},
+    )
+    assert refused.returncode == 1
+    assert "an editable installation is interpreted: leave -e out" in refused.stderr
 
 
 def test_bytecode_alone_is_interpreted(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from enum import Enum, IntEnum
 
 
 class TaskState(Enum):
-    """Where a task is in its life (law C1 to C5, S3)."""
+    """The states of a task's life (law C1 to C5, S3)."""
 
     NEW = "new"
     WORKING = "working"
@@ -55,7 +55,7 @@ class TaskEvent(Enum):
 
 
 class OutboxState(IntEnum):
-    """Whether a flush of an outbox is certain to come (law F1)."""
+    """The states of an outbox: is a flush certain to come (law F1)?"""
 
     IDLE = 0
     ARMED = 1

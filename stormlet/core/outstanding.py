@@ -19,9 +19,7 @@ class Place(Enum):
     EXECUTING = "executing"
     """User code has been called with it and has not returned."""
     HELD = "held"
-    """``execute`` has returned without settling it, as the bolt may settle it later (law B2)."""
-    FORGOTTEN = "forgotten"
-    """The same, but nothing refers to it any more, so that it cannot be settled."""
+    """``execute`` has returned without settling it, as the bolt may settle it later (law B2), or has forgotten to."""
     NOWHERE = "nowhere"
     """It was delivered there, is not settled, and no task has it."""
 
@@ -30,7 +28,6 @@ PHRASES: Final = {
     Place.QUEUED: "is queued at",
     Place.EXECUTING: "is executed by",
     Place.HELD: "is held by",
-    Place.FORGOTTEN: "was forgotten by",
     Place.NOWHERE: "is no longer at",
 }
 """Words for a place, between the value and the task."""

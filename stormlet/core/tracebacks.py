@@ -1,5 +1,10 @@
 """Copies of exceptions without tracebacks, to be kept for long: a traceback's frames keep alive every local variable.
 
+A copy is kept, never the exception itself with its traceback removed. All members of a batch fail of one exception, as
+do all inputs of a task that dies, and user code may keep it too: some of them are replayed, others are letters that
+must have the traceback. Its text is not enough: readers of a letter ask for the class. And ``copy.copy`` would call the
+user's ``__init__``, which often takes other arguments than it passes on.
+
 Exceptions are objects of the user's and may refuse anything: a frozen dataclass lets no attribute be set, others raise
 in ``__repr__`` or ``__reduce__``, or cannot be constructed again. Steps that must not fail therefore use no method of
 theirs, but the descriptors of ``BaseException``.

@@ -20,7 +20,7 @@ cdef extern from *:
     }
 
     #define stormlet_value_as_member(type) \
-        stormlet_as_member(type, offsetof(struct __pyx_obj_8stormlet_4core_6tuples_Delivered, value))
+        stormlet_as_member(type, offsetof(struct StormletTuple, value))
     """
     int value_as_member "stormlet_value_as_member" (object kind) except -1
 
@@ -30,7 +30,8 @@ cdef extern from "Python.h":
 
 cdef bint IS_COMPILED
 
-cdef class Delivered:
+# Public, as only such a class may say what its C structure is called.
+cdef public class Delivered [object StormletTuple, type StormletTupleType]:
     cdef public object value
     cdef public object source
     cdef public object lineage

@@ -2,7 +2,7 @@
 
 A coroutine that waits shows what it awaits, and so on down to the future. Four things hide it, and are looked
 through: the awaitables of async generators (``async for``), those of compiled coroutines, another task that is
-awaited, also by ``gather`` or ``wait_for``, and :func:`~stormlet.runtime.usercode.within`.
+awaited, also by ``gather`` or ``wait_for``, and :func:`~stormlet.runtime.usercode.Within`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from stormlet.core.calls import Call, call_of, is_ours, stack_line
 from stormlet.model.plan import TaskPlan
 from stormlet.report.log_fields import log_fields
-from stormlet.runtime.usercode import all_ended, within
+from stormlet.runtime.usercode import Within, all_ended
 
 THREADS: Final = (threading.__file__, concurrent.futures.thread.__file__)
 """In a thread, the frames of these lead there."""
@@ -41,6 +41,7 @@ ASYNCIO: Final = PurePath(asyncio.__file__).parent
 """What the engine itself waits in, when it has called no user code."""
 SUSPENDABLE: Final[tuple[type[Any], ...]] = (AsyncGenerator, Coroutine)
 """Compiled ones among them."""
+TASKS: Final[tuple[type[Any], ...]] = (asyncio.Task,)
 LONGEST: Final = 50
 """How many frames are followed at most: what awaits itself has no end."""
 
@@ -60,8 +61,9 @@ def frames_of(task: asyncio.Task[Any]) -> list[FrameType]:
     frames: list[FrameType] = []
     waiting: asyncio.Future[Any] | None = task
     while isinstance(waiting, asyncio.Task) and len(frames) < LONGEST:
-        frames.extend(suspended_frames(waiting.get_coro()))
-        waiting = _awaited_by(waiting, frames[-1:])
+        own = list(suspended_frames(waiting.get_coro()))
+        frames.extend(own)
+        waiting = _awaited_by(waiting, own[-1] if own else None)
     return frames[:LONGEST]
 
 
@@ -72,13 +74,14 @@ def suspended_frames(awaited: object) -> Iterator[FrameType]:
         frame: FrameType | None = _first(awaited, "cr_frame", "gi_frame", "ag_frame")
         if frame is not None:
             yield frame
-        awaited = _first(awaited, "cr_await", "gi_yieldfrom", "ag_await") or _hidden(awaited, frame)
+        shown = _first(awaited, "cr_await", "gi_yieldfrom", "ag_await")
+        awaited = shown if shown is not None or frame is not None else _hidden(awaited)
 
 
 def users_of(frames: Iterable[FrameType]) -> tuple[Call, ...]:
     """The calls of user code among these frames, outermost first, with what it has called."""
-    users = [each for each in dropwhile(_leads_there, frames) if each.f_code is not within.__code__]
-    if users and PurePath(users[0].f_code.co_filename).is_relative_to(ASYNCIO):
+    users = list(dropwhile(_leads_there, frames))
+    if users and _is_of_asyncio(users[0]):
         return ()
     return tuple(call_of(each.f_code, each.f_lineno) for each in users)
 
@@ -87,30 +90,42 @@ def _leads_there(frame: FrameType) -> bool:
     return frame.f_code.co_filename in THREADS or is_ours(frame.f_code)
 
 
-def _hidden(awaited: object, frame: FrameType | None) -> object:
+def _hidden(awaited: object) -> object:
     """What is awaited by something that does not show it."""
-    if frame is None:
-        return _within(gc.get_referents(awaited))
-    return frame.f_locals.get("steps") if frame.f_code is within.__code__ else None
+    if isinstance(awaited, Within):
+        return cast("Within[object]", awaited).steps
+    return _suspendable(gc.get_referents(awaited))
 
 
-def _within(referents: Collection[object]) -> object:
+def _suspendable(referents: Collection[object]) -> object:
     for each in referents:
         if isinstance(each, SUSPENDABLE):
             return cast("object", each)
         if type(each).__name__ == "async_generator_asend":  # what anext() with a default awaits
-            return _within(gc.get_referents(each))
+            return _suspendable(gc.get_referents(each))
     return None
 
 
-def _awaited_by(task: asyncio.Task[Any], innermost: list[FrameType]) -> asyncio.Future[Any] | None:
+def _awaited_by(task: asyncio.Task[Any], innermost: FrameType | None) -> asyncio.Future[Any] | None:
     """The future that a task waits for; of those of a ``gather``, the first that is not done."""
-    for frame in innermost:
-        if frame.f_code is asyncio.wait_for.__code__:  # before Python 3.12 it makes a task
-            return frame.f_locals.get("fut")
     waiting: asyncio.Future[Any] | None = getattr(task, "_fut_waiter", None)
+    if isinstance(waiting, asyncio.Task):
+        return waiting
     children: Iterable[asyncio.Future[Any]] = getattr(waiting, "_children", ())
-    return next((each for each in children if not each.done()), waiting)
+    return next((each for each in (*children, *_tasks_of_asyncio(innermost)) if not each.done()), waiting)
+
+
+def _tasks_of_asyncio(frame: FrameType | None) -> Iterable[asyncio.Task[Any]]:
+    """The tasks that a function of asyncio has in hand: before Python 3.12 ``wait_for`` makes one, and awaits a plain
+    future meanwhile."""
+    if frame is None or not _is_of_asyncio(frame):
+        return ()
+    held: Iterable[object] = frame.f_locals.values()
+    return (cast("asyncio.Task[Any]", each) for each in held if isinstance(each, TASKS))
+
+
+def _is_of_asyncio(frame: FrameType) -> bool:
+    return PurePath(frame.f_code.co_filename).is_relative_to(ASYNCIO)
 
 
 def _first(owner: object, *names: str) -> Any:

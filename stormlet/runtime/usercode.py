@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Generator, Iterable, Itera
 from contextlib import suppress
 from contextvars import Context
 from enum import Enum
-from functools import partial
-from types import coroutine
 from typing import Any, Final, TypeVar, cast
 
 from stormlet.core.shortened import shortened
@@ -19,26 +17,37 @@ from stormlet.model.plan import TaskPlan
 R = TypeVar("R")
 
 
-@coroutine
-def within(context: Context, awaitable: Awaitable[R]) -> Generator[Any, Any, R]:
-    """Await ``awaitable`` so that each of its steps runs in ``context``."""
-    steps = awaitable.__await__()
-    advance = partial(next, steps)
-    while True:
-        try:
-            step = context.run(advance)
-        except StopIteration as end:
-            return cast("R", end.value)
-        try:
-            yield step
-        except BaseException as error:
-            advance = partial(_throw, steps, error)
-        else:
-            advance = partial(next, steps)
+class Within(Generator[Any, Any, R]):
+    """Awaits something so that each of its steps runs in a context. An object rather than a generator, so that
+    explanations see what it awaits."""
 
+    __slots__ = ("_awaitable", "_context", "steps")
 
-def _throw(steps: Generator[Any, Any, Any], error: BaseException) -> object:
-    return steps.throw(error)
+    steps: Generator[Any, Any, R]
+    """Those of what is awaited."""
+
+    def __init__(self, context: Context, awaitable: Awaitable[R]) -> None:
+        self._context = context
+        self._awaitable = awaitable
+
+    def __await__(self) -> Generator[Any, Any, R]:
+        self.steps = self._awaitable.__await__()
+        return self
+
+    def __next__(self) -> Any:
+        return self._context.run(next, self.steps)
+
+    def send(self, value: Any, /) -> Any:
+        """As a generator does."""
+        return self._context.run(self.steps.send, value)
+
+    def throw(self, *error: Any) -> Any:
+        """As a generator does."""
+        return self._context.run(self.steps.throw, *error)
+
+    def close(self) -> None:
+        """As a generator does."""
+        self._context.run(self.steps.close)
 
 
 def check_stray(error: asyncio.CancelledError) -> None:

@@ -107,6 +107,44 @@ def test_leaving_at_the_start_keeps_the_topology_from_starting(
     assert last == f"stormlet: topology 'leaving' did not start: {whose} raised SystemExit('no')"
 
 
+LEAVING_BY_NAME = """
+    from stormlet import BasicBolt, Spout
+    def leave(*arguments):
+        spec = topology.describe().bolts["staying"]
+        raise SystemExit("no")
+    class Leaving(BasicBolt):
+        __init__ = leave
+        def execute(self, tup, out): ...
+    class Source(Spout):
+        __init__ = leave
+        def next_tuple(self, out): ...
+    topology = Topology("leaving")
+    topology.bolt("staying", print, topology.spout("values", {source}).shuffle())
+    topology.bolt("leaving", {bolt}, topology.spout("others", [1]).shuffle())
+    """
+
+
+@pytest.mark.parametrize(
+    ("source", "bolt", "whose"),
+    [
+        ("[1]", "Leaving", "bolt 'leaving'"),
+        ("Source", "print", "spout 'values'"),
+        ("lambda: leave()", "print", "spout 'values'"),
+    ],
+)
+def test_a_constructor_that_leaves_is_named_whatever_its_variables_are_called(
+    source: str, bolt: str, whose: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its component is known by what the engine was making, not by what the traceback holds."""
+    write(LEAVING_BY_NAME.format(source=source, bolt=bolt))
+    assert main(["run", "flow.py"]) == 1
+    *_, last = capfd.readouterr().err.splitlines()
+    assert (
+        last
+        == f"stormlet: topology 'leaving' did not start: the constructor of {whose} raised SystemExit('no')"
+    )
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_stopping_the_loop_is_a_crash(loop: str, capfd: pytest.CaptureFixture[str]) -> None:
     """Which says what to do instead; there is no line of the user's to show."""

@@ -67,6 +67,22 @@ async def test_who_finds_it_empty_wakes_its_owner(single: bool) -> None:
         assert [tup.value for tup in consumer.inbox.take()] == ["a", "b", "c"]
 
 
+async def test_a_task_says_for_room_in_which_queue_it_waits() -> None:
+    """Once for each of its coroutines, and no longer than they wait."""
+    consumer = Consumer()
+    outlet, outbox = producer(consumer, single=True)
+    for value in range(10):
+        outlet.deliver(value, 0, PLAIN)
+    waiting = [asyncio.create_task(outbox.room()) for _ in range(3)]
+    await asyncio.sleep(1)
+    waiting[0].cancel()
+    await asyncio.wait(waiting[:1])
+    assert outbox.awaited == [consumer.inbox] * 2
+    consumer.inbox.take()
+    await asyncio.wait(waiting)
+    assert outbox.awaited == []
+
+
 async def test_who_waits_for_room_no_longer_is_forgotten() -> None:
     """A consumer may hang for days, while those who wait for it are killed and begin to wait again."""
     consumer = Consumer()

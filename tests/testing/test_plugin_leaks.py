@@ -74,7 +74,7 @@ def test_a_tree_that_is_left_open(inner: pytest.Pytester) -> None:
             "left behind (allow_leaks=?'inputs', 'trees'? allows it):",
             "  topology 'leaky': 'leak' (task 3) never acked or failed <Tuple 'a' *",
             "  topology 'leaky': the tree of 'a', emitted by 'lines' (task 2), was still open at the end",
-            "    'a' was forgotten by leak?0?, delivered 6 s ago, by way of lines?0?: nothing refers to it any more*",
+            "    'a' is held by leak?0?, delivered 6 s ago, by way of lines?0?: execute has returned without *",
         ],
         consecutive=True,
     )
@@ -95,7 +95,7 @@ def test_an_awaited_tree_that_times_out(inner: pytest.Pytester) -> None:
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["E*TupleTimedOut: *", "E*'a' was forgotten by leak?0?, delivered 45 s ago, by way of lines?0?*"]
+        ["E*TupleTimedOut: *", "E*'a' is held by leak?0?, delivered 45 s ago, by way of lines?0?*"]
     )
 
 
@@ -357,7 +357,7 @@ def test_a_deadlock_names_the_inputs_that_are_held(inner: pytest.Pytester) -> No
     result.stdout.fnmatch_lines(
         [
             "E*topology 'stuck': message of 'lines', 'a', is open for 0 s *",
-            "E*'a' was forgotten by leak?0?, delivered 0 s ago, by way of lines?0?*",
+            "E*'a' is held by leak?0?, delivered 0 s ago, by way of lines?0?*",
         ]
     )
 

@@ -4,13 +4,10 @@ of its component (law C5), which leaves nothing undone in silence."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from traceback import walk_tb
 from typing import Any, Protocol, TypeVar
 
 from stormlet.errors import StartFailed, TopologyCrashed
-from stormlet.model.description import BoltSpec, SpoutSpec
-from stormlet.runtime.task import Task
+from stormlet.runtime.run.assembly import UNMADE
 
 R = TypeVar("R")
 
@@ -53,28 +50,16 @@ class LoopStopped(TopologyCrashed):
 
 
 def crash_of(topology: str, error: BaseException, *, started: bool) -> TopologyCrashed:
-    """The crash of the component whose code has ended the loop with this."""
+    """The crash by code that runs in no task of the topology, such as a task of the user's own."""
     if isinstance(error, RuntimeError):
         return LoopStopped(topology, "the topology", "user code")
-    task = next((each for each in _owners(error) if isinstance(each, Task)), None)
-    name, doing = ("the topology", "user code") if task is None else (task.name, task.doing)
-    crash = (TopologyCrashed if started else StartFailed)(topology, name, doing)
+    crash = (TopologyCrashed if started else StartFailed)(topology, "the topology", "user code")
     crash.__cause__ = error
     return crash
 
 
 def start_failure_of(topology: str, error: BaseException) -> StartFailed:
     """The failure of a start that the constructor of a component wanted to end."""
-    specs = [frame.f_locals.get("spec") for frame, _ in walk_tb(error.__traceback__)]
-    component = next((_named(each) for each in reversed(specs) if isinstance(each, BoltSpec | SpoutSpec)), "")
-    failure = StartFailed(topology, component or "a component", "the constructor")
+    failure = StartFailed(topology, UNMADE.get(), "the constructor")
     failure.__cause__ = error
     return failure
-
-
-def _owners(error: BaseException) -> Iterator[object]:
-    return (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
-
-
-def _named(spec: BoltSpec | SpoutSpec) -> str:
-    return f"{'bolt' if isinstance(spec, BoltSpec) else 'spout'} {spec.id!r}"

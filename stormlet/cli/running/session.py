@@ -28,9 +28,8 @@ from stormlet.model.builder_types import TopologyOptions
 from stormlet.model.description import Description
 from stormlet.model.logic import SourceKind
 from stormlet.model.setting_layers import Layered
-from stormlet.report.health import RunState
 from stormlet.report.statistics import Statistics
-from stormlet.runtime.run.handle import Running
+from stormlet.runtime.run.handle import Run, Running
 from stormlet.topology import Topology
 
 
@@ -74,6 +73,7 @@ class Session:
         total = None if how.replay else known_length(self._description)
         self._meter = Meter(self._description, settings, total)
         self._threaded = frozenset(_tasks_with_threads(self._description))
+        self._run_of_topology: Run | None = None
         self._running: Running | None = None
         self._began = time.monotonic()
         self._seconds = 0.0
@@ -97,13 +97,14 @@ class Session:
             await_threads(self._threaded, self._presenter.say)
 
     def escaped(self, error: BaseException) -> None:
-        """User code has ended the loop. A crash that the topology knows of ends the run already, and says more."""
+        """User code has ended the loop. A crash that the topology knows of, or hears of as the loop goes on, ends the
+        run already, and says more."""
         if self._escaped is None and self._main is not None and not self._has_crashed():
             self._escaped = crash_of(self._topology.name, error, started=self._running is not None)
             self._main.cancel()
 
     def _has_crashed(self) -> bool:
-        return self._running is not None and self._running.health().state is RunState.CRASHED
+        return self._run_of_topology is not None and self._run_of_topology.crashed
 
     # The run.
 
@@ -130,13 +131,14 @@ class Session:
         ):  # after the block is left: its drain is shown, and can be stopped, too
             at_the_end.callback(self._take_time)
             at_the_end.enter_context(ended_by_closed_output(self._ending, self._output, self._presenter.say))
-            async with self._topology.run(
+            self._run_of_topology = self._topology.run(
                 seed=how.seed,
                 active=how.replay is None,
                 dead_letters=None if self._letters is None else self._letters.write,
                 sources=None,
                 **cast("TopologyOptions", how.settings.values),
-            ) as running:
+            )
+            async with self._run_of_topology as running:
                 self._began = time.monotonic()
                 self._running = running
                 self._ending.stop = running.stop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from math import inf
 from typing import Any, Protocol, TypeVar, cast
@@ -133,17 +133,17 @@ class BatchRunner(Bolt[Any, Any]):
         self._resets: TimeoutResets | None = None
         self.restartable = bolt.restartable
 
-    def threads(self) -> Sequence[int]:
-        """The ident of the thread that runs user code now, if one does."""
-        return self._bolt.threads() if isinstance(self._bolt, ThreadedBatchBolt) else ()
+    def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
+        """The threads that run user code now, by ident, each with the batch that it was handed."""
+        return self._bolt.threads() if isinstance(self._bolt, ThreadedBatchBolt) else {}
 
     def batch_of(self, tup: AnyTuple) -> str:
-        """In words, the batch that an input waits in; empty if that is being executed."""
+        """In words, the batch that an input is in."""
         for batch in self._batches.values():
             if tup in batch.members:
                 due = max(0.0, batch.due - self._desk.loop.time())
                 return f"in a batch that has {batch.weight} of {self._bolt.size} and is due in {spelt(due)}"
-        return ""
+        return "in a batch that is executed now"
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         if self._bolt.resets_timeouts and context.config.message_timeout is not None:
@@ -302,7 +302,7 @@ class BatchWorker(BoltWorker):
         super().__init__(desk, runner)
         self._runner = runner
 
-    def threads(self) -> Sequence[int]:
+    def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         return self._runner.threads()
 
     def why_held(self, tup: AnyTuple) -> str:

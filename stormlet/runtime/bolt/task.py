@@ -143,11 +143,7 @@ class BoltTask(Task):
 
     def threads(self) -> Sequence[int]:
         """The idents of the threads that run its user code now."""
-        return self.worker.threads()
-
-    def references(self, tup: AnyTuple) -> int:
-        """How many references it has itself to an input that it holds."""
-        return 1 + self._intake.all.count(tup)
+        return list(self.worker.threads())
 
     def tuples(self) -> Iterable[AnyTuple]:
         """Every unsettled tuple that is here now: queued, in hand or held (law L14)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from inspect import isawaitable
@@ -127,30 +127,33 @@ class Threads:
     """The threads of one bolt task: one, or as many as it has concurrent calls."""
 
     def __init__(self, desk: Desk, threads: int) -> None:
-        self.running: dict[int, None] = {}
-        """The idents of those that run user code now."""
+        self._running: dict[int, Sequence[AnyTuple]] = {}
         self._desk = desk
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=desk.plan.name)
 
-    async def call(self, function: Callable[[], R]) -> R:
+    def running(self) -> Mapping[int, Sequence[AnyTuple]]:
+        """Those that run user code now, by ident, each with the inputs that it was handed."""
+        return dict(self._running)
+
+    async def call(self, function: Callable[[], R], inputs: Sequence[AnyTuple] = ()) -> R:
         """Call in a thread, in the topology's context variables; what is unsent leaves meanwhile (law F1)."""
         outbox = self._desk.outbox
         outbox.suspend()
         try:
             context = self._desk.engine.context.copy()
             return await self._desk.loop.run_in_executor(
-                self._pool, context.run, partial(self._noted, function)
+                self._pool, context.run, partial(self._noted, function, inputs)
             )
         finally:
             outbox.enter()
 
-    def _noted(self, function: Callable[[], R]) -> R:
+    def _noted(self, function: Callable[[], R], inputs: Sequence[AnyTuple]) -> R:
         ident = threading.get_ident()
-        self.running[ident] = None
+        self._running[ident] = inputs
         try:
             return function()
         finally:
-            del self.running[ident]
+            del self._running[ident]
 
     async def prepare(self, method: UserMethod) -> None:
         """Call ``prepare`` in a thread; the threads end if it fails."""
@@ -184,8 +187,8 @@ class ThreadWorker(Worker):
     def restartable(self) -> bool:
         return self._inner.restartable
 
-    def threads(self) -> Sequence[int]:
-        return list(self._threads.running)
+    def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
+        return self._threads.running()
 
     def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
         return self._hand_over(list(tuples), self.desk.out)
@@ -211,7 +214,7 @@ class ThreadWorker(Worker):
     async def _hand_over(self, tups: list[AnyTuple], out: BoltCollector) -> None:
         self.calling = len(tups)
         began = self.desk.engine.clock()
-        recordings = await self._threads.call(partial(self._execute_all, tups))
+        recordings = await self._threads.call(partial(self._execute_all, tups), tups)
         self._adapt(self.desk.engine.clock() - began)
         self.desk.slices.begin()
         for tup, recording in zip(tups, recordings, strict=True):
@@ -265,9 +268,9 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
     def weight(self, value: object) -> int:
         return self._bolt.weight(value)
 
-    def threads(self) -> Sequence[int]:
-        """The ident of the thread that runs user code now, if one does."""
-        return list(self._threads.running)
+    def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
+        """The threads that run user code now, by ident, each with the batch that it was handed."""
+        return self._threads.running()
 
     async def prepare(self, context: TaskContext) -> None:
         await self._threads.prepare(partial(self._bolt.prepare, context))
@@ -277,7 +280,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
         self.size, self.within = self._bolt.size, self._bolt.within
 
     async def execute_batch(self, tups: Sequence[AnyTuple], out: Any) -> None:
-        await self._record("execute_batch", partial(self._bolt.execute_batch, tups), out)
+        await self._record("execute_batch", partial(self._bolt.execute_batch, tups), out, tups)
 
     async def tick(self, out: Any) -> None:
         await self._record("tick", self._bolt.tick, out)
@@ -291,9 +294,11 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
     async def cleanup(self) -> None:
         await self._threads.cleanup(self._bolt.cleanup)
 
-    async def _record(self, name: str, method: Method, out: BoltCollector) -> None:
+    async def _record(
+        self, name: str, method: Method, out: BoltCollector, inputs: Sequence[AnyTuple] = ()
+    ) -> None:
         call = partial(_emitted, self._plan, name, partial(method, self._recorder))
-        recording = await self._threads.call(partial(self._recorder.record, call))
+        recording = await self._threads.call(partial(self._recorder.record, call), inputs)
         recording.apply(out)
 
 

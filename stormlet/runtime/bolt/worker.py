@@ -9,7 +9,7 @@ joined to several trees, or in one of several concurrent calls.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
@@ -19,7 +19,7 @@ from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.context import Engine
 from stormlet.runtime.slices import Slices
-from stormlet.runtime.usercode import is_stray, stray, within
+from stormlet.runtime.usercode import Within, is_stray, stray
 from stormlet.runtime.wire.collector import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.wire.outbox import Outbox
 
@@ -108,9 +108,9 @@ class Worker:
         """The user's ``tick``, ``flush`` or ``finish``, if there is one."""
         return None
 
-    def threads(self) -> Sequence[int]:
-        """The idents of the threads that run user code now."""
-        return ()
+    def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
+        """The threads that run user code now, by ident, each with the inputs that it was handed."""
+        return {}
 
     def why_held(self, tup: AnyTuple) -> str:
         """The reason the engine has for holding this input; empty if holding it is up to the user."""
@@ -144,7 +144,7 @@ class Worker:
         """Await user code, so that it hides nothing unsent (law F1), in the context it belongs to."""
         self.outbox.suspend()
         try:
-            return await self.desk.checked(result if context is None else within(context, result))
+            return await self.desk.checked(result if context is None else Within(context, result))
         finally:
             self.outbox.enter()
 

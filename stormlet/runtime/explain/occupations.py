@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from types import FrameType
 from typing import Any
 
 from stormlet.core.calls import Call
@@ -42,9 +41,7 @@ class Occupations:
 
     def _awaited_consumer(self, task: BoltTask) -> BoltTask | None:
         """The task for room in whose queue this one waits (law B6)."""
-        if not any(_waits_for_room(coroutine) for coroutine in _coroutines(task)):
-            return None
-        full = next((inbox for inbox in task.outbox.crowded if inbox.full), None)
+        full = next((inbox for inbox in task.outbox.awaited if inbox.full), None)
         return None if full is None else self.consumer(full)
 
     def consumer(self, inbox: Inbox) -> BoltTask:
@@ -55,13 +52,8 @@ class Occupations:
 def call_stack(task: BoltTask, tup: AnyTuple, coroutine: asyncio.Task[Any] | None) -> tuple[Call, ...]:
     """Where user code is that was called with this input, in its coroutine and in its thread."""
     stack = () if coroutine is None else users_of(frames_of(coroutine))
-    threads = [thread_frames(ident) for ident in task.worker.threads()]
-    own = [frames for frames in threads if len(threads) == 1 or _has(frames, tup)]
-    return (*stack, *(call for frames in own for call in users_of(frames)))
-
-
-def _has(frames: Iterable[FrameType], tup: AnyTuple) -> bool:
-    return any(frame.f_locals.get("tup") is tup for frame in frames)
+    threads = [ident for ident, inputs in task.worker.threads().items() if tup in inputs]
+    return (*stack, *(call for ident in threads for call in users_of(thread_frames(ident))))
 
 
 def _occupation(task: BoltTask, consumer: BoltTask | None) -> Occupation:
@@ -95,12 +87,3 @@ def own_stack(task: BoltTask) -> tuple[Call, ...]:
     """Where user code is that the task itself has called."""
     stack = () if task.coroutine is None else users_of(frames_of(task.coroutine))
     return (*stack, *(call for ident in task.worker.threads() for call in users_of(thread_frames(ident))))
-
-
-def _coroutines(task: BoltTask) -> Iterable[asyncio.Task[None]]:
-    own = [] if task.coroutine is None else [task.coroutine]
-    return [*own, *task.concurrent_calls]
-
-
-def _waits_for_room(coroutine: asyncio.Task[None]) -> bool:
-    return any(frame.f_code is Outbox.room.__code__ for frame in frames_of(coroutine))

@@ -113,13 +113,6 @@ class EdgeRecorder:
         """The root of a tree's running attempt; None if it is not recorded."""
         return self._roots.get(tree)
 
-    def references(self, tup: AnyTuple) -> int:
-        """How many references there are to a tuple here."""
-        trees = (self.trees.get(root) for root in tup.roots)
-        return 2 * sum(
-            1 for tree in trees if tree is not None and tup in tree.edges
-        )  # as a key, and in its edge
-
     # What is told to it.
 
     def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from sys import getrefcount
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from stormlet.core.calls import Call
 from stormlet.core.outstanding import Outstanding, Place
@@ -16,51 +15,9 @@ from stormlet.runtime.explain.recorder import Edge, EdgeRecorder, RecordedTree
 from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import AnyTuple
 
-
-def forgotten(task: BoltTask, recorder: EdgeRecorder) -> Collection[AnyTuple]:
-    """The inputs that a task holds and that only the engine refers to. To be called where nothing else does, such as
-    a variable."""
-    held = list(task.account.held)
-    counts = _references(held)
-    return {
-        tup
-        for tup, count in zip(held, counts, strict=True)
-        if count - _OWN <= _of_engine(task, tup, recorder) and not task.worker.why_held(tup)
-    }
-
-
-def is_forgotten(edge: Edge, recorder: EdgeRecorder) -> bool:
-    """Whether this is so of one that is recorded, and held."""
-    count = _references_of(edge)
-    task = edge.task
-    return count - _OWN_OF_EDGE <= _of_engine(task, edge.tup, recorder) and not task.worker.why_held(edge.tup)
-
-
-def _of_engine(task: BoltTask, tup: AnyTuple, recorder: EdgeRecorder) -> int:
-    return task.references(tup) + recorder.references(tup)
-
-
-def _references(things: list[Any]) -> list[int]:
-    return [getrefcount(thing) for thing in things]
-
-
-def _references_of(edge: Any) -> int:
-    return getrefcount(edge.tup)
-
-
-class _Sample:
-    def __init__(self) -> None:
-        self.tup = object()
-
-
-_OWN = _references([object()])[0]
-"""The references that counting takes; that differs between versions of Python."""
-_OWN_OF_EDGE = _references_of(_Sample()) - 1
-
-
-ORDER = (Place.FORGOTTEN, Place.EXECUTING, Place.HELD, Place.NOWHERE, Place.QUEUED)
+ORDER = (Place.EXECUTING, Place.HELD, Place.NOWHERE, Place.QUEUED)
 """What keeps a tree open most likely stands first."""
-FOR_EVER = "nothing refers to it any more, so nobody can ack it"
+UNSETTLED = "execute has returned without settling it; the bolt acks it later, or lacks an out.ack(tup)"
 MOST_KEPT = 10
 """How many outstanding tuples a failure keeps."""
 
@@ -75,10 +32,9 @@ class Found(NamedTuple):
 class Station:
     """What one bolt task has, at one moment."""
 
-    def __init__(self, task: BoltTask, forgotten: Collection[AnyTuple]) -> None:
+    def __init__(self, task: BoltTask) -> None:
         self.task = task
         self.calls = task.calls()
-        self._forgotten = forgotten
 
     def tuples(self) -> Iterator[tuple[AnyTuple, int | None]]:
         """Everything, and how many are ahead of what is queued."""
@@ -90,9 +46,7 @@ class Station:
         """How the task has it."""
         if tup in self.calls:
             return Place.EXECUTING
-        if tup in self.task.account.held:
-            return Place.FORGOTTEN if tup in self._forgotten else Place.HELD
-        return Place.QUEUED
+        return Place.HELD if tup in self.task.account.held else Place.QUEUED
 
     def stack(self, tup: AnyTuple) -> tuple[Call, ...]:
         """Of the call that has it, or of what the task is in meanwhile."""
@@ -105,13 +59,7 @@ class Station:
 
     def note(self, tup: AnyTuple, place: Place) -> str:
         """What else is known."""
-        return (
-            FOR_EVER
-            if place is Place.FORGOTTEN
-            else self.task.worker.why_held(tup)
-            if place is Place.HELD
-            else ""
-        )
+        return (self.task.worker.why_held(tup) or UNSETTLED) if place is Place.HELD else ""
 
 
 class Whereabouts:
@@ -127,7 +75,7 @@ class Whereabouts:
         """By root, the outstanding tuples of these trees: one look at everything that bolts have."""
         found: dict[int, dict[AnyTuple, Found]] = {root: {} for root in roots}
         for task in self._tasks.all_bolts:
-            station = Station(task, forgotten(task, self._recorder))
+            station = Station(task)
             for tup, ahead in station.tuples():
                 for root in tup.roots:
                     if root in found:
@@ -141,15 +89,14 @@ class Whereabouts:
         return [each.outstanding for each in _sorted([self._of_edge(edge) for edge in edges])]
 
     def _of_edge(self, edge: Edge) -> Found:
-        lost = is_forgotten(edge, self._recorder)
-        return self._found(Station(edge.task, {edge.tup} if lost else ()), edge.tup, edge, None)
+        return self._found(Station(edge.task), edge.tup, edge, None)
 
     def _nowhere(self, root: int, found: Collection[AnyTuple]) -> Iterator[Found]:
         tree = self._recorder.recorded(root)
         for edge in () if tree is None else tree.outstanding:
             if edge.tup not in found:  # a task that dies lets go of its calls before it fails their inputs
                 place = Place.NOWHERE if edge.task.working else Place.EXECUTING
-                yield self._found(Station(edge.task, ()), edge.tup, edge, None, place)
+                yield self._found(Station(edge.task), edge.tup, edge, None, place)
 
     def _edge(self, root: int, tup: AnyTuple) -> Edge | None:
         tree = self._recorder.recorded(root)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -59,6 +61,9 @@ from stormlet.runtime.wire.outlets import (
 
 R = TypeVar("R")
 
+UNMADE: Final[ContextVar[str]] = ContextVar("stormlet_unmade", default="a component")
+"""The component whose constructor has ended the process, for whoever catches that: by then no run is there to ask."""
+
 
 class Junction(msgspec.Struct, frozen=True):
     """A link, and what all tasks of its producer share of it."""
@@ -105,7 +110,8 @@ class Assembly:
         for id, spec in self._description.bolts.items():
             for task in bolts[id]:
                 task.make_worker = partial(self._worker, spec, task)
-                task.worker = task.make_worker()
+                with _making(f"bolt {id!r}"):
+                    task.worker = task.make_worker()
         tasks = Tasks(self._ackers, spouts, bolts, self._progress)
         for acker in self._ackers:
             acker.serve(tasks.all_spouts)
@@ -148,7 +154,8 @@ class Assembly:
         task = SpoutTask(
             plan, self._engine, context, outcomes, number, outbox, ids, self._ackers, self._dead_letters
         )
-        task.feed = self._feed(spec, task)
+        with _making(f"spout {spec.id!r}"):
+            task.feed = self._feed(spec, task)
         return task
 
     def _outbox(self, plan: TaskPlan) -> Outbox:
@@ -297,6 +304,15 @@ class Assembly:
         self._check_acks(f"spout {spec.id!r}", spout)
         self._kit.instance(plan, spout)
         return spout
+
+
+@contextmanager
+def _making(component: str) -> Generator[None]:
+    try:
+        yield
+    except (SystemExit, KeyboardInterrupt):
+        UNMADE.set(component)
+        raise
 
 
 def _instead_of(made: object, else_: str) -> str:

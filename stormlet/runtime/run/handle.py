@@ -19,7 +19,7 @@ from stormlet.model.number_checks import check_int
 from stormlet.model.plan import ACKER, Plan
 from stormlet.report.explanation import Explanation
 from stormlet.report.failures import RepeatedFailure
-from stormlet.report.health import Health
+from stormlet.report.health import Health, RunState
 from stormlet.report.statistics import Statistics, of_component
 from stormlet.runtime.context import engine_on
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
@@ -316,6 +316,11 @@ class Run:
     def __init__(self, make: Callable[[], Running]) -> None:
         self._make = make
         self._running: Running | None = None
+
+    @property
+    def crashed(self) -> bool:
+        """Says if user code has crashed it, also while it starts."""
+        return self._running is not None and self._running.health().state is RunState.CRASHED
 
     async def __aenter__(self) -> Running:
         if self._running is not None:

@@ -14,7 +14,7 @@ from stormlet.runtime.spout.collector import ReliableSpoutOut, SpoutOut
 from stormlet.runtime.spout.feed import Asking, Feed, Interrupted
 from stormlet.runtime.spout.feeds import HostFeed
 from stormlet.runtime.spout.task import SpoutTask
-from stormlet.runtime.usercode import dropped, within
+from stormlet.runtime.usercode import Within, dropped
 
 FIRST_NAP = 0.001
 """Seconds until an idle ``next_tuple`` is asked again for the first time; doubled each time up to
@@ -116,7 +116,7 @@ class SpoutFeed(HostFeed):
             raise
         if result is not None and isawaitable(result):
             self._context = topology.copy()
-            return within(context, result)
+            return Within(context, result)
         if context != topology:
             self._context = topology.copy()
         return result

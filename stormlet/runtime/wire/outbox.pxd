@@ -15,6 +15,7 @@ cdef class Outbox:
     cdef object _shards
     cdef public dict acks
     cdef public bint armed
+    cdef public list awaited
     cdef public object consumers
     cdef public list crowded
     cdef public list fails

@@ -66,6 +66,7 @@ class Outbox:
         "_shards",
         "acks",
         "armed",
+        "awaited",
         "consumers",
         "crowded",
         "delta",
@@ -114,6 +115,8 @@ class Outbox:
         will wake them: others may deliver what they like before this task flushes."""
         self.crowded: list[Inbox] = []
         """Inboxes that this task has filled past their capacity (law B6)."""
+        self.awaited: list[Inbox] = []
+        """Inboxes that coroutines of this task wait for room in: one for each coroutine that waits."""
         self.waited = 0.0
         """Seconds for which it has waited for room."""
 
@@ -212,9 +215,11 @@ class Outbox:
         waiter = self._loop.create_future()
         wake = partial(_release, waiter)
         inbox.call_when_room(wake)
+        self.awaited.append(inbox)
         try:
             await waiter
         finally:
+            self.awaited.remove(inbox)
             inbox.call_no_more(
                 wake
             )  # the task may have been killed, again and again, while the consumer hangs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -446,7 +446,7 @@ class DisturbedWorker(Worker):
             self._parts.finishing(self._plan)
         return self._parts.raising.call(self._plan, name, partial(method, out))
 
-    def threads(self) -> Sequence[int]:
+    def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         return self._inner.threads()
 
     def why_held(self, tup: AnyTuple) -> str:

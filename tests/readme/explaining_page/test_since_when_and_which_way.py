@@ -37,10 +37,12 @@ async def test_without_and_with_a_recorder() -> None:
             first, second = lines(tree.explain())[:2]
             if not record:
                 assert first == "message of 'source', 'b', is open (root)"
-                assert second == "'B' is held by keep[0], by way of upper[0]"
+                assert second.startswith("'B' is held by keep[0], by way of upper[0]: ")
             else:
                 assert first == "message of 'source', 'b', is open for 5 s (root)"
-                assert second == "'B' is held by keep[0], delivered 5 s ago, by way of source[0] > upper[0]"
+                assert second.startswith(
+                    "'B' is held by keep[0], delivered 5 s ago, by way of source[0] > upper[0]: "
+                )
             with pytest.raises(TupleTimedOut) as raised:
                 await tree
             assert len(getattr(raised.value, "__notes__", ())) == record

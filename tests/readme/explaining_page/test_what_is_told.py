@@ -30,32 +30,14 @@ async def test_the_order() -> None:
     source = topology.spout("source")
     topology.bolt("waits", wait_for_ever, source.shuffle())
     topology.bolt("keeps", Keep, source.shuffle())
-    topology.bolt("forgets", Forget, source.shuffle())
     topology.bolt("acks", ignore, source.shuffle())
     async with topology.run() as running:
         trees = [await running.emit(source, value) for value in "ab"]
         await asyncio.sleep(1)
         told = [[(each.name, each.place) for each in tree.explain().outstanding] for tree in trees]
-    forgotten, held = ("forgets[0]", Place.FORGOTTEN), ("keeps[0]", Place.HELD)
-    assert told[0] == [forgotten, ("waits[0]", Place.EXECUTING), held]
-    assert told[1] == [forgotten, held, ("waits[0]", Place.QUEUED)]
-
-
-@pytest.mark.simulated_time
-async def test_forgotten() -> None:
-    """`was forgotten by` a task: `execute` has returned without settling it, and nothing refers to it any more, so that
-    nobody can: the bolt lacks an `out.ack(tup)`
-    """
-    assert lines(await explained(Forget, "a"))[1] == (
-        "'a' was forgotten by bolt[0], by way of source[0]: nothing refers to it any more, so nobody can ack it"
-    )
-
-    class Acks(Forget):
-        def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-            super().execute(tup, out)
-            out.ack(tup)
-
-    assert (await explained(Acks, "a")).state is TreeState.ACKED
+    held = ("keeps[0]", Place.HELD)
+    assert told[0] == [("waits[0]", Place.EXECUTING), held]
+    assert told[1] == [held, ("waits[0]", Place.QUEUED)]
 
 
 async def by_task(value: object) -> None:
@@ -133,10 +115,21 @@ class Batches(BatchBolt[object, None]):
 
 @pytest.mark.simulated_time
 async def test_held() -> None:
-    """`is held by` a task: `execute` has returned and the bolt still refers to it; of a `BatchBolt` it is said how full
-    the batch is, and when it is due
+    """`is held by` a task: `execute` has returned without settling it: the bolt acks it later, or lacks an
+    `out.ack(tup)`; of a `BatchBolt` it is said how full the batch is, and when it is due
     """
-    assert lines(await explained(Keep, "a"))[1] == "'a' is held by bolt[0], by way of source[0]"
+    for bolt in (Keep, Forget):
+        assert lines(await explained(bolt, "a"))[1] == (
+            "'a' is held by bolt[0], by way of source[0]: execute has returned without settling it; "
+            "the bolt acks it later, or lacks an out.ack(tup)"
+        )
+
+    class Acks(Forget):
+        def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+            super().execute(tup, out)
+            out.ack(tup)
+
+    assert (await explained(Acks, "a")).state is TreeState.ACKED
     assert lines(await explained(Batches, "a", "b"))[1] == (
         "'b' is held by bolt[0], by way of source[0]: in a batch that has 2 of 100 and is due in 7.5 s"
     )

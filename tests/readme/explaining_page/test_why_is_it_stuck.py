@@ -47,7 +47,7 @@ async def test_the_shop(orders: ModuleType) -> None:
             for each in explanation.outstanding
         }
     assert found == {
-        "order 1": (Place.FORGOTTEN, "ship[0]"),
+        "order 1": (Place.HELD, "ship[0]"),
         "order 3": (Place.EXECUTING, "price[0]"),
         "order 4": (Place.QUEUED, "price[0]"),
         "order 5": (Place.QUEUED, "price[0]"),
@@ -65,7 +65,7 @@ def test_the_command(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, *command.split(), *more], capture_output=True, text=True, check=False, timeout=50
     )
-    assert "'order 1' was forgotten by ship[0]" in done.stderr
+    assert "'order 1' is held by ship[0]" in done.stderr
     assert "'order 3' is executed by price[0]" in done.stderr
     assert "price (orders.py:11) > ask_the_shop (orders.py:15)" in done.stderr
     assert "one more tree is open for at least 0.4 s" in done.stderr

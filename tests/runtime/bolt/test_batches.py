@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from stormlet import BatchBolt, Collector, TaskContext, Topology, Tree, Tuple
+from stormlet import BatchBolt, Collector, DeadLetter, TaskContext, Topology, Tree, Tuple
 from stormlet.errors import StartFailed
 from stormlet.testing import SimulatedLoop
 from tests.helpers import now, run_to_end
@@ -341,3 +341,26 @@ async def test_a_size_that_prepare_sets_is_checked(size: Any, executor: Any) -> 
     topology.bolt("bolt", lambda: Sized(size), numbers.shuffle(), executor=executor)
     with pytest.raises(StartFailed, match="bolt 'bolt': a batch needs an int size >= 1"):
         await run_to_end(topology)
+
+
+class Broken(BatchBolt[int, None]):
+    size = 20
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        raise ValueError(len(tups))
+
+
+def has_traceback(letter: DeadLetter) -> bool:
+    return letter.failure.exception is not None and letter.failure.exception.__traceback__ is not None
+
+
+async def test_messages_that_failed_of_one_exception_lose_its_traceback_each_for_itself() -> None:
+    """A member of the batch that is replayed, or a letter before the last ten, does not take it from the others."""
+    given_up: list[bool] = []
+    topology = Topology("shared")
+    once = topology.spout("once", range(15), max_attempts=1)
+    twice = topology.spout("twice", range(5), max_attempts=2)
+    topology.bolt("broken", Broken, twice.shuffle(), once.shuffle())
+    running = await run_to_end(topology, dead_letters=lambda letter: given_up.append(has_traceback(letter)))
+    assert given_up == [True] * 20
+    assert [has_traceback(letter) for letter in running.dead_letters] == [False] * 10 + [True] * 10

@@ -133,8 +133,8 @@ async def test_without_a_recorder_a_timeout_names_the_components() -> None:
     assert lines(explanation)[1:] == ["attempt 1 failed: timeout, held by 'keep'"]
 
 
-async def test_a_forgotten_tuple_is_known_in_its_timeout() -> None:
-    """Whoever reads the dead letter later learns that the bolt has dropped the tuple."""
+async def test_an_unsettled_tuple_is_known_in_its_timeout() -> None:
+    """Whoever reads the dead letter later learns that the bolt has not settled the tuple."""
 
     class Forget(Bolt[object, None]):
         def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
@@ -147,7 +147,7 @@ async def test_a_forgotten_tuple_is_known_in_its_timeout() -> None:
         await asyncio.sleep(60)
     (letter,) = letters
     assert letter.failure.kind is FailureKind.TIMEOUT
-    assert [each.place for each in letter.failure.outstanding] == [Place.FORGOTTEN]
+    assert [each.place for each in letter.failure.outstanding] == [Place.HELD]
 
 
 async def test_a_message_that_the_dead_letters_have_not_taken_is_told() -> None:

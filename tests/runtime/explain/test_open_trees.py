@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -100,31 +100,43 @@ async def test_the_stack_names_the_very_line() -> None:
     assert call.line == no_answer.__code__.co_firstlineno + 1
 
 
-async def test_a_bolt_that_forgets_its_input_is_found_out() -> None:
-    """An input that was neither settled nor kept can never be acked, and that is told."""
+async def test_a_bolt_that_does_not_settle_its_input_is_found_out() -> None:
+    """It may do so later, or has forgotten it: both are said, as nobody can tell one from the other."""
     assert await explained(Forget, "a", record=0) == [
         "message of 'source', 'a', is open (root)",
-        "'a' was forgotten by bolt[0], by way of source[0]: nothing refers to it any more, so nobody can ack it",
+        (
+            "'a' is held by bolt[0], by way of source[0]: execute has returned without settling it; "
+            "the bolt acks it later, or lacks an out.ack(tup)"
+        ),
         "bolt[0] waits for more input",
         "record_edges=1 would tell since when, and by which way they came",
     ]
 
 
-async def test_a_recorder_keeps_nothing_from_being_forgotten() -> None:
-    """The recorder's own references do not count, nor do those of several trees that a tuple belongs to."""
-    assert (await explained(Forget, "a"))[1] == (
-        "'a' was forgotten by bolt[0], delivered 12.5 s ago, by way of source[0]: "
-        "nothing refers to it any more, so nobody can ack it"
-    )
-
-
-async def test_a_bolt_that_holds_its_input_has_not_forgotten_it() -> None:
-    """What a bolt refers to it may still ack."""
-    async with one_bolt(Keep) as (running, source):
+@pytest.mark.parametrize("bolt", [Forget, Keep])
+async def test_what_refers_to_an_input_makes_no_difference(bolt: type[Bolt[object, None]]) -> None:
+    """Neither a variable of the bolt, nor one of the host's."""
+    async with one_bolt(bolt) as (running, source):
         tree = await running.emit(source, "a")
         await asyncio.sleep(1)
         (outstanding,) = tree.explain().outstanding
-    assert (outstanding.place, outstanding.note) == (Place.HELD, "")
+    assert outstanding.place is Place.HELD
+
+
+async def test_an_input_may_be_in_a_batch_that_is_executed() -> None:
+    """It is held by the engine, and the bolt lacks nothing."""
+
+    class Waits(BatchBolt[object, None]):
+        size = 2
+
+        async def execute_batch(self, tups: Sequence[Tuple[object]], out: Collector[None]) -> None:
+            await no_answer()
+
+    async with one_bolt(Waits) as (running, source):
+        first, _ = [await running.emit(source, value) for value in "ab"]
+        await asyncio.sleep(1)
+        (outstanding,) = first.explain().outstanding
+    assert (outstanding.place, outstanding.note) == (Place.HELD, "in a batch that is executed now")
 
 
 async def test_a_queue_behind_a_slow_call_shows_that_call() -> None:

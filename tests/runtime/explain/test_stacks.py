@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextvars import copy_context
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextvars import ContextVar, copy_context
 
 import pytest
 
 from stormlet.runtime.slow_code import frames_of, thread_frames, users_of
-from stormlet.runtime.usercode import within
+from stormlet.runtime.usercode import Within
 
 
 async def leaf() -> None:
@@ -44,7 +44,7 @@ async def by_wait_for() -> None:
 
 
 async def in_a_context() -> None:
-    await within(copy_context(), leaf())
+    await Within(copy_context(), leaf())
 
 
 WAYS: list[tuple[Callable[[], Coroutine[object, object, None]], list[str]]] = [
@@ -69,6 +69,40 @@ async def test_a_stack_leads_to_what_is_awaited_in_the_end(
     stack = users_of(frames_of(task))
     task.cancel()
     assert [each.function for each in stack] == [way.__name__, *calls, "Event.wait"]
+
+
+@pytest.mark.simulated_time
+async def test_a_library_may_replace_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever function of asyncio has a task in hand leads on to it."""
+    task = asyncio.create_task(by_wait_for())
+    await asyncio.sleep(1)
+    monkeypatch.setattr(asyncio, "wait_for", leaf)
+    stack = users_of(frames_of(task))
+    task.cancel()
+    assert [each.function for each in stack] == ["by_wait_for", "wait_for", "leaf", "Event.wait"]
+
+
+@pytest.mark.simulated_time
+async def test_what_runs_in_a_context_is_ended_in_it() -> None:
+    """A cancellation arrives there like every other step (law B10)."""
+    variable, ended = ContextVar("variable", default=""), list[str]()
+
+    async def note_the_end() -> None:
+        variable.set("inside")
+        try:
+            await leaf()
+        finally:
+            ended.append(variable.get())
+
+    task = asyncio.create_task(awaited(Within(copy_context(), note_the_end())))
+    await asyncio.sleep(1)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (ended, variable.get(), task.cancelled()) == (["inside"], "", True)
+
+
+async def awaited(awaitable: Awaitable[None]) -> None:
+    await awaitable
 
 
 @pytest.mark.simulated_time

@@ -57,3 +57,37 @@ async def test_a_batch_in_a_thread_shows_where_it_is() -> None:
     explanation = await explained(Batches, begun, go_on)
     (outstanding,) = explanation.outstanding
     assert outstanding.stack[0].function == "Batches.execute_batch"
+
+
+@pytest.mark.asyncio
+async def test_of_several_batches_each_shows_its_own_thread() -> None:
+    """A thread is known by the inputs that it was handed, whatever its code calls them."""
+    begun, go_on = threading.Barrier(3), threading.Event()
+
+    class Batches(BatchBolt[str, None]):
+        size = 1
+
+        def execute_batch(self, tups: Sequence[Tuple[str]], out: Collector[None]) -> None:
+            getattr(self, tups[0].value)()
+
+        def left(self) -> None:
+            self.block()
+
+        def right(self) -> None:
+            self.block()
+
+        def block(self) -> None:
+            begun.wait()
+            go_on.wait()
+
+    topology = Topology("threads")
+    source = topology.spout("source")
+    topology.bolt("bolt", Batches, source.shuffle(), executor="thread", concurrency=2)
+    async with topology.run() as running:
+        try:
+            trees = [await running.emit(source, value) for value in ("left", "right")]
+            await asyncio.to_thread(begun.wait)
+            stacks = [tree.explain().outstanding[0].stack for tree in trees]
+        finally:
+            go_on.set()
+    assert [stack[1].function for stack in stacks] == ["Batches.left", "Batches.right"]
