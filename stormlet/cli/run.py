@@ -10,14 +10,22 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stormlet.cli.durations import read_deadline, read_duration
-from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, Whole, read_arguments
-from stormlet.cli.running.logs import LogLevel, logging_to_standard_error
+from stormlet.cli.parameters import (
+    Arguments,
+    ConfigFile,
+    Flag,
+    Settings,
+    Target,
+    Whole,
+    effective_settings,
+    read_arguments,
+    warn_of_ignored,
+)
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
-from stormlet.cli.settings import effective_settings, warn_of_ignored
-from stormlet.cli.streams import GuardedStream, guarded_streams
+from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
+from stormlet.cli.units import read_deadline, read_duration
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 from stormlet.loading import load_topology
 from stormlet.model.setting_layers import Layered

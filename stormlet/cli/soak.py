@@ -12,8 +12,15 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, Whole, read_arguments
-from stormlet.cli.settings import effective_settings
+from stormlet.cli.parameters import (
+    Arguments,
+    ConfigFile,
+    Settings,
+    Target,
+    Whole,
+    effective_settings,
+    read_arguments,
+)
 from stormlet.cli.units import duration
 from stormlet.core.shortened import escaped, printable
 from stormlet.loading import load_topology

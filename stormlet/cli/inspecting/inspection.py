@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from stormlet.cli.parameters import read_arguments
-from stormlet.cli.settings import effective_settings
+from stormlet.cli.parameters import effective_settings, read_arguments
 from stormlet.core.shortened import printable
 from stormlet.loading import load_topology
 from stormlet.model.configuration import Configuration, configure

@@ -13,7 +13,7 @@ from enum import IntEnum
 from types import FrameType
 
 from stormlet.cli.running.signals import HANGUPS, signals_handled_by
-from stormlet.cli.streams import GuardedStream
+from stormlet.cli.running.streams import GuardedStream
 
 
 class Stage(IntEnum):

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from stormlet.cli.running.endings import Ending, Stage
+from stormlet.cli.running.loops import tasks_of_threads
 from stormlet.cli.running.meter import Frame, Meter
-from stormlet.cli.running.stuck_threads import tasks_of_threads
 from stormlet.cli.units import duration
 from stormlet.core.shortened import printable
 from stormlet.model.plan import ACKER

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from stormlet.cli.fitting import encodable
+from stormlet.cli.output import encodable
 
 LONGEST_DELAY = 0.25
 """Seconds that a print waits at most for the next frame; user code may hold the loop for longer."""

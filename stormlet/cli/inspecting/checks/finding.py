@@ -1,8 +1,12 @@
-"""What ``check`` finds."""
+"""Findings of ``check``, and the components that feed a bolt."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
+
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -16,3 +20,17 @@ class Finding(msgspec.Struct, frozen=True):
     """What is so, and what comes of it."""
     advice: str
     """What to do about it."""
+
+
+def upstream(description: Description, bolt: BoltSpec) -> Iterator[SpoutSpec | BoltSpec]:
+    """The components above this one, nearest first, those of a cycle included."""
+    ways, seen = [bolt], set[str]()
+    for way in ways:  # grows
+        for subscription in way.inputs:
+            id = subscription.source.component
+            if id not in seen:
+                seen.add(id)
+                component = description.components[id]
+                if isinstance(component, BoltSpec):
+                    ways.append(component)
+                yield component

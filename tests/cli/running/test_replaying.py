@@ -29,8 +29,8 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from stormlet.cli.letters import failed_again
-from stormlet.cli.letters.replaying import Replay
+from stormlet.cli.running import replaying as failed_again
+from stormlet.cli.running.replaying import Replay
 from stormlet.report.letter_records import LetterRecord
 from stormlet.runtime.dead_letters import LetterFile, read_lines
 from tests.helpers import run_to_end

@@ -12,7 +12,7 @@ from types import TracebackType
 import pytest
 
 from stormlet.cli import main
-from stormlet.cli.report import RunFormatter, explain
+from stormlet.cli.errors import RunFormatter, explain
 from stormlet.cli.units import short_count
 from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
 from stormlet.loading import load_topology

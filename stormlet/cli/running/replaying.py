@@ -14,16 +14,17 @@ Every letter is a message of the host's (law C4): a ``Spout`` class hears neithe
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from stormlet.cli.letters.failed_again import FailedAgain
-from stormlet.cli.letters.opening import letter_file
-from stormlet.cli.letters.replayable import Message, NotReplayable, Replayable
+from stormlet.cli.running.replayable import Message, NotReplayable, Replayable
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.shortened import cut
 from stormlet.errors import (
     InvalidEmit,
     KeyFunctionFailed,
@@ -33,10 +34,20 @@ from stormlet.errors import (
     TupleFailed,
     UnroutableKey,
 )
+from stormlet.report.log_fields import log_fields
 from stormlet.runtime.dead_letters import LetterFile, Line, read_lines
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.tree import Tree
 from stormlet.topology import Topology
+
+
+def letter_file(path: Path) -> LetterFile:
+    """The file, made if it is missing. Raises :class:`~stormlet.errors.TargetError` if it cannot be written."""
+    try:
+        return LetterFile(path)
+    except OSError as error:
+        raise TargetError(f"--dead-letters {path} cannot be written: {error.strerror}") from None
+
 
 AT_ONCE = 1000
 """Letters under way at most; ``max_spout_pending`` may allow fewer."""
@@ -188,3 +199,61 @@ def _rest_file(path: Path, letters: Path) -> LetterFile:
             f"{letters} cannot be fed again and appended to at once; name another --dead-letters"
         )
     return letter_file(path)
+
+
+logger = logging.getLogger(__name__)
+
+Kind: TypeAlias = tuple[object, ...]
+
+MOST_KINDS: Final = 100
+"""How many kinds of failures are told apart."""
+OTHERS: Final[Kind] = ()
+"""All that are not."""
+
+
+@dataclass(slots=True)
+class _Repeated:
+    line: int
+    """The first one of its kind."""
+    fields: dict[str, object]
+    more: int = 0
+
+
+class FailedAgain:
+    """Tells the first letter of each kind of failure at once, and at the end how many others were like it."""
+
+    def __init__(self, topology: str, letters: Path) -> None:
+        self._topology = topology
+        self._letters = letters
+        self._kinds: dict[Kind, _Repeated] = {}
+
+    def add(self, line: int, component: str, failure: Failure) -> None:
+        """The letter in this line, of this spout, has failed again."""
+        kind = _kind(component, failure)
+        if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
+            kind = OTHERS
+        known = self._kinds.get(kind)
+        if known is not None:
+            known.more += 1
+            return
+        fields = log_fields(self._topology, component)
+        self._kinds[kind] = _Repeated(line, fields)
+        logger.error("%s:%d failed again: %s", self._letters, line, cut(str(failure)), extra=fields)
+
+    def close(self) -> None:
+        """The replay is over."""
+        for kind, each in self._kinds.items():
+            if each.more:
+                logger.error(
+                    "%s: %s more failed again %s line %d; --dead-letters FILE keeps them",
+                    self._letters,
+                    f"{each.more:,}",
+                    "in other ways, after" if kind == OTHERS else "like",
+                    each.line,
+                    extra=each.fields,
+                )
+
+
+def _kind(component: str, failure: Failure) -> Kind:
+    """What makes it another failure than others."""
+    return component, failure.kind, failure.component, failure.holders, type(failure.exception)

@@ -6,11 +6,36 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from stormlet.cli.inspecting.graphs.drawing import Drawing, Edge, Node
-from stormlet.cli.inspecting.graphs.layout import Layout, Place, Wire, lay_out
-from stormlet.cli.inspecting.graphs.lettering import shortened, text_width
-from stormlet.cli.inspecting.graphs.lines import LOOP_RISE, NODE_HEIGHT, line_of, loop_over, ports
+from rich.cells import cell_len
+
+from stormlet.cli.inspecting.drawing import Drawing, Edge, Node
+from stormlet.cli.inspecting.layout import (
+    LOOP_RISE,
+    NODE_HEIGHT,
+    Layout,
+    Place,
+    Wire,
+    lay_out,
+    line_of,
+    loop_over,
+    ports,
+)
 from stormlet.core.shortened import printable
+
+
+def shortened(text: str, length: int) -> str:
+    """The text without its middle, if it is longer."""
+    text = printable(text)
+    return text if len(text) <= length else f"{text[: length - length // 2 - 1]}…{text[-(length // 2) :]}"
+
+
+def text_width(text: str, size: float, *, bold: bool = False) -> float:
+    """About how wide a text is, in pixels, whatever sans serif font it is drawn in; rather more than less."""
+    narrow, wide = "iljtfrI.,:;'|()[]! ", "mwMWABCDGHKNOQRUVXYZ@%_"
+    widths = {**dict.fromkeys(narrow, 0.38), **dict.fromkeys(wide, 0.84)}
+    ems = sum(widths.get(each, 0.63) if cell_len(each) < 2 else 1.05 for each in text)
+    return ems * size * (1.12 if bold else 1.0)
+
 
 PITCH = 66.0
 LOOP_PITCH = 118.0

@@ -1,4 +1,4 @@
-"""What the command line says of what went wrong: in the user's terms, and by the user's own frames."""
+"""Errors as the command line reports them: in the user's terms, and by the user's own frames."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from stormlet.cli.running.endings import Ending, Stage
 from stormlet.cli.running.meter import Meter
 from stormlet.cli.running.observation import Observation
 from stormlet.report.statistics import ComponentStatistics, Statistics
-from tests.cli.test_meter import topology
+from tests.cli.running.test_meter import topology
 
 BUSY = Statistics(
     {

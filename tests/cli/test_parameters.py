@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 
 from stormlet.cli import main
-from stormlet.cli import settings as settings_module
-from stormlet.cli.parameters import read_arguments, read_settings
-from stormlet.cli.settings import VARIABLES, effective_settings, warn_of_ignored
+from stormlet.cli import parameters as settings_module
+from stormlet.cli.parameters import (
+    VARIABLES,
+    effective_settings,
+    read_arguments,
+    read_settings,
+    warn_of_ignored,
+)
 from stormlet.errors import InvalidConfiguration, TargetError
 from stormlet.model.configuration import OPTIONS
 from tests.cli.flows import write

@@ -12,7 +12,7 @@ from typing import BinaryIO, cast
 import pytest
 
 from stormlet.cli.running.screen import Screen
-from stormlet.cli.streams import GuardedStream, are_one_terminal, guarded_streams
+from stormlet.cli.running.streams import GuardedStream, are_one_terminal, guarded_streams
 
 
 def write_text(output: GuardedStream, length: int) -> int:
