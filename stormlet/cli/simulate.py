@@ -25,7 +25,7 @@ from stormlet.loading import load_topology
 from stormlet.model.configuration import Setting, spell_setting
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
-from stormlet.testing.chaos.allowing import Kind
+from stormlet.testing.chaos.simulating import Kind
 
 EXAMPLES = """\
 stormlet simulate topology.py

@@ -1,4 +1,4 @@
-"""What a test must not leave behind, and the error that says so."""
+"""Leaks: things that a test must not leave behind, and the error that names them."""
 
 from __future__ import annotations
 

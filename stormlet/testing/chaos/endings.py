@@ -1,4 +1,4 @@
-"""What must hold of a spout at any time, and of everything when a simulated run has finished."""
+"""Rules that hold for a spout at any time, and for everything when a simulated run has finished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in a simulation: how often, or exactly where."""
+"""Faults of a simulation: each kind with its rate, or exactly where it strikes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user hears of messages, held against their verdicts: ``ack`` and ``fail`` of ``Spout`` classes (law S1),
+"""Outcomes as the user gets them, held against the verdicts: ``ack`` and ``fail`` of ``Spout`` classes (law S1),
 and dead letters (law S6)."""
 
 from __future__ import annotations

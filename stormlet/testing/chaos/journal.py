@@ -1,10 +1,12 @@
-"""What happened in a simulation or soak, for people to read."""
+"""The events of a simulation or soak, for people to read, without the log of the engine."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from stormlet.core.shortened import shortened
 
@@ -49,3 +51,17 @@ def _shown(value: object) -> str:
 def described(value: object) -> str:
     """A value, in the same words in every process."""
     return _ADDRESS.sub("", shortened(value))
+
+
+@contextmanager
+def silence() -> Generator[None]:
+    """The engine tells of every injected failure, which is not what anybody wants to read."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("stormlet")]
+    loggers = [(logger, logger.disabled) for logger in map(logging.getLogger, names)]
+    try:
+        for logger, _ in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in loggers:
+            logger.disabled = disabled

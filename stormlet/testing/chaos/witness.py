@@ -1,7 +1,7 @@
-"""Watches a simulated run and judges it: it stores every tuple tree as it is, and knows no XOR and no ledger.
+"""The judge of a simulated run: it stores every tuple tree as it is, and knows no XOR and no ledger.
 
-What it holds against the engine, by law: every tracked emission has exactly one outcome (L4, L15), told to the
-task that emitted it, whose ``Spout`` instance hears it once and as it is (S1); a tree is acked only when every
+What it holds against the engine, by law: every tracked emission has exactly one outcome (L4, L15), which goes to the
+task that emitted it, whose ``Spout`` instance gets it once and as it is (S1); a tree is acked only when every
 tuple of it was acked (L1, L2, L7), and times out only if one was not, neither too early nor too late (L12); nothing
 is pending that is not accounted for, and everything is (S3); no queue grows beyond its bound (B6); ``finish`` comes
 when the upstreams have finished (C2); messages that the engine keeps end as acked or as one dead letter each (S6);

@@ -1,8 +1,8 @@
 """Threads that may still call into a simulated loop, and whether they are at work.
 
-A thread is at work unless it waits to be told what to do: for a lock, an event, a queue, a connection, or in an
-event loop of its own. Whoever is to tell it holds the clock, then. Its innermost frames say which, but only when it had
-its turn after it was told; Linux says whether it still waits for that. Some say more of themselves:
+A thread is at work unless it waits for work: for a lock, an event, a queue, a connection, or in an event loop of its
+own. Whoever is to give it work holds the clock, then. Its innermost frames show the wait, but only when it had its turn
+after it got the work; Linux shows whether it still waits for that. Some say more of themselves:
 
 - a :class:`threading.Timer` waits, and then works by itself;
 - what serves connections is waited for by way of these;
@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from stormlet.core.calls import stack_line
 from stormlet.runtime.slow_code import thread_frames, users_of
-from stormlet.testing.outside.things import Thing
+from stormlet.testing.outside.partners import Thing
 
 Place: TypeAlias = tuple[str, str]
 """A module and a function."""

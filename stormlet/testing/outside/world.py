@@ -1,12 +1,12 @@
-"""What holds the clock of a simulated loop: threads at work, child processes, and connections that wait for an answer.
+"""All that holds the clock of a simulated loop: threads at work, child processes, connections that await an answer.
 
 The clock waits for each for ``patience`` seconds of real time at the most: for a thread since it is at work, for the
-others since they were told something, or heard. Then it goes on, and a warning says without what; if that is heard of
+others since something was sent to them, or came. Then it goes on, and a warning says without what; if that is heard of
 again, it is waited for again. At one moment of simulated time the clock waits six times as long for all, as what polls
 outside would otherwise never let time pass. After that it waits for nothing outside any more.
 
 Real time is spent only while there is something outside. Threads at rest are looked at again a thousandth of a second
-later: one that was just told what to do may not have had its turn. Then the loop looks once more for what they have
+later: one that just got work may not have had its turn. Then the loop looks once more for what they have
 brought before they came to rest.
 """
 
@@ -21,9 +21,7 @@ from threading import enumerate as living_threads
 from time import monotonic
 from typing import Final
 
-from stormlet.testing.outside.children import Children
-from stormlet.testing.outside.connections import Connections, TellingSocket
-from stormlet.testing.outside.things import Thing
+from stormlet.testing.outside.partners import Children, Connections, TellingSocket, Thing
 from stormlet.testing.outside.threads import Threads
 
 TURN: Final = 0.001

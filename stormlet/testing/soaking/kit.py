@@ -1,4 +1,4 @@
-"""The parts of a soaked run: each lets the witness know, and a bolt suffers the fault that waits for it."""
+"""The kit of a soaked run: each part lets the witness know, and a bolt suffers the fault that waits for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.runtime.wire.outbox import Control, Shard
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import NO_FAULTS, FaultKind, Injector
-from stormlet.testing.chaos.parts import DisturbedKit
+from stormlet.testing.chaos.kit import DisturbedKit
 from stormlet.testing.soaking.witness import LastLines, SteadyWitness
 
 SHORTEST, LONGEST = 0.01, 5.0

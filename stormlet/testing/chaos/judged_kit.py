@@ -1,24 +1,81 @@
-"""The parts of a simulated run, by which the user's code is judged as well as the engine."""
+"""The kit of a simulated run, by which the user's code is judged as well as the engine.
+
+Calls of user code may come one at a time instead, to compare with runs in which they overlap.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Collection, Iterable, Sequence
+from contextlib import AsyncExitStack
+from enum import Enum
 from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 from stormlet.model.components import Bolt, BoltBase, ReliableSpout, Spout
 from stormlet.model.plan import TaskPlan
-from stormlet.runtime.bolt.worker import Worker
+from stormlet.runtime.bolt.worker import Method, Worker
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 from stormlet.testing.chaos.calls import Calls
 from stormlet.testing.chaos.evidence import Collecting, Evidence, Kept
-from stormlet.testing.chaos.faults import Injector
-from stormlet.testing.chaos.parts import DisturbedKit
-from stormlet.testing.chaos.serial import SerialWorker, Way
-from stormlet.testing.emitted_values import EmittedValues
+from stormlet.testing.chaos.faults import FaultKind, Injector
+from stormlet.testing.chaos.kit import DisturbedKit, DisturbedWorker
+from stormlet.testing.images import EmittedValues
 from stormlet.testing.watched_run import SpoutOrBolt, WatchedOutlet
+
+
+class Way(Enum):
+    """The order of the calls of a run."""
+
+    AS_DECLARED = "as declared"
+    ANY_ORDER = "one at a time, in an order in which they could end"
+    IN_ORDER = "one at a time, in the order of the inputs of each task"
+
+
+class SerialWorker(DisturbedWorker):
+    """Around another worker: one call of any task at a time. Nothing befalls it but slowness."""
+
+    def __init__(
+        self, kit: DisturbedKit, plan: TaskPlan, inner: Worker, turn: asyncio.Lock, way: Way
+    ) -> None:
+        super().__init__(kit, plan, inner)
+        self._turn = turn
+        self._in_order = way is Way.IN_ORDER
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+        return self._one_by_one(tuples)
+
+    async def _one_by_one(self, tuples: Iterable[AnyTuple]) -> None:
+        for tup in tuples:
+            await self.execute(tup, self.desk.out)
+            await self.outbox.room()
+
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
+        self._kit.executing(self._plan, tup)
+        random = self._kit.strikes(FaultKind.SLOW, self._plan.name)
+        pause = 0.0 if random is None else self._kit.slowness(random)
+        async with AsyncExitStack() as turn:
+            if self._in_order:
+                await self.awaited(turn.enter_async_context(self._turn), None)
+            if pause:
+                await self.awaited(asyncio.sleep(pause), None)
+                self._kit.witness.moved()
+            if not self._in_order:
+                await self.awaited(turn.enter_async_context(self._turn), None)
+            await self._inner.execute(tup, out)
+
+    def method(self, name: str) -> Method | None:
+        method = super().method(name)
+        return None if method is None else partial(self._in_turn, method)
+
+    async def _in_turn(self, method: Method, out: Any) -> None:
+        async with self._turn:
+            result = method(out)
+            if isawaitable(result):
+                await result
 
 
 class JudgedKit(DisturbedKit):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from stormlet.runtime.slow_code import suspended_frames
-from stormlet.testing.chaos.positions import work_in
+from stormlet.testing.chaos.calls import work_in
 
 Function = Callable[[], Coroutine[Any, Any, None]]
 

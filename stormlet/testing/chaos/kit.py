@@ -1,4 +1,4 @@
-"""The parts of a disturbed run: each does its work, lets the witness know, and suffers what the injector decides."""
+"""The kit of a disturbed run: each part does its work, lets the witness know, and suffers the injector's faults."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.outbox import Control, Shard
+from stormlet.testing.chaos.disturbances import EngineError, InjectedError, Raising, Steps
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import FaultKind, Injector
 from stormlet.testing.chaos.hearings import HeardSpout
 from stormlet.testing.chaos.journal import Journal
-from stormlet.testing.chaos.raising import EngineError, InjectedError, Raising
-from stormlet.testing.chaos.steps import Steps
 from stormlet.testing.chaos.witness import Witness
 
 LONGEST_SLOWNESS = 20.0
@@ -284,73 +283,73 @@ class WatchedOutcomes(deque[OpenTree]):
 class DisturbedShard:
     """The way from one task to one acker."""
 
-    def __init__(self, parts: DisturbedKit, plan: TaskPlan, acker: Shard, acker_plan: TaskPlan) -> None:
-        self._parts = parts
+    def __init__(self, kit: DisturbedKit, plan: TaskPlan, acker: Shard, acker_plan: TaskPlan) -> None:
+        self._kit = kit
         self._plan = plan
         self._acker = acker
         self._acker_plan = acker_plan
 
     def post(self, control: Control) -> None:
         """Hand on a control message, or parts of it."""
-        parts, place = self._parts, self._plan.name
-        parts.engine_fault(self._plan)
+        kit, place = self._kit, self._plan.name
+        kit.engine_fault(self._plan)
         for root, tree in control.inits.items():
-            parts.witness.emitted(self._plan, root, tree)
-        parts.witness.extended(control.resets)
+            kit.witness.emitted(self._plan, root, tree)
+        kit.witness.extended(control.resets)
         for each in self._lossy(control):
-            if (random := parts.strikes(FaultKind.DELAY, place)) is not None:
+            if (random := kit.strikes(FaultKind.DELAY, place)) is not None:
                 self._delay(each, random.uniform(0.0, LONGEST_DELAY))
             else:
                 self._acker.post(each)
         self._kill(place)
-        if (random := parts.strikes(FaultKind.JUMP, "clock")) is not None:
+        if (random := kit.strikes(FaultKind.JUMP, "clock")) is not None:
             seconds = random.uniform(0.0, LONGEST_JUMP)
-            parts.journal.note("FAULT: the clock jumps by {} s", round(seconds, 3))
-            parts.jump(seconds)
-            parts.witness.jumped()
+            kit.journal.note("FAULT: the clock jumps by {} s", round(seconds, 3))
+            kit.jump(seconds)
+            kit.witness.jumped()
 
     def _lossy(self, control: Control) -> list[Control]:
         """Inits cannot be lost in one process, and a lost one would never be heard of; acks and fails are (L5)."""
-        parts, place = self._parts, self._plan.name
+        kit, place = self._kit, self._plan.name
         if not control.acks and not control.fails:
             return [control]
         roots = [*control.acks, *(root for root, _ in control.fails)]
         again = Control({}, control.acks, control.fails, [])
-        if parts.witness.timeout is not None and parts.strikes(FaultKind.DROP, place) is not None:
-            parts.journal.note("FAULT: acks and fails of {} are lost", place)
-            parts.witness.disturbed(roots)
+        if kit.witness.timeout is not None and kit.strikes(FaultKind.DROP, place) is not None:
+            kit.journal.note("FAULT: acks and fails of {} are lost", place)
+            kit.witness.disturbed(roots)
             return [Control(control.inits, {}, [], control.resets)]
-        if parts.witness.timeout is not None and parts.strikes(FaultKind.DUPLICATE, place) is not None:
-            parts.journal.note("FAULT: acks and fails of {} arrive twice", place)
-            parts.witness.disturbed(roots)
+        if kit.witness.timeout is not None and kit.strikes(FaultKind.DUPLICATE, place) is not None:
+            kit.journal.note("FAULT: acks and fails of {} arrive twice", place)
+            kit.witness.disturbed(roots)
             return [control, again]
         return [control]
 
     def _delay(self, control: Control, seconds: float) -> None:
-        self._parts.journal.note("FAULT: a message of {} comes {} s late", self._plan.name, round(seconds, 3))
+        self._kit.journal.note("FAULT: a message of {} comes {} s late", self._plan.name, round(seconds, 3))
         roots = [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
-        self._parts.witness.disturbed(roots)
-        self._parts.witness.extended(roots)
+        self._kit.witness.disturbed(roots)
+        self._kit.witness.extended(roots)
         asyncio.get_running_loop().call_later(seconds, self._acker.post, control)
 
     def _kill(self, place: str) -> None:
-        parts = self._parts
-        if parts.strikes(FaultKind.KILL, self._acker_plan.name) is not None:
-            parts.witness.latest = None  # until it is there again, trees wait for it
-            parts.kill(self._acker_plan)
-        may_die = self._plan.component in parts.tasks.spouts and self._plan.component not in parts.immortal
-        if may_die and parts.strikes(FaultKind.KILL, place) is not None:
-            parts.kill(self._plan)
+        kit = self._kit
+        if kit.strikes(FaultKind.KILL, self._acker_plan.name) is not None:
+            kit.witness.latest = None  # until it is there again, trees wait for it
+            kit.kill(self._acker_plan)
+        may_die = self._plan.component in kit.tasks.spouts and self._plan.component not in kit.immortal
+        if may_die and kit.strikes(FaultKind.KILL, place) is not None:
+            kit.kill(self._plan)
 
 
 class DisturbedWorker(Worker):
     """Around another worker, which has the tuples between two faults for itself."""
 
-    def __init__(self, parts: DisturbedKit, plan: TaskPlan, inner: Worker) -> None:
+    def __init__(self, kit: DisturbedKit, plan: TaskPlan, inner: Worker) -> None:
         super().__init__(inner.desk)
         self.auto_acks = inner.auto_acks
         self.chunk = inner.chunk
-        self._parts = parts
+        self._kit = kit
         self._plan = plan
         self._inner = inner
         self._met: tuple[AnyTuple, FaultKind, Random] | None = None
@@ -378,7 +377,7 @@ class DisturbedWorker(Worker):
 
     def _until_fault(self, tuples: Iterable[AnyTuple]) -> Iterator[AnyTuple]:
         for tup in tuples:
-            self._parts.executing(self._plan, tup)
+            self._kit.executing(self._plan, tup)
             fault = self._fault()
             if fault is not None:
                 self._met = (tup, *fault)
@@ -386,18 +385,18 @@ class DisturbedWorker(Worker):
             yield tup
 
     def _fault(self) -> tuple[FaultKind, Random] | None:
-        plan, parts = self._plan, self._parts
+        plan, kit = self._plan, self._kit
         for kind, spared in (
-            (FaultKind.KILL, parts.immortal),
-            (FaultKind.ERROR, parts.infallible),
+            (FaultKind.KILL, kit.immortal),
+            (FaultKind.ERROR, kit.infallible),
             (FaultKind.SLOW, frozenset[str]()),
         ):
-            if plan.component not in spared and (random := parts.strikes(kind, plan.name)) is not None:
+            if plan.component not in spared and (random := kit.strikes(kind, plan.name)) is not None:
                 return kind, random
         return None
 
     async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
-        self._parts.executing(self._plan, tup)
+        self._kit.executing(self._plan, tup)
         fault = self._fault()
         if fault is None:
             await self._inner.execute(tup, out)
@@ -405,15 +404,15 @@ class DisturbedWorker(Worker):
             await self._suffer(tup, *fault, out)
 
     async def _suffer(self, tup: AnyTuple, kind: FaultKind, random: Random, out: BoltCollector) -> None:
-        name, journal = self._plan.name, self._parts.journal
+        name, journal = self._plan.name, self._kit.journal
         if kind is FaultKind.ERROR:
             journal.note("FAULT: {} raises on {}", name, tup.value)
             await self._raise_on(tup, random, out)
         elif kind is FaultKind.SLOW:
-            seconds = self._parts.slowness(random)
+            seconds = self._kit.slowness(random)
             journal.note("FAULT: {} takes {} s for {}", name, round(seconds, 3), tup.value)
             await self.awaited(asyncio.sleep(seconds), None)
-            self._parts.witness.moved()
+            self._kit.witness.moved()
             await self._inner.execute(tup, out)
         else:
             if random.random() < 0.5:
@@ -432,7 +431,7 @@ class DisturbedWorker(Worker):
         self.desk.user_failed((tup,), error, out)
 
     def _die(self) -> NoReturn:
-        self._parts.journal.note("FAULT: {} dies", self._plan.name)
+        self._kit.journal.note("FAULT: {} dies", self._plan.name)
         raise TaskKilled("the simulation has killed it")
 
     def method(self, name: str) -> Method | None:
@@ -440,11 +439,11 @@ class DisturbedWorker(Worker):
         return None if method is None else partial(self._call, name, method)
 
     def _call(self, name: str, method: Method, out: Any) -> Awaitable[None] | None:
-        self._parts.witness.begins(self._plan)
-        self._parts.journal.note("{}: {}", self._plan.name, name)
+        self._kit.witness.begins(self._plan)
+        self._kit.journal.note("{}: {}", self._plan.name, name)
         if name == "finish":
-            self._parts.finishing(self._plan)
-        return self._parts.raising.call(self._plan, name, partial(method, out))
+            self._kit.finishing(self._plan)
+        return self._kit.raising.call(self._plan, name, partial(method, out))
 
     def threads(self) -> Sequence[int]:
         return self._inner.threads()

@@ -1,4 +1,4 @@
-"""A bolt that follows a script: what it does with each value is written down beforehand."""
+"""Bolts for tests: one that follows a script, written down for each value beforehand, and one that keeps its inputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from stormlet.core.tuples import Tuple
-from stormlet.model.components import Bolt, Collector
+from stormlet.model.components import BasicBolt, Bolt, Collector
 from stormlet.model.number_checks import check_seconds
 
 T = TypeVar("T")
@@ -158,3 +158,29 @@ class _Follows(Bolt[T, Any]):
 
     def execute(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
         return self._stage.follow(tup, out)
+
+
+class CollectingBolt(Generic[T]):
+    """The logic of a bolt: ``topology.bolt("seen", seen, counts.shuffle())`` acks each input and keeps it, in
+    the order of execution, those of all tasks together."""
+
+    def __init__(self) -> None:
+        self.tuples: list[Tuple[T]] = []
+        """Every input."""
+
+    @property
+    def values(self) -> list[T]:
+        """The value of every input."""
+        return [each.value for each in self.tuples]
+
+    def __call__(self) -> BasicBolt[T, None]:
+        """A bolt for one task."""
+        return _Keeps(self.tuples)
+
+
+class _Keeps(BasicBolt[T, None]):
+    def __init__(self, tuples: list[Tuple[T]]) -> None:
+        self._tuples = tuples
+
+    def execute(self, tup: Tuple[T], out: Collector[None]) -> None:
+        self._tuples.append(tup)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stormlet.testing.soaking.recent import Recent
+from stormlet.testing.soaking.witness import Recent
 
 
 def test_the_last_things_are_remembered() -> None:

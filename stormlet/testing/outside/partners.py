@@ -1,18 +1,132 @@
-"""Stream sockets in the selector of a simulated loop, and which of them wait for an answer from outside.
+"""Partners outside of a simulated loop, for which its clock waits: child processes, and sockets that await an answer.
 
-A connection waits for an answer from the moment in which it is made, or something is sent, until something comes.
-Not outside are those whose other end is in the same selector, and those of a server in this loop, which waits for no
-client. Sockets without names, such as pairs, are left to the thread or the process at their other end.
+Processes are those that the loop has started by asyncio's means; sockets are the streams in its selector.
 """
 
 from __future__ import annotations
 
 import socket
+from abc import ABC, abstractmethod
+from asyncio import SubprocessTransport, WriteTransport
 from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import Any, Final, TypeAlias, TypeVar
 
-from stormlet.testing.outside.things import Partner
+SHORTEST_LULL: Final = 0.1
+LONGEST_LULL: Final = 1.0
+
+
+class Thing(ABC):
+    """One of them. Times are seconds of real time."""
+
+    given_up = False
+    """The clock has waited for it in vain, and it was not heard of since."""
+
+    @abstractmethod
+    def until(self, patience: float) -> float:
+        """Until when the clock waits for it."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """What it is and does."""
+
+
+class Partner(Thing):
+    """One that is talked with: it is told something, and heard to answer."""
+
+    def __init__(self, now: float) -> None:
+        self._told = now
+        self._heard = 0.0
+        self._took = 0.0
+
+    @property
+    def owes(self) -> bool:
+        """Whether nothing has come from it since it was told something, or came to be."""
+        return self._heard < self._told
+
+    def tell(self, now: float) -> None:
+        """Something goes there."""
+        self._told = now
+
+    def hear(self, now: float) -> None:
+        """Something comes from there."""
+        if self.owes:
+            self._took = now - self._told
+        self._heard = now
+        self.given_up = False
+
+    def answers_until(self) -> float:
+        """When an answer that has begun is taken for complete: after a lull as long as it took to begin."""
+        return self._heard + min(max(SHORTEST_LULL, self._took), LONGEST_LULL)
+
+    def silent_until(self, patience: float) -> float:
+        """When it has been silent for so long."""
+        return max(self._told, self._heard) + patience
+
+
+class Child(Partner):
+    """One of them. What it is given to read by a pipe is told to it; one that has no such pipe works by itself."""
+
+    def __init__(self, transport: SubprocessTransport) -> None:
+        super().__init__(monotonic())
+        self._transport = transport
+        self._stdin: Any = transport.get_pipe_transport(0)
+        pipes: list[Any] = [transport.get_pipe_transport(number) for number in (1, 2)]
+        self.descriptors = [pipe.get_extra_info("pipe").fileno() for pipe in pipes if pipe is not None]
+        if isinstance(self._stdin, WriteTransport):
+            self._tell_writes(self._stdin)
+
+    def _tell_writes(self, pipe: WriteTransport) -> None:
+        write = pipe.write
+
+        def tell_and_write(data: bytes) -> None:
+            self.tell(monotonic())
+            write(data)
+
+        pipe.write = tell_and_write  # type: ignore[method-assign, assignment]
+
+    @property
+    def lives(self) -> bool:
+        """Whether the loop has not been told that it has ended."""
+        return self._transport.get_returncode() is None
+
+    def works(self, now: float) -> bool:
+        """Whether it may have something to say, or to do, before it is told more."""
+        return self.owes or not self._is_fed or self.answers_until() > now
+
+    @property
+    def _is_fed(self) -> bool:
+        return self._stdin is not None and not self._stdin.is_closing()
+
+    def until(self, patience: float) -> float:
+        """It is waited for until its answer is complete, or else while it lives."""
+        if self._is_fed and not self.owes:
+            return self.answers_until()
+        return self.silent_until(patience)
+
+    def __str__(self) -> str:
+        return f"child process {self._transport.get_pid()}"
+
+
+class Children:
+    """All of them that live."""
+
+    def __init__(self) -> None:
+        self.living: Sequence[Child] = ()
+
+    def born(self, transport: SubprocessTransport) -> None:
+        """The loop has started another one."""
+        self.living = (*self.living, Child(transport))
+
+    def of(self, fd: int) -> Child | None:
+        """The one that writes to the pipe of this descriptor."""
+        return next((each for each in self.living if fd in each.descriptors), None)
+
+    def busy(self, now: float) -> Sequence[Child]:
+        """Those that work."""
+        self.living = [each for each in self.living if each.lives]
+        return [each for each in self.living if each.works(now)]
+
 
 T = TypeVar("T")
 

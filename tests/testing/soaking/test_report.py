@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from stormlet.testing.soaking import memory
-from stormlet.testing.soaking.memory import MIB, resident_bytes, start_and_end
+from stormlet.testing.soaking import report
+from stormlet.testing.soaking.report import MIB, resident_bytes, start_and_end
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,9 @@ def test_there_need_not_be_a_module_for_it() -> None:
     code = """
 import sys
 sys.modules["resource"] = None
-from stormlet.testing.soaking import memory, soak
-memory._STATM = memory.Path("there is none")
-assert memory.resident_bytes() is None
+from stormlet.testing.soaking import report, soak
+report._STATM = report.Path("there is none")
+assert report.resident_bytes() is None
 """
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -50,7 +50,7 @@ assert memory.resident_bytes() is None
 def test_where_the_system_tells_only_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """That is what counts then, as on macOS."""
     now = resident_bytes()
-    monkeypatch.setattr(memory, "_STATM", memory.Path("there is none"))
+    monkeypatch.setattr(report, "_STATM", report.Path("there is none"))
     most = resident_bytes()
     assert now is not None
     assert most is not None
