@@ -18,7 +18,7 @@ from importlib import import_module
 from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
 from cyclopts.exceptions import MissingArgumentError
 
-from stormlet.cli.errors import explain, told
+from stormlet.cli.errors import as_shown, explain
 from stormlet.cli.help import UnboxedHelp, epilogue
 from stormlet.cli.output import is_closed
 from stormlet.cli.running.signals import signals_handled_by
@@ -118,7 +118,7 @@ def _versions() -> str:
 
 def _refuse(called: str | None, error: CycloptsError) -> int:
     program = f"stormlet {called}" if called in COMMANDS else "stormlet"
-    print(f"stormlet: {told(_usage_error(error))}\n'{program} --help' shows more", file=sys.stderr)
+    print(f"stormlet: {as_shown(_usage_error(error))}\n'{program} --help' shows more", file=sys.stderr)
     return WRONG_USAGE
 
 

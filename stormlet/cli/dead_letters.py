@@ -37,14 +37,14 @@ BROKEN = 1
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which letters are asked for."""
+    """The letters that are asked for."""
 
     components: tuple[str, ...]
     causes: tuple[FailureKind, ...]
     replayable: bool
 
     def passes(self, record: LetterRecord) -> bool:
-        """Whether this one is."""
+        """True if this one is asked for."""
         return (
             (not self.components or record.component in self.components)
             and (not self.causes or record.cause in [each.name for each in self.causes])

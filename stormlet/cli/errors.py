@@ -29,13 +29,13 @@ _MACHINERY = (
 LONGEST_LINE = 2000
 """Characters of a message."""
 _UNCOMPILABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
-"""What becomes of a file that is no Python: ValueErrors are those of its encoding."""
+"""Errors of a file that is no Python: ValueErrors are those of its encoding."""
 
 
 def explain(error: StormletError) -> str:
     """One message: what is wrong, and where in the user's code; under the traceback of an exception of
     theirs."""
-    message = f"stormlet: {told(str(error), lines=not isinstance(error, TopologyCrashed))}"
+    message = f"stormlet: {as_shown(str(error), lines=not isinstance(error, TopologyCrashed))}"
     if isinstance(error, TargetError | TopologyCrashed) and error.__cause__ is not None:
         return f"{_traceback(error.__cause__)}{message}"
     place = _users(TracebackException.from_exception(error).stack)[-1:]
@@ -44,7 +44,7 @@ def explain(error: StormletError) -> str:
     )
 
 
-def told(message: str, *, lines: bool = True) -> str:
+def as_shown(message: str, *, lines: bool = True) -> str:
     """The message as it may stand on a terminal, on one line or in its own ``lines``, none of which is endless."""
     return visible(
         "\n".join(cut(line, LONGEST_LINE) for line in (message.split("\n") if lines else [message]))
@@ -75,7 +75,7 @@ def _failed_to_compile(trace: TracebackException) -> bool:
 
 
 def _is_ours(error: BaseException, trace: TracebackException) -> bool:
-    """Whether it is an error of stormlet's that no line of the user's raised."""
+    """True if it is an error of stormlet's that no line of the user's raised."""
     return isinstance(error, StormletError) and not _users(trace.stack)
 
 

@@ -101,14 +101,14 @@ from stormlet import BasicBolt, Collector, Reject, Topology, Tuple
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What a sensor says."""
+    """A reading of a sensor."""
 
     room: str
     celsius: float
 
 
 class Mean(msgspec.Struct, frozen=True):
-    """What all readings of a room say together."""
+    """The mean of all readings of a room."""
 
     room: str
     celsius: float

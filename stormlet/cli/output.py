@@ -28,7 +28,7 @@ def write_utf8(text: str) -> None:
 
 
 def is_closed() -> bool:
-    """Whether it was before Python began."""
+    """True if it was closed before Python began."""
     return _output() is None
 
 
@@ -39,7 +39,7 @@ def encoding() -> str:
 
 
 def can_show(text: str) -> bool:
-    """Whether the encoding has all characters of the text."""
+    """True if the encoding has all characters of the text."""
     try:
         text.encode(encoding())
     except UnicodeEncodeError:

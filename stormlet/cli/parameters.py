@@ -24,7 +24,7 @@ from stormlet.report.log_fields import log_fields
 Target: TypeAlias = Annotated[
     str, Parameter(help="topology.py, topology.py:name or package.module:name", show_default=False)
 ]
-"""Which topology."""
+"""The topology."""
 
 Arguments: TypeAlias = Annotated[
     tuple[str, ...],
@@ -57,7 +57,7 @@ ConfigFile: TypeAlias = Annotated[
 """Options, in a file."""
 
 Flag: TypeAlias = Annotated[bool, Parameter(negative=(), show_default=False)]
-"""What is off unless it is asked for."""
+"""An option that is off unless it is asked for."""
 
 
 def _whole(kind: type, tokens: Sequence[Token]) -> int:
@@ -113,14 +113,14 @@ VARIABLES: Final = {f"{PREFIX}{option.upper()}": option for option in OPTIONS}
 SERVICE_LINKS: Final = re.compile(
     rf"{PREFIX}(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)"
 )
-"""What Kubernetes sets in every pod for a service that is called stormlet."""
+"""Variables that Kubernetes sets in every pod for a service that is called stormlet."""
 
 
 def effective_settings(
     config: Path | None, settings: Sequence[str], *, flags: Mapping[str, object] | None = None
 ) -> Layered:
-    """What file, environment and command line say, in this order; ``flags`` are options with a parameter of
-    their own, by ``--name``.
+    """The settings of file, environment and command line, in this order; ``flags`` are options with a parameter
+    of their own, by ``--name``.
 
     Raises :class:`~stormlet.errors.InvalidConfiguration` naming file, variable or parameter.
     """

@@ -94,7 +94,7 @@ def run(
         End standard output with one line of JSON: outcome, exit code and all counts.
     """
     with guarded_streams() as (output, errors):
-        tell = partial(_tell, output if json_summary else None)
+        write = partial(_write_json, output if json_summary else None)
         try:
             how = How(
                 settings=_settings(
@@ -115,11 +115,11 @@ def run(
                 warn_of_ignored(how.settings, topology.name)
                 session = Session(topology, how, runner.get_loop(), output, errors)
                 result = session.run()
-                tell(result)  # before the wait, in which a signal kills
+                write(result)  # before the wait, in which a signal kills
                 session.await_threads()
         except StormletError as error:
             result = _not_run(error)
-            tell(result)
+            write(result)
     if result.error is not None:
         raise result.error
     return result.exit_code
@@ -136,7 +136,7 @@ def _settings(
     return effective_settings(config, settings, flags=flags)
 
 
-def _tell(output: GuardedStream | None, result: Result) -> None:
+def _write_json(output: GuardedStream | None, result: Result) -> None:
     if output is not None:
         output.end_line()
         output.write(f"{as_json(result)}\n")

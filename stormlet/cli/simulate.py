@@ -55,7 +55,7 @@ def simulate(
 
     Each seed decides in which order tasks go, and what goes wrong: tasks that die, exceptions, slow bolts, messages to
     the ackers that come late, twice or never, clocks that jump, queues of one. The first seed under which a message is
-    lost, told twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. So it is where your
+    lost, reported twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. So it is where your
     code acks before its work, emits without anchors, loses an update across an await, and more of the kind; in the end
     results are compared with those of runs in which one call follows another.
 

@@ -27,7 +27,7 @@ U = TypeVar("U")
 
 
 class BoltRunOptions(BoltOptions, total=False):
-    """What may be said to :func:`run_bolt`, beside what :meth:`Topology.bolt
+    """Options of :func:`run_bolt`, beside those that :meth:`Topology.bolt
     <stormlet.topology.Topology.bolt>` takes."""
 
     schema: object
@@ -118,18 +118,18 @@ async def run_bolt_async(
 
 @dataclass(frozen=True, slots=True)
 class InputResult(Generic[T]):
-    """What the bolt has done with one input. Neither acked nor failed: it still held it at the end."""
+    """The result of one input. Neither acked nor failed: the bolt still held it at the end."""
 
     value: T
     acked: bool
     failure: Failure | None
-    """Why it failed; None if it did not."""
+    """The failure; None if there was none."""
     emissions: Sequence[Emission]
-    """What is anchored to it."""
+    """The emits that are anchored to it."""
 
     @property
     def held(self) -> bool:
-        """Whether it was neither acked nor failed."""
+        """True if it was neither acked nor failed."""
         return not self.acked and self.failure is None
 
     @property
@@ -194,9 +194,9 @@ class Input(Generic[T]):
     stream: str = DEFAULT_STREAM
     """The stream that it comes on."""
     origin: object = None
-    """What its source said of it."""
+    """The outcome at its source."""
     after: float = 0.0
-    """How many seconds after the input before it."""
+    """Seconds after the input before it."""
 
     def __post_init__(self) -> None:
         check_seconds("Input", "after", self.after)
@@ -214,7 +214,7 @@ async def try_bolt(
     **options: Any,
 ) -> BoltResult[Any, Any]:
     """See :func:`stormlet.testing.run_bolt`."""
-    allowed = {"inputs", "trees", *kinds_allowed(allow_leaks)}  # what it holds is told in the result
+    allowed = {"inputs", "trees", *kinds_allowed(allow_leaks)}  # what it holds is in the result
     check_seconds("run_bolt", "seconds", seconds)
     inputs = [cast("Input[object]", each) if isinstance(each, Input) else Input(each) for each in values]
     trial = _Trial(bolt, inputs, schema, options, time_limit)
@@ -264,7 +264,7 @@ class _Trial:
             await _pause(seconds)
 
     def result(self) -> BoltResult[Any, Any]:
-        """What has come of it."""
+        """The result so far."""
         emissions = self.recorded.emissions
         fed = [each for each in emissions if each.component != BOLT]
         made = [each for each in emissions if each.component == BOLT]

@@ -114,7 +114,7 @@ class _ByValue(Generic[T]):
 
 
 class _Stage(Generic[T]):
-    """What a scripted bolt and its tasks share."""
+    """The state that a scripted bolt and its tasks share."""
 
     def __init__(self, step: Callable[[T], Step]) -> None:
         self.executed: list[T] = []

@@ -125,7 +125,7 @@ def claim(item: pytest.Item) -> Claim | None:
 
 
 def are_options(seed: object = 0, allow_leaks: object = False, **unknown: object) -> bool:
-    """Whether the marker may be given these."""
+    """True if the marker may be given these."""
     try:
         kinds_allowed(allow_leaks)
     except InvalidConfiguration:
@@ -134,7 +134,7 @@ def are_options(seed: object = 0, allow_leaks: object = False, **unknown: object
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:
-    """What ``pytest.ini`` and the markers say; the closest marker has the last word."""
+    """The options of ``pytest.ini`` and the markers; the closest marker has the last word."""
     options: dict[str, Any] = {"allow_leaks": item.config.getini(LEAKS)}
     for marker in reversed(list(item.iter_markers(MARKER))):
         options.update(marker.kwargs)
@@ -157,7 +157,7 @@ def _check(item: pytest.Item) -> None:
 
 
 def _is_ours_to_run(item: pytest.Item) -> bool:
-    """Whether it is a coroutine function, also one under Hypothesis' ``@given``, that no class runs in its own way, as
+    """True if it is a coroutine function, also one under Hypothesis' ``@given``, that no class runs in its own way, as
     unittest's do."""
     if not isinstance(item, pytest.Function):
         return False
@@ -168,7 +168,7 @@ def _is_ours_to_run(item: pytest.Item) -> bool:
 
 
 def _is_async(item: pytest.Item) -> bool:
-    """Whether it is ``async def`` at all."""
+    """True if it is ``async def`` at all."""
     test = getattr(item, "obj", None)
     return inspect.isasyncgenfunction(test) or inspect.iscoroutinefunction(test) or _is_ours_to_run(item)
 

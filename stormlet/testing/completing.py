@@ -173,13 +173,13 @@ class Completed:
         self.emissions = emissions
         """Every emission of every component, in the order in which they happened."""
         self.outcomes = outcomes
-        """What became of each message, in the order in which they were emitted."""
+        """The outcome of each message, in the order in which they were emitted."""
         self.dead_letters = dead_letters
         """All messages that were given up."""
         self.statistics = statistics
         """The counts at the end."""
         self.seconds = seconds
-        """How long it took, on simulated time where it ran on that."""
+        """The seconds that it took, on simulated time where it ran on that."""
 
     @overload
     def emitted(self, stream: Stream[T]) -> list[T]: ...
@@ -216,7 +216,7 @@ class Completed:
         return [each.value for each in self.outcomes if not each.acked]
 
     def outcome(self, value: object) -> Outcome:
-        """What became of the message with this value; of the first one, if there are several.
+        """The outcome of the message with this value; of the first one, if there are several.
 
         Raises :class:`KeyError` if there is none.
         """

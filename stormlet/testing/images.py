@@ -26,11 +26,11 @@ ATOMS: Final = (
     *(type(None), bool, int, float, complex, str, bytes, range),
     *(Decimal, Fraction, date, time, timedelta, UUID, Enum, type),
 )
-"""What nobody can change."""
+"""Types whose values nobody can change."""
 
 
 def image(value: object) -> object:
-    """What ``value`` is made of now: equal to a later image as long as nothing of it has been changed."""
+    """The contents of ``value`` now: equal to a later image as long as nothing of it has been changed."""
     try:
         return _image(value, ())
     except RecursionError:  # nested too deeply to be looked into
@@ -38,7 +38,7 @@ def image(value: object) -> object:
 
 
 def can_change(value: object) -> bool:
-    """Whether a later image of this value could differ."""
+    """True if a later image of this value could differ."""
     try:
         return _can_change(value)
     except RecursionError:
@@ -82,7 +82,7 @@ def _image(value: object, around: tuple[int, ...]) -> object:
 
 
 def _parts(value: object) -> Iterable[object] | None:
-    """What a container or record holds, in its order; None for anything else."""
+    """The members of a container or record, in its order; None for anything else."""
     if isinstance(value, tuple | list | deque | set | frozenset):
         return cast("Iterable[object]", value)
     if isinstance(value, dict):

@@ -44,7 +44,7 @@ class Simulation:
 
     @property
     def seed(self) -> int:
-        """Where the topologies of this test take their randomness from (law L16)."""
+        """The seed from which the topologies of this test take their randomness (law L16)."""
         return self._loop.seed
 
     @contextmanager
@@ -137,7 +137,7 @@ class SimulatedTest:
         self.run(_rest(fixture, name))
 
     def leaks(self) -> list[Leak]:
-        """What must not be left behind, once the test and its fixtures are over."""
+        """The leaks, once the test and its fixtures are over."""
         in_runs = [leak for run in self._runs for leak in run.leaks]
         return [*in_runs, *(Leak("tasks", f"task {line}") for line in self._task.others())]
 

@@ -33,7 +33,7 @@ class WatchedRun:
     def __init__(self) -> None:
         self.name = ""
         self.leaks: Sequence[Leak] = ()
-        """What it has left behind, once it has ended."""
+        """The leaks, once it has ended."""
         self._run: Observed | None = None
         self._tracks = False
         self._spouts: Sequence[SpoutTask] = ()
@@ -45,7 +45,7 @@ class WatchedRun:
 
     @property
     def crash(self) -> str | None:
-        """How it has crashed, if it has and was not left yet."""
+        """The crash, if there was one and the run was not left yet."""
         return None if self._run is None else self._run.health().crash
 
     def built(self, name: str, run: Observed, tasks: Tasks) -> None:
@@ -108,7 +108,7 @@ class WatchedRun:
             yield f"{where}{settled}{times}"
 
     def stuck(self) -> Sequence[Explanation]:
-        """What keeps trees open that are open now."""
+        """Explanations of the trees that are open now."""
         return [] if self._run is None or not self._tracks else self._run.explain_oldest()
 
     def unsettled(self) -> Iterator[str]:
@@ -135,21 +135,21 @@ def endless(spouts: Iterable[SpoutTask]) -> Iterator[str]:
 
 
 class WatchedOutlet(WrappedOutlet):
-    """An outlet that tells what it has delivered."""
+    """An outlet that reports its deliveries."""
 
-    __slots__ = ("_tell",)
+    __slots__ = ("_report",)
 
-    def __init__(self, inner: Outlet, tell: Callable[[object, Sequence[int]], None]) -> None:
+    def __init__(self, inner: Outlet, report: Callable[[object, Sequence[int]], None]) -> None:
         super().__init__(inner)
-        self._tell = tell
+        self._report = report
 
     def after(self, value: object, roots: Sequence[int]) -> None:
-        """Tell it."""
-        self._tell(value, roots)
+        """Report it."""
+        self._report(value, roots)
 
     def wrapping(self, inner: Outlet) -> Outlet:
         """The same for the outlet to one task."""
-        return WatchedOutlet(inner, self._tell)
+        return WatchedOutlet(inner, self._report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,31 +164,31 @@ class Emission:
     during: str
     """The method that emitted it or ran last, such as ``execute`` or ``finish``."""
     at: float
-    """When, by the clock of the loop, in seconds."""
+    """The moment, by the clock of the loop, in seconds."""
     roots: tuple[int, ...]
     """The trees that it joined; none if it was untracked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one message."""
+    """The outcome of one message."""
 
     component: str
     """The spout that emitted it."""
     value: object
     message_id: object
     history: tuple[Failure, ...]
-    """Why each attempt failed, in order."""
+    """The failure of each attempt, in order."""
     acked: bool
 
     @property
     def attempts(self) -> int:
-        """How many attempts were made."""
+        """The number of attempts."""
         return len(self.history) + self.acked
 
     @property
     def failure(self) -> Failure | None:
-        """Why it failed in the end; None if it was acked."""
+        """The failure in the end; None if it was acked."""
         return None if self.acked else self.history[-1]
 
 

@@ -1,4 +1,4 @@
-"""What is drawn, whatever the format: components and the subscriptions between them, in words."""
+"""A drawing, whatever its format: components and the subscriptions between them, in words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Node:
     id: str
     is_spout: bool
     details: tuple[str, ...]
-    """How many tasks it has, and how they run where that is not the default."""
+    """The number of its tasks, and the way in which they run if that is not the default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class Edge:
     """None for the default stream."""
     grouping: str
     is_tracked: bool
-    """Whether what flows here can belong to a tuple tree (laws L8, L9, L10)."""
+    """True if tuples can belong to a tree here (laws L8, L9, L10)."""
     closes_cycle: bool = False
-    """Whether it leads back, or to where it came from."""
+    """True if it leads back, or to where it came from."""
 
     @property
     def label(self) -> str:
@@ -51,7 +51,7 @@ class Drawing:
 
     name: str
     counts: str
-    """How much there is of everything."""
+    """The numbers of spouts, bolts, tasks and ackers."""
     nodes: Sequence[Node]
     """Upstream first, otherwise as declared; what forms a cycle stands together."""
     edges: Sequence[Edge]
@@ -94,7 +94,7 @@ def declared_order(description: Description) -> list[str]:
 
 
 def upstream_of(description: Description, group: Sequence[str]) -> set[str]:
-    """What the components subscribe to."""
+    """The components that these subscribe to."""
     bolts = [description.bolts[id] for id in group if id in description.bolts]
     return {each.source.component for bolt in bolts for each in bolt.inputs}
 
@@ -136,7 +136,7 @@ def grouping_words(grouping: Grouping) -> str:
 
 
 def _function_name(key: Callable[[object], object]) -> str:
-    """What it wraps names it: the topology guards key functions."""
+    """The name of the function that it wraps: the topology guards key functions."""
     name = cast("Any", getattr(key, "__wrapped__", key))
     name = getattr(name, "__name__", type(name).__name__)
     return "a lambda" if name == "<lambda>" else f"{name}()"

@@ -67,7 +67,7 @@ def _legend(drawing: Drawing) -> str:
 
 
 _MERMAID_SPECIAL = re.compile(r"(?<![A-Za-z])[-_.,]|[^\w .,-]|(?<=[A-Za-z])[-_.,](?=[-_.,])")
-"""What may mean something to Mermaid, to Markdown or to HTML, or does so after something else than a letter."""
+"""Characters that may mean something to Mermaid, to Markdown or to HTML, or do so unless they follow a letter."""
 
 
 def as_mermaid(drawing: Drawing) -> str:

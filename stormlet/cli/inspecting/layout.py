@@ -29,7 +29,7 @@ class Wire:
 
     @property
     def is_loop(self) -> bool:
-        """Whether it leads to where it came from."""
+        """True if it leads to where it came from."""
         return self.source == self.target
 
 
@@ -56,7 +56,7 @@ class Place:
 
 @dataclass(slots=True)
 class Layout:
-    """Where everything goes, in pixels from the top left."""
+    """The places of everything, in pixels from the top left."""
 
     components: dict[int, Place] = field(default_factory=dict[int, Place])
     """By number. Those of one column are equally wide."""
@@ -151,12 +151,12 @@ class _Island:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """What the library found."""
+    """The places that the library found."""
 
     positions: Mapping[int, tuple[int, float]]
     """Column and y of every vertex."""
     links: Mapping[int, int]
-    """What follows a vertex: of those that have one successor."""
+    """The successor of each vertex that has one."""
 
     def way_through(self, label: int, first: int) -> list[int]:
         """The vertices that an edge passes, from its source to its target; ``first`` is the first label."""

@@ -19,7 +19,7 @@ INTERFACES = (Spout, Bolt, BasicBolt, BatchBolt)
 
 
 def kind_of(spec: SpoutSpec | BoltSpec) -> str:
-    """What kind of source or logic a component has, and its name."""
+    """The kind of source or logic that a component has, and its name."""
     logic: Any = spec.source if isinstance(spec, SpoutSpec) else spec.logic
     match spec.kind:
         case SourceKind.FED:
@@ -64,7 +64,7 @@ class StreamPortrait(msgspec.Struct, frozen=True):
     fields: tuple[str, ...] | None
     """The names of the fields; None where they are not known."""
     direct: bool
-    """Whether the producer names the receiving task."""
+    """True if the producer names the receiving task."""
     subscribers: tuple[str, ...]
     """The bolts that get it."""
 
@@ -84,11 +84,11 @@ class ComponentPortrait(msgspec.Struct, frozen=True):
     type: str
     """``spout``, ``bolt`` or ``acker``."""
     kind: str
-    """What it is made from."""
+    """The kind of its source or logic, and its name."""
     tasks: tuple[int, ...]
     """The ids of its tasks, by their index."""
     runs: tuple[str, ...]
-    """How its tasks run, where that is not the default."""
+    """The way in which its tasks run, where that is not the default."""
     inputs: tuple[InputPortrait, ...]
     streams: tuple[StreamPortrait, ...]
 
@@ -101,7 +101,7 @@ class ValuePortrait(msgspec.Struct, frozen=True):
     component: str | None
     """The component that it holds for; None: for all that have no own."""
     origin: str
-    """Where the value came from: ``default``, ``topology``, a file, an environment variable, ``--set``, a
+    """The origin of the value: ``default``, ``topology``, a file, an environment variable, ``--set``, a
     component."""
 
 

@@ -117,7 +117,7 @@ def _page(drawing: Drawing, layout: Layout) -> tuple[Element, Element]:
 
 
 def _legend(drawing: Drawing) -> list[tuple[Element, float]]:
-    """What the shapes and lines mean, as far as they occur, and how far to the right each reaches."""
+    """The meaning of the shapes and lines that occur, and the right end of each entry."""
     kinds = [("spout", "spout"), ("bolt", "bolt")]
     tracked = {edge.is_tracked for edge in drawing.edges}
     if True in tracked:

@@ -28,7 +28,7 @@ from stormlet.report.failures import RepeatedFailure
 LONGEST_BAR = 30
 SHOWN_FAILURES = 5
 MOST_REPORTS = 4
-"""How many components may report their progress on the terminal, one line each."""
+"""The most components that report their progress on the terminal, one line each."""
 ROOMY = 12
 """In a terminal of more lines, one stays empty between the view and what is printed above it."""
 
@@ -176,7 +176,7 @@ DUMB = ("", "dumb", "unknown")
 
 
 def is_terminal(stream: GuardedStream | None) -> bool:
-    """Whether lines of it can be drawn again in place."""
+    """True if lines of it can be drawn again in place."""
     return (
         stream is not None
         and cast("TextIO", stream).isatty()

@@ -63,7 +63,7 @@ R = TypeVar("R")
 
 
 class Escapable(Protocol):
-    """Is told of it."""
+    """Takes the notice of it."""
 
     def escaped(self, error: BaseException) -> None:
         """User code raised this, or stopped the loop, which raised this then; it will be run on."""
@@ -85,7 +85,7 @@ def run_to_the_end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[R], sessi
 
 
 def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    if not isinstance(context.get("exception"), SystemExit | KeyboardInterrupt):  # that is told already
+    if not isinstance(context.get("exception"), SystemExit | KeyboardInterrupt):  # that was reported already
         loop.default_exception_handler(context)
 
 

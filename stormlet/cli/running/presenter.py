@@ -85,7 +85,7 @@ EVERY = 10.0
 DRAIN_EVERY = 5.0
 """Seconds between two lines about a drain."""
 MOST_SPOUTS = 4
-"""How many spouts, and how many reports of progress, one line has."""
+"""The most spouts, and the most reports of progress, in one line."""
 
 Say = Callable[[str], object]
 

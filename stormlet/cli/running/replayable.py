@@ -1,4 +1,4 @@
-"""Which dead letters can be emitted again on the streams of a topology."""
+"""Dead letters that can be emitted again on the streams of a topology."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Replayable:
 
     @property
     def tracked(self) -> bool:
-        """Whether anybody will know what becomes of a message (law L9)."""
+        """True if the outcome of a message will be known (law L9)."""
         return self._configuration.ackers > 0
 
     def message(self, line: Line) -> Message:

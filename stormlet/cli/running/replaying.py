@@ -90,7 +90,7 @@ class Replay:
 
     @property
     def all_acked(self) -> bool:
-        """Whether nothing is left to be done."""
+        """True if nothing is left to be done."""
         return not self.failed_again and not self.not_tried
 
     def summary(self) -> str:
@@ -206,7 +206,7 @@ logger = logging.getLogger(__name__)
 Kind: TypeAlias = tuple[object, ...]
 
 MOST_KINDS: Final = 100
-"""How many kinds of failures are told apart."""
+"""The most kinds of failures that are counted apart."""
 OTHERS: Final[Kind] = ()
 """All that are not."""
 
@@ -220,7 +220,7 @@ class _Repeated:
 
 
 class FailedAgain:
-    """Tells the first letter of each kind of failure at once, and at the end how many others were like it."""
+    """Logs the first letter of each kind of failure at once, and at the end the number of others like it."""
 
     def __init__(self, topology: str, letters: Path) -> None:
         self._topology = topology
@@ -255,5 +255,5 @@ class FailedAgain:
 
 
 def _kind(component: str, failure: Failure) -> Kind:
-    """What makes it another failure than others."""
+    """The key of failures that are alike."""
     return component, failure.kind, failure.component, failure.holders, type(failure.exception)

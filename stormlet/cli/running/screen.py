@@ -106,7 +106,7 @@ class Screen:
             self._writing = False
 
     def _above(self) -> str:
-        """What was printed since it was last asked for."""
+        """The text that was printed since the last call."""
         printed, self._printed = self._printed, []
         self._size = 0
         self._handed_over = time.monotonic()

@@ -38,7 +38,7 @@ from stormlet.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How one run differs from another."""
+    """The choices in which one run differs from another."""
 
     settings: Layered
     seed: int | None = None

@@ -109,7 +109,7 @@ class GuardedStream:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)
-        if not is_hung_up:  # of which a signal tells
+        if not is_hung_up:  # which a signal reports
             self.closed_by_reader = True
             self.when_closed()
 
@@ -154,7 +154,7 @@ def guarded_streams() -> Generator[tuple[GuardedStream | None, GuardedStream | N
 
 
 def are_one_terminal(one: TextIO | None, other: TextIO | None) -> bool:
-    """Whether both are the same terminal."""
+    """True if both are the same terminal."""
     try:
         return one is not None and other is not None and _terminal(one) == _terminal(other)
     except (OSError, ValueError):  # no terminal, or no file at all
@@ -172,7 +172,7 @@ def _decoder() -> IncrementalDecoder:
 
 
 def _nothing() -> None:
-    """What a stream calls while nobody wants to know."""
+    """The call while nobody listens."""
 
 
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -205,7 +205,7 @@ def logging_to_standard_error(level: LogLevel | None, *, quiet: bool) -> Generat
 
 
 def is_not_ours(record: logging.LogRecord) -> bool:
-    """Whether a record of asyncio tells more than the engine does, which in debug mode says itself what has held the
-    loop, and which component."""
+    """False for a record of asyncio about code that held the loop, if that is the engine's: in debug mode the engine
+    names the component itself."""
     slow = str(record.msg).startswith("Executing ") and isinstance(record.args, tuple)
     return not (slow and ENGINE in str(record.args))

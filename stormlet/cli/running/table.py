@@ -21,7 +21,7 @@ BAR = 4
 """Cells of a queue's bar."""
 
 Count = Callable[[float], str]
-"""How counts are written: exact or short."""
+"""The way in which counts are written: exact or short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Column:
     title: str
     cell: Callable[[Row, Count], Text]
     rank: int
-    """Where there is no room for all, those of the highest ranks are left out."""
+    """The columns of the highest ranks are left out if there is no room for all."""
     least: int = 6
     """Its width in characters at least, so that it does not move while figures grow."""
 

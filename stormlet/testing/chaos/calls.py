@@ -220,7 +220,7 @@ class Position(NamedTuple):
 
 def work_in(frames: Sequence[FrameType], acked_in: CodeType) -> Call | None:
     """The line in which a call works that is suspended in these frames, outermost first, after an ack in this code.
-    None if it only ends or pauses, or if there is no source code to tell by."""
+    None if it only ends or pauses, or if there is no source code."""
     own = _own(frames, acked_in)
     positions = [position_of(frame.f_code, frame.f_lineno) for frame in own]
     seen = [each for each in positions if each is not None]

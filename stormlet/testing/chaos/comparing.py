@@ -154,7 +154,7 @@ class _Difference:
                 yield "order", f"{self._said(key)} come in order: {WHO_IS_FIRST}"
 
     def _is_lost(self, key: Result) -> bool:
-        """True if it is less than in any order of the calls, one after another."""
+        """True if the value is less than in any order of the calls, one after another."""
         if not all(is_less(self._here.value(each), self._usual.value(each)) for each in self._beside(key)):
             return False
         runs = map(self._others.in_any_order, range(IN_ANY_ORDER))

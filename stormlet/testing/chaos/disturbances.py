@@ -20,7 +20,7 @@ from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.witness import Witness
 
 AT_ONCE = 0.5
-"""How many of those that are killed die right after the step; the others later, where they have come to by then."""
+"""The share of killed tasks that die right after the step; the others later, where they have come to by then."""
 LATEST = 5.0
 """Seconds."""
 
@@ -95,11 +95,11 @@ SPARED = 1
 
 
 class InjectedError(StormletError):
-    """What user code raises because the simulation wants it."""
+    """An error that user code raises because the simulation wants it."""
 
 
 class EngineError(Exception):
-    """What stormlet itself raises because the simulation wants it."""
+    """An error that stormlet itself raises because the simulation wants it."""
 
 
 class Raising:
@@ -136,7 +136,7 @@ class Raising:
         return key(value)
 
     def strikes(self, plan: TaskPlan) -> Random | None:
-        """Whether code of this task is to raise here and now."""
+        """True if code of this task is to raise here and now."""
         task = self._tasks.get(plan.task)
         if task is None or not task.working or not task.may_restart:
             return None

@@ -25,7 +25,7 @@ class Journal:
         self._entries.append((self._time(), text, values))
 
     def tree(self, root: int) -> Tree:
-        """How a tree is called: by the order in which they were seen."""
+        """The name of a tree: by the order in which they were seen."""
         return Tree(self._roots.setdefault(root, len(self._roots) + 1))
 
     def lines(self) -> list[str]:
@@ -41,7 +41,7 @@ class Tree(int):
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""Where an object without a ``repr`` of its own is: in every process somewhere else (law L16)."""
+"""The address of an object without a ``repr`` of its own: in every process another one (law L16)."""
 
 
 def _shown(value: object) -> str:
@@ -55,7 +55,7 @@ def described(value: object) -> str:
 
 @contextmanager
 def silence() -> Generator[None]:
-    """The engine tells of every injected failure, which is not what anybody wants to read."""
+    """Disable the log, in which the engine would report every injected failure."""
     names = [name for name in logging.root.manager.loggerDict if name.startswith("stormlet")]
     loggers = [(logger, logger.disabled) for logger in map(logging.getLogger, names)]
     try:

@@ -50,7 +50,7 @@ class DisturbedKit(Kit):
     def __init__(self, injector: Injector, *, explains: bool = False) -> None:
         self.injector = injector
         self.explains = explains
-        """Whether it is to say what was stuck when the law was broken."""
+        """True if the kit shall explain what was stuck when the law was broken."""
         self.explanations: Sequence[Explanation] = ()
         self.journal = Journal(self._now)
         self.witness = Witness(self._now, self.journal)
@@ -134,7 +134,7 @@ class DisturbedKit(Kit):
         return self._time()
 
     def strikes(self, kind: FaultKind, place: str) -> Random | None:
-        """Whether a fault happens here and now."""
+        """The randomness of a fault that happens here and now; None if none does."""
         return None if self.running is None else self.injector.strikes(kind, place)
 
     def engine_fault(self, plan: TaskPlan) -> None:
@@ -147,7 +147,7 @@ class DisturbedKit(Kit):
             raise EngineError(f"stormlet was to raise for {plan.name}")
 
     def slowness(self, random: Random) -> float:
-        """How many seconds longer a slow input takes."""
+        """The seconds that a slow input takes longer."""
         return random.uniform(0.0, LONGEST_SLOWNESS)
 
     def kill(self, plan: TaskPlan) -> None:
@@ -163,7 +163,7 @@ class DisturbedKit(Kit):
         return WatchedInbox(capacity, wake_consumer, partial(self.witness.delivered, plan), fault)
 
     def outcomes(self, plan: TaskPlan) -> deque[OpenTree]:
-        """Outcomes that are judged when they are told."""
+        """Outcomes that are judged when they are taken."""
         return WatchedOutcomes(partial(self.witness.told, plan), partial(self.engine_fault, plan))
 
     def receiver(self, plan: TaskPlan, spout: Spout[Any]) -> OutcomeReceiver:
@@ -222,7 +222,7 @@ def _fed_without_waiting(bolts: Sequence[BoltTask]) -> Iterator[int]:
 
 
 class WatchedInbox(Inbox):
-    """An inbox whose list tells of what is appended."""
+    """An inbox whose list reports each append."""
 
     __slots__ = ("_delivered", "_fault")
 

@@ -25,12 +25,12 @@ class SeededLoop(SimulatedLoop):
 
     def __init__(self, seed: int, kit: DisturbedKit) -> None:
         self.kit = kit
-        """What the runtime finds here, and uses."""
+        """The kit that the runtime finds here, and uses."""
         super().__init__(seed)
         self._ready = _Shuffled(Random(f"{seed}/order"), kit.steps)
         self._done = self._done_before = 0
         self.advances = False
-        """Whether messages were emitted or settled in the rounds that ended with a livelock."""
+        """True if messages were emitted or settled in the rounds that ended with a livelock."""
 
     def _another_round(self) -> None:
         shortest = self.longest_moment // SHORTER
@@ -52,7 +52,7 @@ class SeededLoop(SimulatedLoop):
 
 
 class _Shuffled(deque[asyncio.Handle]):
-    """What is ready. Of the tasks at its head, up to the first callback, any may go first."""
+    """The callbacks that are ready. Of the tasks at the head, up to the first other callback, any may go first."""
 
     def __init__(self, random: Random, steps: Steps) -> None:
         super().__init__()

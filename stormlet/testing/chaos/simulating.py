@@ -42,7 +42,7 @@ SHOWN_LINES = 60
 
 @dataclass(slots=True)
 class SimulationReport:
-    """What simulations have done in all."""
+    """The counts of simulations in all."""
 
     seeds: int = 0
     faults: Counter[FaultKind] = field(default_factory=Counter[FaultKind])
@@ -101,7 +101,7 @@ def simulate(
     allow: Allow = False,
 ) -> SimulationReport:
     """Run the topology once for each seed, on a loop whose order, slices and faults the seed decides, and judge
-    every run: the engine by the law, and the user's code by what can be told without knowing what it is for.
+    every run: the engine by the law, and the user's code by what can be seen without knowing what it is for.
 
     A run ends when the topology is finished; with ``seconds`` it is stopped after so many simulated ones, and
     drains; either way it is judged by what is left then. ``topology`` is a topology, or a function that makes a new

@@ -41,7 +41,7 @@ class SeedResult:
     faults: Sequence[Fault]
     """Those that happened, in order."""
     violations: Sequence[str]
-    """What was wrong; empty if all was well."""
+    """The breaches; empty if all was well."""
     counts: Mapping[str, int]
     journal: Journal = field(repr=False)
     missed: Sequence[Fault] = ()
@@ -53,7 +53,7 @@ class SeedResult:
 
     @property
     def log(self) -> Sequence[str]:
-        """What happened, a line each; the same for the same seed in every process."""
+        """The events, a line each; the same for the same seed in every process."""
         return self.journal.lines()
 
     @property

@@ -28,44 +28,44 @@ class Thing(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """What it is and does."""
+        """A description of it and of its work."""
 
 
 class Partner(Thing):
-    """One that is talked with: it is told something, and heard to answer."""
+    """One that takes messages, and answers."""
 
     def __init__(self, now: float) -> None:
-        self._told = now
+        self._sent = now
         self._heard = 0.0
         self._took = 0.0
 
     @property
     def owes(self) -> bool:
-        """Whether nothing has come from it since it was told something, or came to be."""
-        return self._heard < self._told
+        """True if nothing has come from it since something was sent to it, or it came to be."""
+        return self._heard < self._sent
 
-    def tell(self, now: float) -> None:
+    def sent(self, now: float) -> None:
         """Something goes there."""
-        self._told = now
+        self._sent = now
 
     def hear(self, now: float) -> None:
         """Something comes from there."""
         if self.owes:
-            self._took = now - self._told
+            self._took = now - self._sent
         self._heard = now
         self.given_up = False
 
     def answers_until(self) -> float:
-        """When an answer that has begun is taken for complete: after a lull as long as it took to begin."""
+        """The moment at which an answer that has begun counts as complete: after a lull as long as it took to begin."""
         return self._heard + min(max(SHORTEST_LULL, self._took), LONGEST_LULL)
 
     def silent_until(self, patience: float) -> float:
-        """When it has been silent for so long."""
-        return max(self._told, self._heard) + patience
+        """The moment at which it has been silent for so long."""
+        return max(self._sent, self._heard) + patience
 
 
 class Child(Partner):
-    """One of them. What it is given to read by a pipe is told to it; one that has no such pipe works by itself."""
+    """One of them. Writes to its pipe count as sent to it; one that has no such pipe works by itself."""
 
     def __init__(self, transport: SubprocessTransport) -> None:
         super().__init__(monotonic())
@@ -80,18 +80,18 @@ class Child(Partner):
         write = pipe.write
 
         def tell_and_write(data: bytes) -> None:
-            self.tell(monotonic())
+            self.sent(monotonic())
             write(data)
 
         pipe.write = tell_and_write  # type: ignore[method-assign, assignment]
 
     @property
     def lives(self) -> bool:
-        """Whether the loop has not been told that it has ended."""
+        """True if the loop has no notice that it has ended."""
         return self._transport.get_returncode() is None
 
     def works(self, now: float) -> bool:
-        """Whether it may have something to say, or to do, before it is told more."""
+        """True if it may have something to say, or to do, before more is sent to it."""
         return self.owes or not self._is_fed or self.answers_until() > now
 
     @property
@@ -187,7 +187,7 @@ class Connections:
 
 
 def _connection(sock: socket.socket) -> Connection | None:
-    """What is to be known of it; None if it is not a stream between names."""
+    """The addresses of the socket; None if it is not a stream between names."""
     if sock.type != socket.SOCK_STREAM:
         return None
     listens = bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
@@ -197,7 +197,7 @@ def _connection(sock: socket.socket) -> Connection | None:
 
 
 def _reaches(listener: Connection, address: Address) -> bool:
-    """Whether who connects to this address gets there."""
+    """True if a connection to this address gets there."""
     if not isinstance(address, tuple) or not isinstance(listener.name, tuple):
         return address == listener.name
     return address[1] == listener.name[1] and listener.name[0] in (address[0], *EVERYWHERE)
@@ -209,29 +209,29 @@ def _written(address: Address) -> str:
     return repr(address) if address else "a connection that is being made"
 
 
-class TellingSocket:
-    """A socket that tells when something is sent."""
+class ReportingSocket:
+    """A socket that reports when something is sent."""
 
-    def __init__(self, sock: socket.socket, tell: Callable[[], None]) -> None:
+    def __init__(self, sock: socket.socket, note_sent: Callable[[], None]) -> None:
         self._sock = sock
-        self._tell = tell
+        self._note_sent = note_sent
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sock, name)
 
     def send(self, data: bytes, *flags: int) -> int:
         """As that of the socket."""
-        self._tell()
+        self._note_sent()
         return self._sock.send(data, *flags)
 
     def sendmsg(self, buffers: Iterable[bytes], *more: Any) -> int:
         """As that of the socket."""
-        self._tell()
+        self._note_sent()
         return self._sock.sendmsg(buffers, *more)
 
 
 def _asked(fd: int, question: Callable[[socket.socket], T]) -> T | None:
-    """What the socket of this descriptor answers; None where there is no socket, or no answer yet."""
+    """The answer of the socket of this descriptor; None where there is no socket, or no answer yet."""
     try:
         sock = socket.socket(fileno=fd)
     except OSError:

@@ -41,11 +41,11 @@ class SoakedKit(DisturbedKit):
             self._waiting[bolt.name] = kind
 
     def leave_in_peace(self) -> None:
-        """What has not met its input shall not happen any more."""
+        """Drop the faults that have not met their input."""
         self._waiting.clear()
 
     def strikes(self, kind: FaultKind, place: str) -> Random | None:
-        """Whether this is what waits here."""
+        """True if a fault of this kind waits here."""
         if self._waiting.get(place) is not kind:
             return None
         del self._waiting[place]

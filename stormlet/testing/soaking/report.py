@@ -26,8 +26,8 @@ _STATM = Path("/proc/self/statm")
 
 
 def resident_bytes() -> int | None:
-    """What the process has in memory, after a garbage collection; the most that it ever had, where the system does
-    not tell more; None where it tells nothing, as Windows."""
+    """The resident memory of the process, after a garbage collection; the most that it ever was, where the system does
+    not report more; None where it reports nothing, as Windows."""
     gc.collect()
     if _STATM.is_file():
         return int(_STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -57,7 +57,7 @@ class Reading:
 
     seconds: float
     bytes: int | None
-    """None where the system does not tell."""
+    """None where the system does not report it."""
 
 
 @dataclass(slots=True)
@@ -79,13 +79,13 @@ class SoakReport:
 
     @property
     def memory(self) -> tuple[float, float] | None:
-        """MiB after the warm-up and at the end; None if the soak was too short to tell, or the system does not."""
+        """MiB after the warm-up and at the end; None if the soak was too short, or the system does not report it."""
         both = start_and_end([reading.bytes for reading in self.readings if reading.bytes is not None])
         return None if both is None else (both[0] / MIB, both[1] / MIB)
 
 
 def counted(running: Running, kit: SoakedKit) -> Counter[str]:
-    """What one run has done so far."""
+    """The counts of one run so far."""
     components = running.statistics().components
     spouts = [components[id] for id in kit.tasks.spouts]
     return Counter(
@@ -122,7 +122,7 @@ class SoakFailed(StormletError, AssertionError):
 
 
 def growth_of(report: SoakReport, allowed: float) -> str | None:
-    """What is wrong if memory has grown by more than so many MiB."""
+    """The breach, if memory has grown by more than so many MiB."""
     if report.memory is None or report.memory[1] - report.memory[0] <= allowed:
         return None
     start, end = report.memory

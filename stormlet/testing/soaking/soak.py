@@ -35,7 +35,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a soak is done; see :func:`~stormlet.testing.soak`."""
+    """The choices of a soak; see :func:`~stormlet.testing.soak`."""
 
     burst: float
     every: float
@@ -120,7 +120,7 @@ class SoakedRun:
             self._kit.leave_in_peace()
 
     async def _until(self, finished: asyncio.Future[None], seconds: float) -> bool:
-        """Whether it has finished within this time."""
+        """True if it has finished within this time."""
         waiting = [finished, self._broken]
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         self._raise_broken()
@@ -184,7 +184,7 @@ class SoakedRun:
 
 
 KINDS = {FaultKind.KILL: 2, FaultKind.ERROR: 2, FaultKind.SLOW: 1}
-"""What happens, and how often in comparison."""
+"""Kinds of faults, each with its weight."""
 
 
 async def inject_faults(running: Running, kit: SoakedKit, random: Random, every: float) -> None:
@@ -242,7 +242,7 @@ def soak(
     so far, at each rest.
 
     Raises :class:`SoakFailed` when a message is lost, the law is broken otherwise, or the process takes ``growth`` MiB
-    more at the end than after the warm-up, a quarter of the time, as far as the system tells;
+    more at the end than after the warm-up, a quarter of the time, as far as the system reports it;
     :class:`~stormlet.errors.InvalidTopology` for a spout that nobody feeds.
     """
     for name, given in (("minutes", minutes), ("burst", burst), ("every", every), ("growth", growth)):

@@ -32,7 +32,7 @@ class LastLines(Journal):
 
 class SteadyWitness(Witness):
     """Judges as it does in a simulation, but for one thing: that a tree timed out although nobody had a tuple of it
-    cannot be told in real time, where its last ack may be on its way."""
+    cannot be seen in real time, where its last ack may be on its way."""
 
     def __init__(self, time: Callable[[], float], journal: Journal) -> None:
         super().__init__(time, journal)
@@ -45,7 +45,7 @@ class SteadyWitness(Witness):
         self.lost = 0
         """Messages of whose outcome there is no hope."""
         self.timeouts_reset = False
-        """Whether a bolt has ever asked for more time for a tree."""
+        """True if a bolt has ever asked for more time for a tree."""
         self.executed_again = 0
         """Inputs that were executed in attempts that then failed."""
 

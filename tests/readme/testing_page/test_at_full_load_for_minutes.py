@@ -112,7 +112,7 @@ def test_rests() -> None:
     ("breaks", "violation"),
     [
         (one_edge_for_all_replicas, "was acked although"),
-        (outcomes_are_delivered_twice, "was told a second outcome"),
+        (outcomes_are_delivered_twice, "got a second outcome"),
         (trees_time_out_too_early, r"timed out after [01]\."),
     ],
 )
@@ -173,7 +173,7 @@ def test_without_memory(
     monkeypatch.setitem(sys.modules, "resource", None)
     assert soaked("--minutes", "0.02", "--burst", "0.1", "--every", "9", "--growth", "0.001") == 0
     table = capsys.readouterr().out
-    assert re.search(r"^  memory +unknown: this system does not tell$", table, re.MULTILINE)
+    assert re.search(r"^  memory +unknown: this system does not report it$", table, re.MULTILINE)
     Path("topology.py").write_text(dedent(CRASHES), "utf-8")
     assert soaked("--minutes", "0.02") == 1
 

@@ -78,7 +78,7 @@ def test_every_kind_of_component() -> None:
 # Those that show in every order of events; the others are for seeds to find.
 BREAKS = {
     one_edge_for_all_replicas: "was acked although",
-    outcomes_are_delivered_twice: "was told a second outcome",
+    outcomes_are_delivered_twice: "got a second outcome",
     messages_of_a_dead_acker_wait: "messages have had no outcome for 2.0 s",
 }
 

@@ -14,8 +14,8 @@ from stormlet.model.logic import LogicKind, component_class
 
 
 def mistaken_factories(description: Description) -> Iterator[Finding]:
-    """What has a parameter is called with values; where that has a default, and the code names a class of bolts, it was
-    meant to make one."""
+    """Functions whose parameters all have defaults, and whose code names a class of bolts: they were meant to make
+    one, but a function with a parameter is called with values."""
     for bolt in description.bolts.values():
         if bolt.kind is not LogicKind.FUNCTION or not isinstance(bolt.logic, FunctionType):
             continue
@@ -48,7 +48,7 @@ def _class_in(function: FunctionType) -> str | None:
 
 
 def dropped_results(description: Description) -> Iterator[Finding]:
-    """What methods return that emit by their collector goes nowhere, and is refused when it comes (law B1)."""
+    """Values that a method returns which emits by its collector: they go nowhere, and are refused (law B1)."""
     for component in description.components.values():
         logic = component.source if isinstance(component, SpoutSpec) else component.logic
         cls = component_class(logic)

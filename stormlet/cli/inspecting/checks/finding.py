@@ -13,13 +13,13 @@ class Finding(msgspec.Struct, frozen=True):
     """Something that is allowed, and probably not meant."""
 
     rule: str
-    """What kind it is, such as ``"cycle"``: always the same words for the same rule."""
+    """Its kind, such as ``"cycle"``: always the same words for the same rule."""
     component: str | None
     """The component that it is about; None for the topology as a whole."""
     problem: str
-    """What is so, and what comes of it."""
+    """The fact, and its consequence."""
     advice: str
-    """What to do about it."""
+    """The way out."""
 
 
 def upstream(description: Description, bolt: BoltSpec) -> Iterator[SpoutSpec | BoltSpec]:

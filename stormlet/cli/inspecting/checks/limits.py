@@ -12,7 +12,7 @@ from stormlet.model.logic import SourceKind, component_class
 
 
 def overflowing_ackers(description: Description) -> Iterator[Finding]:
-    """Where the spouts may have more pending than the ackers take, emissions fail with OVERFLOW (law L13)."""
+    """Spouts that may have more pending than the ackers take: emissions fail with OVERFLOW then (law L13)."""
     configuration = description.configuration
     if configuration.acker_high_water is None or not configuration.ackers:
         return

@@ -36,12 +36,12 @@ def untracked_messages(description: Description) -> Iterator[Finding]:
 
 
 def tracks(spout: SpoutSpec, stream: str) -> bool:
-    """Whether the spout may emit tracked messages to the stream (law L10)."""
+    """True if the spout may emit tracked messages to the stream (law L10)."""
     return not is_untied(component_class(spout.source), stream, "message_id")
 
 
 def anchors(bolt: BoltSpec, stream: str) -> bool:
-    """Whether what the bolt emits to the stream may be anchored (laws L8, B1)."""
+    """True if the bolt's emits to the stream may be anchored (laws L8, B1)."""
     cls = component_class(bolt.logic)
     return not (_is_bolt(cls) and is_untied(cls, stream, "anchors"))
 
@@ -59,7 +59,7 @@ def unacked_inputs(description: Description) -> Iterator[Finding]:
 
 
 def unanchored_outputs(description: Description) -> Iterator[Finding]:
-    """What is emitted without anchors leaves the tree (law L8); ``anchors=()`` says that it is meant."""
+    """Emits without anchors, which leave the tree (law L8); ``anchors=()`` says that it is meant."""
     for bolt, code in _bolts_with_code(description):
         if any(each.method == "execute" and "anchors" not in each.keywords for each in code.emits):
             yield Finding(
@@ -80,13 +80,13 @@ def _bolts_with_code(description: Description) -> Iterator[tuple[BoltSpec, Code]
 
 
 def _is_bolt(cls: Any) -> bool:
-    """Whether it anchors and acks by itself (law B2)."""
+    """True if it anchors and acks by itself (law B2)."""
     return cls is not None and issubclass(cls, Bolt)
 
 
 def unowned_outputs(description: Description) -> Iterator[Finding]:
-    """What ``finish`` and ``tick`` emit is tracked by nobody (laws B5, C2): where a sink that lives by acks fails on
-    it, nothing is replayed, and nobody is told unless the sink stops the topology."""
+    """Emits of ``finish`` and ``tick``, which nobody tracks (laws B5, C2): if a sink that lives by acks fails on them,
+    nothing is replayed, and nobody learns of it unless the sink stops the topology."""
     for bolt in description.bolts.values():
         if bolt.on_error == "stop" or not says(bolt.logic, "needs_acks"):
             continue
@@ -113,8 +113,8 @@ def _unanchored_method(bolt: BoltSpec) -> str | None:
 
 
 def poison_messages(description: Description) -> Iterator[Finding]:
-    """Where each failed attempt has a bolt restarted, a message with more attempts than the bolt has restarts crashes
-    the topology before it becomes a dead letter (laws S6, C5)."""
+    """Bolts that each failed attempt restarts: a message with more attempts than the bolt has restarts crashes the
+    topology before it becomes a dead letter (laws S6, C5)."""
     for bolt in description.bolts.values():
         if bolt.on_error != "restart":
             continue
@@ -126,7 +126,7 @@ def poison_messages(description: Description) -> Iterator[Finding]:
 
 
 def _crash(restarts: Configuration, replays: Configuration, spout: SpoutSpec) -> bool:
-    """Whether the engine replays a message often enough, and soon enough."""
+    """True if the engine replays a message often enough, and soon enough."""
     if spout.kind not in (SourceKind.GENERATOR, SourceKind.ITERABLE) or not replays.ackers:
         return False
     slowest = sum(_pause(replays, restarts, after) for after in range(restarts.max_restarts))

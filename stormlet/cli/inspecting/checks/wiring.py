@@ -52,7 +52,7 @@ def shortest_cycle(description: Description, group: list[str]) -> list[str]:
 
 
 def unheard_spouts(description: Description) -> Iterator[Finding]:
-    """What reaches no task is acked (law L11)."""
+    """Spouts that nobody subscribes to: a message that reaches no task is acked (law L11)."""
     subscribed = _subscribed(description)
     for spout in description.spouts.values():
         if not any((spout.id, stream) in subscribed for stream in spout.outputs):
@@ -95,7 +95,7 @@ def _unused(component: SpoutSpec | BoltSpec, stream: str) -> Finding:
 
 
 def _is_meant(component: SpoutSpec | BoltSpec, stream: str) -> bool:
-    """Whether the component can be expected to emit there: it was declared, or its code is annotated to."""
+    """True if the component can be expected to emit there: it was declared, or its code is annotated to."""
     if len(component.outputs) > 1 or stream != DEFAULT_STREAM:
         return True
     logic = component.source if isinstance(component, SpoutSpec) else component.logic
