@@ -1,115 +1,84 @@
-"""What was measured, as the rows of a table, for people and for scripts."""
+"""The figures as a table: medians, least to most, and the share of the limit."""
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from stormlet.bench.catalogue import WORKLOADS
-from stormlet.bench.collector import Pauses
-from stormlet.bench.machine import Machine
+from stormlet.acceleration import is_compiled
 from stormlet.bench.rounds import Measured, Results, figure
-from stormlet.bench.targets import Verdict, verdicts
-from stormlet.bench.units import LIMITS, shown, spread
+from stormlet.bench.word_count import WORKLOADS
+from stormlet.bench.workload import LoopName
 
-TARGETS_HEAD = ("target", "measured", "met")
-FIGURES_HEAD = ("what", "figure", "least to most", "of the limit", "collector")
+UNITS: Mapping[str, str] = {
+    "tuples_per_s": "{:,.0f} tuples/s",
+    "median_us": "{:,.0f} µs median",
+    "p99_us": "{:,.0f} µs p99",
+}
+"""Figure -> its value in words."""
 
-
-class Report(msgspec.Struct, frozen=True):
-    """One run of the command."""
-
-    machine: Machine
-    rounds: int
-    results: Results
-
-    @property
-    def headline(self) -> str:
-        """Where, when and how."""
-        rounds = "one round" if self.rounds == 1 else f"median of {self.rounds} rounds"
-        return f"{self.machine}; {rounds} in which the workloads take turns."
-
-    @property
-    def not_installed(self) -> str:
-        """Whom it was not compared with, and the way out; empty if there is nobody."""
-        each = (f"{peer} ({command})" for peer, command in self.machine.missing.items())
-        missing = ", ".join(each)
-        return f"Not installed, and so not measured: {missing}." if missing else ""
-
-    def verdicts(self) -> Sequence[Verdict]:
-        """The targets that it can tell of."""
-        return list(verdicts(self.results, compiled=self.machine.compiled))
+HEAD = ("what", "figure", "least to most", "of the limit")
+GAP = "  "
 
 
-def figure_rows(results: Results) -> Iterator[Sequence[str]]:
-    """A row for every figure, as :data:`FIGURES_HEAD` has it."""
-    for name, result in results.items():
-        collected = _collected(result.collector)
-        for which, measured in result.figures.items():
-            values = spread(which, measured.values)
-            share = _share(results, name, which, measured)
-            yield WORKLOADS[name].label, shown(which, measured.median), values, share, collected
-            collected = ""
+def text(results: Results, rounds: int, loop: LoopName) -> str:
+    """The circumstances, then the figures in columns."""
+    return "\n\n".join((_headline(rounds, loop), "\n".join(table(HEAD, list(_rows(results))))))
 
 
-def target_rows(report: Report) -> Iterator[Sequence[str]]:
-    """A row for every target, as :data:`TARGETS_HEAD` has it."""
-    for each in report.verdicts():
-        yield (
-            each.target,
-            each.shown,
-            "asked of the other build" if each.met is None else "yes" if each.met else "no",
-        )
-
-
-def as_json(report: Report) -> bytes:
+def as_json(results: Results) -> bytes:
     """Every value of every round."""
-    return msgspec.json.format(msgspec.json.encode(_data(report)), indent=2)
-
-
-def _data(report: Report) -> Mapping[str, object]:
-    return {
-        "machine": report.machine,
-        "rounds": report.rounds,
-        "workloads": {name: _of_workload(report.results, name) for name in report.results},
-        "targets": report.verdicts(),
+    data = {
+        name: {which: measured.values for which, measured in result.figures.items()}
+        for name, result in results.items()
     }
+    return msgspec.json.format(msgspec.json.encode(data), indent=2)
 
 
-def _of_workload(results: Results, name: str) -> Mapping[str, object]:
-    result = results[name]
-    return {
-        "label": WORKLOADS[name].label,
-        "figures": {which: measured.values for which, measured in result.figures.items()},
-        "shares_of_the_limit": {
-            which: ratio.values
-            for which, measured in result.figures.items()
-            if (ratio := _over_limit(results, name, which, measured)) is not None
-        },
-        "collector": result.collector,
-    }
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table in columns; none without rows."""
+    if not rows:
+        return
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, *rows):
+        yield GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _share(results: Results, name: str, which: str, measured: Measured) -> str:
-    ratio = _over_limit(results, name, which, measured)
-    if ratio is None:
-        return ""
+def spread(unit: str, values: Sequence[float]) -> str:
+    """Least to most, in the precision of the unit."""
+    number = unit.split("}")[0] + "}"
+    return f"{number.format(min(values))} to {number.format(max(values))}"
+
+
+def share(ratio: Measured) -> str:
+    """The share of a limit: a fraction below it, a multiple above."""
     return f"1/{1 / ratio.median:.1f}" if ratio.median <= 1 else f"{ratio.median:.1f}"
 
 
-def _over_limit(results: Results, name: str, which: str, measured: Measured) -> Measured | None:
-    limit = LIMITS.get(which)
-    if limit is None or limit == (name, which):
-        return None
-    other = figure(results, *limit)
-    return None if other is None else measured.over(other)
+def _headline(rounds: int, loop: LoopName) -> str:
+    how_often = "one round" if rounds == 1 else f"median of {rounds} rounds"
+    return (
+        f"stormlet {'compiled' if is_compiled() else 'interpreted'}, {platform.python_implementation()} "
+        f"{platform.python_version()}, {loop}, {os.cpu_count()} cores, {platform.platform(terse=True)}; "
+        f"{how_often} in which the workloads take turns."
+    )
 
 
-def _collected(pauses: Sequence[Pauses]) -> str:
-    """Of a typical round; the longest pause is that of all rounds."""
-    if not pauses:
-        return ""
-    typical = sorted(pauses, key=lambda each: each.total_ms)[len(pauses) // 2]
-    longest = max(each.longest_ms for each in pauses)
-    return f"{typical.count:,} pauses, {typical.total_ms:,.0f} ms, longest {longest:,.1f} ms"
+def _rows(results: Results) -> Iterator[Sequence[str]]:
+    for name, result in results.items():
+        for which, measured in result.figures.items():
+            unit = UNITS[which]
+            yield (
+                WORKLOADS[name].label,
+                unit.format(measured.median),
+                spread(unit, measured.values),
+                _of_limit(results, name, which, measured),
+            )
+
+
+def _of_limit(results: Results, name: str, which: str, measured: Measured) -> str:
+    limit = figure(results, "loops", which)
+    return "" if limit is None or name == "loops" else share(measured.over(limit))

@@ -1,4 +1,16 @@
-"""The command line: ``python -m stormlet``, or ``stormlet``."""
+"""The command line: ``python -m stormlet``, or ``stormlet``.
+
+Every command is the function of its name in the module of its name. The rest, from the ground up::
+
+    output, units        standard output and its encoding; durations, rates and counts in words
+    errors               errors in the user's terms, and by the user's own frames
+    parameters           the parameters that commands share, and settings of a file, the environment and ``--set``
+    help                 the look of ``--help`` and ``--version``
+    running/             a run: its session, its end, and the live view
+    inspecting/          a topology that is read and not run: its warnings, drawings and settings
+    new, check, graph, describe, run, simulate, soak, dead_letters, bench    the commands
+    app                  one command line, and its exit code
+"""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from importlib import import_module
 from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
 from cyclopts.exceptions import MissingArgumentError
 
+from stormlet.cli.errors import as_shown, explain
 from stormlet.cli.help import UnboxedHelp, epilogue
 from stormlet.cli.output import is_closed
-from stormlet.cli.report import explain, told
 from stormlet.cli.running.signals import signals_handled_by
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 
@@ -111,14 +111,14 @@ def _app(called: str | None) -> App:
 
 
 def _versions() -> str:
-    from stormlet.cli.version import versions
+    from stormlet.cli.help import versions
 
     return versions()
 
 
 def _refuse(called: str | None, error: CycloptsError) -> int:
     program = f"stormlet {called}" if called in COMMANDS else "stormlet"
-    print(f"stormlet: {told(_usage_error(error))}\n'{program} --help' shows more", file=sys.stderr)
+    print(f"stormlet: {as_shown(_usage_error(error))}\n'{program} --help' shows more", file=sys.stderr)
     return WRONG_USAGE
 
 

@@ -29,7 +29,7 @@ stormlet describe topology.py --config production.toml --set ackers=2
 stormlet describe topology.py --json | jq '.configuration[] | select(.origin != "default")'"""
 
 LABEL = 9
-"""How wide the names of a component's lines are."""
+"""The width of the names of a component's lines."""
 
 UNKNOWN = "object"
 """The schema of a stream of which nothing is known."""

@@ -9,10 +9,8 @@ from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from cyclopts import Parameter
 
-from stormlet.cli.inspecting.graphs.dot import as_dot
-from stormlet.cli.inspecting.graphs.drawing import Drawing, draw
-from stormlet.cli.inspecting.graphs.mermaid import as_mermaid
-from stormlet.cli.inspecting.graphs.text import as_text, without_marks
+from stormlet.cli.inspecting.drawing import Drawing, draw
+from stormlet.cli.inspecting.formats import as_dot, as_mermaid, as_text, without_marks
 from stormlet.cli.inspecting.inspection import inspect_target
 from stormlet.cli.output import can_show, write_text, write_utf8
 from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target
@@ -97,7 +95,7 @@ def _rendered(drawing: Drawing, format: Format) -> str:  # noqa: A002
         case "dot":
             return as_dot(drawing)
         case "svg":
-            from stormlet.cli.inspecting.graphs.svg import as_svg  # which loads the layout
+            from stormlet.cli.inspecting.svg import as_svg  # which loads the layout
 
             return as_svg(drawing)
 

@@ -1,10 +1,14 @@
-"""How ``--help`` looks: no boxes, in a terminal or a pipe; colours only in a terminal."""
+"""``--help`` and ``--version``. Help has no boxes, in a terminal or a pipe, and colours only in a terminal."""
 
 from __future__ import annotations
 
+import platform
 import re
+from importlib.metadata import PackageNotFoundError, version
 from textwrap import TextWrapper
 from typing import TYPE_CHECKING
+
+from stormlet.acceleration import is_compiled
 
 if TYPE_CHECKING:
     from cyclopts.help import HelpEntry, HelpPanel
@@ -80,3 +84,25 @@ def _unwrapped(text: object) -> object:
         return text
     plain = re.sub(r"(?<!\n)\n(?!\n)", " ", text.primary_renderable.plain)
     return InlineText.from_format(plain, format="plaintext")
+
+
+PACKAGES = ("msgspec", "uvloop", "cyclopts", "rich", "fast-sugiyama", "pyspark", "pyarrow")
+
+
+def versions() -> str:
+    """One a line; nothing is imported for it."""
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    runs = "compiled" if is_compiled() else "interpreted"
+    lines = (
+        f"stormlet {_version('stormlet')} ({runs})",
+        python,
+        *(f"{name} {_version(name)}" for name in PACKAGES),
+    )
+    return "\n".join((*lines, platform.platform()))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,4 +1,4 @@
-"""The ``new`` command."""
+"""The ``new`` command, and the files that it writes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import sys
 from functools import partial
 from keyword import iskeyword
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 from cyclopts import Parameter
 
 from stormlet.cli.output import write_text
-from stormlet.cli.templates import TEMPLATES
 from stormlet.errors import TargetError
 
 EXAMPLES = """\
@@ -87,3 +86,111 @@ def _next_steps(directory: Path, topology: str, test: str) -> str:
   cd {shlex.quote(str(directory))}
   python -m stormlet run {topology}
   python -m pytest"""
+
+
+_TOPOLOGY: Final = '''\
+"""NAME: the mean temperature of each room, from the readings of its sensor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import msgspec
+from stormlet import BasicBolt, Collector, Reject, Topology, Tuple
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A reading of a sensor."""
+
+    room: str
+    celsius: float
+
+
+class Mean(msgspec.Struct, frozen=True):
+    """The mean of all readings of a room."""
+
+    room: str
+    celsius: float
+    readings: int
+
+
+def sensor_lines() -> Iterator[str]:
+    """The source: each line is kept until all that comes of it is done, and emitted again if that fails."""
+    yield from ("kitchen 21.5", "cellar 12.0", "kitchen 22.5", "attic 17.0", "cellar 13.0")
+
+
+def parse(line: str) -> Reading:
+    """A bolt may be a plain function: what it returns is emitted, and the line is acked."""
+    room, _, celsius = line.rpartition(" ")
+    try:
+        return Reading(room, float(celsius))
+    except ValueError as error:
+        raise Reject(f"no temperature in {line!r}") from error  # trying again would not help
+
+
+class Means(BasicBolt[Reading, Mean]):
+    """A bolt with state is a class. There is an instance for each task, and each room has one task."""
+
+    def __init__(self) -> None:
+        self._temperatures = defaultdict[str, list[float]](list)
+
+    def execute(self, tup: Tuple[Reading], out: Collector[Mean]) -> None:
+        """Called for each reading; what it emits belongs to the line that the reading came of."""
+        reading = tup.value
+        temperatures = self._temperatures[reading.room]
+        temperatures.append(reading.celsius)
+        out.emit(Mean(reading.room, sum(temperatures) / len(temperatures), len(temperatures)))
+
+
+topology = Topology("NAME", message_timeout=30.0)
+lines = topology.spout("lines", sensor_lines)
+readings = topology.bolt("parse", parse, lines.shuffle(), parallelism=2)
+means = topology.bolt("means", Means, readings.fields("room"), parallelism=2)
+topology.bolt("print", print, means.shuffle())
+'''
+
+_TEST: Final = '''\
+"""The topology on simulated time: timeouts of minutes pass in milliseconds, in the same order in every run."""
+
+from __future__ import annotations
+
+import pytest
+from stormlet import TupleFailed
+
+from MODULE import Mean, lines, means, topology
+
+
+@pytest.mark.simulated_time
+async def test_a_reading_changes_the_mean_of_its_room() -> None:
+    """Rooms do not mix. The run is inactive: its source is not asked, so that the test alone says what comes."""
+    async with topology.run(seed=1, active=False) as running:
+        for line, mean in {
+            "kitchen 20": Mean("kitchen", 20.0, 1),
+            "cellar 12": Mean("cellar", 12.0, 1),
+            "kitchen 22": Mean("kitchen", 21.0, 2),
+        }.items():
+            tree = await running.emit(lines, line, collect=means)
+            assert await tree == [mean]
+
+
+@pytest.mark.simulated_time
+async def test_a_line_without_a_temperature_is_rejected() -> None:
+    """It fails at once and says why, instead of being tried again."""
+    async with topology.run(seed=1, active=False) as running:
+        tree = await running.emit(lines, "kitchen warm")
+        with pytest.raises(TupleFailed, match="no temperature in 'kitchen warm'"):
+            await tree
+
+
+@pytest.mark.simulated_time
+async def test_every_line_of_the_source_is_done() -> None:
+    """The whole topology, from its source to its end."""
+    async with topology.run(seed=1) as running:
+        await running.finished()
+        components = running.statistics().components
+    assert components["lines"].acked == components["print"].executed == 5
+'''
+
+TEMPLATES: Final = {"MODULE.py": _TOPOLOGY, "test_MODULE.py": _TEST}
+"""In the order in which a reader should open them. NAME stands for the name of the project, MODULE for its module's."""

@@ -10,14 +10,22 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from stormlet.cli.durations import read_deadline, read_duration
-from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target, Whole, read_arguments
-from stormlet.cli.running.logs import LogLevel, logging_to_standard_error
+from stormlet.cli.parameters import (
+    Arguments,
+    ConfigFile,
+    Flag,
+    Settings,
+    Target,
+    Whole,
+    effective_settings,
+    read_arguments,
+    warn_of_ignored,
+)
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
-from stormlet.cli.settings import effective_settings, warn_of_ignored
-from stormlet.cli.streams import GuardedStream, guarded_streams
+from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
+from stormlet.cli.units import read_deadline, read_duration
 from stormlet.errors import InvalidTopology, StormletError, TargetError
 from stormlet.loading import load_topology
 from stormlet.model.setting_layers import Layered
@@ -86,7 +94,7 @@ def run(
         End standard output with one line of JSON: outcome, exit code and all counts.
     """
     with guarded_streams() as (output, errors):
-        tell = partial(_tell, output if json_summary else None)
+        write = partial(_write_json, output if json_summary else None)
         try:
             how = How(
                 settings=_settings(
@@ -107,11 +115,11 @@ def run(
                 warn_of_ignored(how.settings, topology.name)
                 session = Session(topology, how, runner.get_loop(), output, errors)
                 result = session.run()
-                tell(result)  # before the wait, in which a signal kills
+                write(result)  # before the wait, in which a signal kills
                 session.await_threads()
         except StormletError as error:
             result = _not_run(error)
-            tell(result)
+            write(result)
     if result.error is not None:
         raise result.error
     return result.exit_code
@@ -128,7 +136,7 @@ def _settings(
     return effective_settings(config, settings, flags=flags)
 
 
-def _tell(output: GuardedStream | None, result: Result) -> None:
+def _write_json(output: GuardedStream | None, result: Result) -> None:
     if output is not None:
         output.end_line()
         output.write(f"{as_json(result)}\n")

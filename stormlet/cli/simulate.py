@@ -11,14 +11,21 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, Whole, read_arguments
-from stormlet.cli.settings import effective_settings
+from stormlet.cli.parameters import (
+    Arguments,
+    ConfigFile,
+    Settings,
+    Target,
+    Whole,
+    effective_settings,
+    read_arguments,
+)
 from stormlet.core.shortened import escaped, printable
 from stormlet.loading import load_topology
 from stormlet.model.configuration import Setting, spell_setting
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
-from stormlet.testing.chaos.allowing import Kind
+from stormlet.testing.chaos.simulating import Kind
 
 EXAMPLES = """\
 stormlet simulate topology.py
@@ -48,7 +55,7 @@ def simulate(
 
     Each seed decides in which order tasks go, and what goes wrong: tasks that die, exceptions, slow bolts, messages to
     the ackers that come late, twice or never, clocks that jump, queues of one. The first seed under which a message is
-    lost, told twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. So it is where your
+    lost, reported twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. So it is where your
     code acks before its work, emits without anchors, loses an update across an await, and more of the kind; in the end
     results are compared with those of runs in which one call follows another.
 

@@ -12,8 +12,15 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target, Whole, read_arguments
-from stormlet.cli.settings import effective_settings
+from stormlet.cli.parameters import (
+    Arguments,
+    ConfigFile,
+    Settings,
+    Target,
+    Whole,
+    effective_settings,
+    read_arguments,
+)
 from stormlet.cli.units import duration
 from stormlet.core.shortened import escaped, printable
 from stormlet.loading import load_topology
@@ -47,7 +54,7 @@ def soak(
     """Run a topology at full load in real time, while tasks are killed, bolts raise and inputs are slow.
 
     Between bursts the spouts pause until everything is settled: then no message may be missing, and the memory is
-    read. A topology that ends is run again. The exit code is 1 when a message is lost, told twice, or acked too
+    read. A topology that ends is run again. The exit code is 1 when a message is lost, reported twice, or acked too
     early, when it hangs, or when memory grows.
 
     Parameters
@@ -115,8 +122,8 @@ def _rows(report: SoakReport) -> Iterator[tuple[str, str]]:
 
 def _memory(report: SoakReport) -> str:
     if any(reading.bytes is None for reading in report.readings):
-        return "unknown: this system does not tell"
+        return "unknown: this system does not report it"
     if report.memory is None:
-        return "too short to tell"
+        return "too short to be seen"
     start, end = report.memory
     return f"{start:.1f} MiB after the warm-up, {end:.1f} MiB at the end"

@@ -1,24 +1,33 @@
-"""One bolt on given values, without a topology around it."""
+"""One bolt on given values.
+
+The topology around it is the trial's: spouts that it feeds by hand, and nobody below.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from typing import Any, TypeVar, Unpack, overload
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar, Unpack, cast, overload
 
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.model.builder_types import BoltFactory, BoltOptions
-from stormlet.model.components import BoltBase, To
-from stormlet.testing.bolt_results import BoltResult
-from stormlet.testing.bolt_trial import Input, try_bolt
-from stormlet.testing.completing import refuse_in_a_loop
-from stormlet.testing.leaks import AllowLeaks
+from stormlet.model.components import DEFAULT_STREAM, BoltBase, To
+from stormlet.model.description import Stream
+from stormlet.model.number_checks import check_seconds
+from stormlet.runtime.tree import Tree
+from stormlet.testing.completing import observed_by, refuse_in_a_loop
+from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
 from stormlet.testing.loop import run_simulated
+from stormlet.testing.watched_run import Emission, RecordedRun
+from stormlet.topology import Topology
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 
 class BoltRunOptions(BoltOptions, total=False):
-    """What may be said to :func:`run_bolt`, beside what :meth:`Topology.bolt
+    """Options of :func:`run_bolt`, beside those that :meth:`Topology.bolt
     <stormlet.topology.Topology.bolt>` takes."""
 
     schema: object
@@ -105,3 +114,176 @@ async def run_bolt_async(
 ) -> BoltResult[Any, Any]:
     """As :func:`run_bolt`, on the running loop and in its time."""
     return await try_bolt(bolt, values, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class InputResult(Generic[T]):
+    """The result of one input. Neither acked nor failed: the bolt still held it at the end."""
+
+    value: T
+    acked: bool
+    failure: Failure | None
+    """The failure; None if there was none."""
+    emissions: Sequence[Emission]
+    """The emits that are anchored to it."""
+
+    @property
+    def held(self) -> bool:
+        """True if it was neither acked nor failed."""
+        return not self.acked and self.failure is None
+
+    @property
+    def emitted(self) -> list[Any]:
+        """The values that are anchored to it, whatever their stream."""
+        return [each.value for each in self.emissions]
+
+
+class BoltResult(Generic[T, U]):
+    """The result of :func:`~stormlet.testing.run_bolt`."""
+
+    def __init__(self, inputs: Sequence[InputResult[T]], emissions: Sequence[Emission]) -> None:
+        self.inputs = inputs
+        """One for each input, in the order given."""
+        self.emissions = emissions
+        """Everything that the bolt has emitted, in its order."""
+
+    @overload
+    def emitted(self) -> list[U]: ...
+    @overload
+    def emitted(self, stream: str) -> list[Any]: ...
+    def emitted(self, stream: str = DEFAULT_STREAM) -> list[Any]:
+        """The values that it has emitted on a stream, in their order."""
+        return [each.value for each in self.emissions if each.stream == stream]
+
+    @property
+    def unanchored(self) -> list[Any]:
+        """The values that it has emitted without anchors, whatever their stream."""
+        return [each.value for each in self.emissions if not each.roots]
+
+    @property
+    def acked(self) -> list[T]:
+        """The inputs that it has acked."""
+        return [each.value for each in self.inputs if each.acked]
+
+    @property
+    def failed(self) -> list[T]:
+        """The inputs that it has failed, by ``out.fail`` or by an exception."""
+        return [each.value for each in self.inputs if each.failure is not None]
+
+    @property
+    def held(self) -> list[T]:
+        """The inputs that it still held at the end."""
+        return [each.value for each in self.inputs if each.held]
+
+    def __repr__(self) -> str:
+        counts = f"emitted {len(self.emissions)}, acked {len(self.acked)}"
+        return f"<BoltResult {counts}, failed {len(self.failed)}, held {len(self.held)}>"
+
+
+BOLT: Final = "bolt"
+ONE_HOUR: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Input(Generic[T]):
+    """A value for :func:`run_bolt`, and what its tuple says of itself (Storm's ``testTuple``)."""
+
+    value: T
+    component: str = "values"
+    """The component that it comes from."""
+    stream: str = DEFAULT_STREAM
+    """The stream that it comes on."""
+    origin: object = None
+    """The outcome at its source."""
+    after: float = 0.0
+    """Seconds after the input before it."""
+
+    def __post_init__(self) -> None:
+        check_seconds("Input", "after", self.after)
+
+
+async def try_bolt(
+    bolt: Callable[..., object],
+    values: Iterable[object],
+    *,
+    schema: object = None,
+    seconds: float = 0.0,
+    time_limit: float = ONE_HOUR,
+    seed: int | None = None,
+    allow_leaks: AllowLeaks = False,
+    **options: Any,
+) -> BoltResult[Any, Any]:
+    """See :func:`stormlet.testing.run_bolt`."""
+    allowed = {"inputs", "trees", *kinds_allowed(allow_leaks)}  # what it holds is in the result
+    check_seconds("run_bolt", "seconds", seconds)
+    inputs = [cast("Input[object]", each) if isinstance(each, Input) else Input(each) for each in values]
+    trial = _Trial(bolt, inputs, schema, options, time_limit)
+    with observed_by(trial.recorded):
+        await trial.run(seed, seconds)
+    leaks = not_allowed(trial.recorded.leaks, list(allowed))
+    if leaks:
+        raise Leaked(leaks)
+    return trial.result()
+
+
+class _Trial:
+    def __init__(
+        self,
+        bolt: Callable[..., object],
+        inputs: Sequence[Input[object]],
+        schema: object,
+        options: dict[str, Any],
+        time_limit: float,
+    ) -> None:
+        self.recorded = RecordedRun()
+        self._inputs = inputs
+        self._trees: list[Tree[object]] = []
+        # Without timeouts: they belong to whole trees, and a slow bolt is no failure here.
+        self._topology = Topology(
+            "one bolt", message_timeout=None, max_spout_pending=None, drain_timeout=time_limit
+        )
+        self._streams = dict(self._feeds(schema))
+        self._topology.bolt(BOLT, bolt, *(each.shuffle() for each in self._streams.values()), **options)
+
+    def _feeds(self, schema: object) -> Iterable[tuple[tuple[str, str], Stream[Any]]]:
+        names: dict[str, dict[str, object]] = {}
+        for each in self._inputs or [Input(None)]:
+            names.setdefault(each.component, {})[each.stream] = schema
+        for component, outputs in names.items():
+            spout = self._topology.spout(component, outputs=outputs)
+            for stream in outputs:
+                yield (component, stream), spout.named(stream)
+
+    async def run(self, seed: int | None, seconds: float) -> None:
+        """Feed the inputs, wait, and drain."""
+        async with self._topology.run(seed=seed) as running:
+            for each in self._inputs:
+                await _pause(each.after)
+                stream = self._streams[each.component, each.stream]
+                self._trees.append(await running.emit(stream, each.value, origin=each.origin))
+            await _pause(seconds)
+
+    def result(self) -> BoltResult[Any, Any]:
+        """The result so far."""
+        emissions = self.recorded.emissions
+        fed = [each for each in emissions if each.component != BOLT]
+        made = [each for each in emissions if each.component == BOLT]
+        inputs = [_input_result(one, tree, made) for one, tree in zip(fed, self._trees, strict=True)]
+        return BoltResult(inputs, made)
+
+
+def _input_result(fed: Emission, tree: Tree[object], made: Sequence[Emission]) -> InputResult[object]:
+    """The tree of an input is the input: nobody below takes what is anchored to it."""
+    (root,) = fed.roots
+    left_over = tree.failure is not None and tree.failure.kind is FailureKind.SHUTDOWN
+    return InputResult(
+        fed.value,
+        acked=tree.failure is None,
+        failure=None if left_over else tree.failure,
+        emissions=[each for each in made if root in each.roots],
+    )
+
+
+async def _pause(seconds: float) -> None:
+    if seconds:
+        await asyncio.sleep(seconds)

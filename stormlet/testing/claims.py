@@ -1,19 +1,19 @@
-"""The tests that pytest leaves to us: which they are, and how they are run."""
+"""The async tests that pytest leaves to us: their choice, and their run, for each example of Hypothesis."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, Final, TypeAlias
 from unittest import TestCase
 
 import pytest
 
 from stormlet.errors import InvalidConfiguration
-from stormlet.testing.examples import each_example, given_coroutine
 from stormlet.testing.leaks import AllowLeaks, Leaked, describe_leaks, kinds_allowed, not_allowed
-from stormlet.testing.simulated_test import SimulatedTest
-from stormlet.testing.simulation import Simulation
+from stormlet.testing.simulation import SimulatedTest, Simulation
 
 MARKER: Final = "simulated_time"
 LEAKS: Final = "simulated_time_allow_leaks"
@@ -125,7 +125,7 @@ def claim(item: pytest.Item) -> Claim | None:
 
 
 def are_options(seed: object = 0, allow_leaks: object = False, **unknown: object) -> bool:
-    """Whether the marker may be given these."""
+    """True if the marker may be given these."""
     try:
         kinds_allowed(allow_leaks)
     except InvalidConfiguration:
@@ -134,7 +134,7 @@ def are_options(seed: object = 0, allow_leaks: object = False, **unknown: object
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:
-    """What ``pytest.ini`` and the markers say; the closest marker has the last word."""
+    """The options of ``pytest.ini`` and the markers; the closest marker has the last word."""
     options: dict[str, Any] = {"allow_leaks": item.config.getini(LEAKS)}
     for marker in reversed(list(item.iter_markers(MARKER))):
         options.update(marker.kwargs)
@@ -157,7 +157,7 @@ def _check(item: pytest.Item) -> None:
 
 
 def _is_ours_to_run(item: pytest.Item) -> bool:
-    """Whether it is a coroutine function, also one under Hypothesis' ``@given``, that no class runs in its own way, as
+    """True if it is a coroutine function, also one under Hypothesis' ``@given``, that no class runs in its own way, as
     unittest's do."""
     if not isinstance(item, pytest.Function):
         return False
@@ -168,7 +168,7 @@ def _is_ours_to_run(item: pytest.Item) -> bool:
 
 
 def _is_async(item: pytest.Item) -> bool:
-    """Whether it is ``async def`` at all."""
+    """True if it is ``async def`` at all."""
     test = getattr(item, "obj", None)
     return inspect.isasyncgenfunction(test) or inspect.iscoroutinefunction(test) or _is_ours_to_run(item)
 
@@ -179,3 +179,30 @@ def _of_instance(function: Callable[..., Any], instance: object) -> Callable[...
         bound: Callable[..., Any] = function.__func__.__get__(instance)
         return bound
     return function
+
+
+CoroutineFunction: TypeAlias = Callable[..., Coroutine[Any, Any, object]]
+
+
+def given_coroutine(test: Callable[..., object]) -> CoroutineFunction | None:
+    """The coroutine function under ``@given``; None if this is no such test. Hypothesis lets test runners find, and
+    replace, what it calls for each example as ``test.hypothesis.inner_test``."""
+    inner: Any = getattr(getattr(test, "hypothesis", None), "inner_test", None)
+    return inner if inspect.iscoroutinefunction(inner) else None
+
+
+@contextmanager
+def each_example(
+    test: Any, inner: CoroutineFunction, run: Callable[[Coroutine[Any, Any, object]], object]
+) -> Generator[None]:
+    """Let ``run`` run the coroutine of each example of this test."""
+
+    @wraps(inner)
+    def example(*values: object, **named: object) -> None:
+        run(inner(*values, **named))
+
+    test.hypothesis.inner_test = example
+    try:
+        yield
+    finally:
+        test.hypothesis.inner_test = inner

@@ -1,25 +1,27 @@
-"""A whole topology on given values (Storm's ``Testing.completeTopology``)."""
+"""A whole topology on given values, and its result (Storm's ``Testing.completeTopology``)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar, overload
 
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import StormletError
-from stormlet.model.description import Stream
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.description import Description, Stream
 from stormlet.model.logic import SourceKind
 from stormlet.model.number_checks import check_int, check_seconds
+from stormlet.report.statistics import Statistics
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.run.observers import OBSERVE, Observer
-from stormlet.testing.completed import Completed
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import SimulatedLoop
-from stormlet.testing.recorded_run import RecordedRun
+from stormlet.testing.watched_run import Emission, Outcome, RecordedRun
 from stormlet.topology import Sources, Topology
 
 ONE_DAY: Final = 86_400.0
@@ -148,3 +150,82 @@ async def _finished(running: Running, recorded: RecordedRun, time_limit: float) 
         raise NotCompleted(
             f"topology {recorded.name!r} was not done after {time_limit:g} s:{lines}"
         ) from None
+
+
+T = TypeVar("T")
+
+
+class Completed:
+    """The result of :func:`~stormlet.testing.complete`."""
+
+    def __init__(
+        self,
+        description: Description,
+        emissions: Sequence[Emission],
+        outcomes: Sequence[Outcome],
+        dead_letters: Sequence[DeadLetter],
+        statistics: Statistics,
+        seconds: float,
+    ) -> None:
+        self._streams = [
+            (id, stream) for id, spec in description.components.items() for stream in spec.outputs
+        ]
+        self.emissions = emissions
+        """Every emission of every component, in the order in which they happened."""
+        self.outcomes = outcomes
+        """The outcome of each message, in the order in which they were emitted."""
+        self.dead_letters = dead_letters
+        """All messages that were given up."""
+        self.statistics = statistics
+        """The counts at the end."""
+        self.seconds = seconds
+        """The seconds that it took, on simulated time where it ran on that."""
+
+    @overload
+    def emitted(self, stream: Stream[T]) -> list[T]: ...
+    @overload
+    def emitted(self, stream: str, name: str = DEFAULT_STREAM) -> list[Any]: ...
+    def emitted(self, stream: Stream[Any] | str, name: str = DEFAULT_STREAM) -> list[Any]:
+        """The values that were emitted on a stream, in their order, those of replays included: a stream as
+        ``topology.bolt(...)`` returns it, or the component's id and the stream's name.
+
+        Raises :class:`KeyError` naming the streams there are.
+        """
+        wanted = (stream.component, stream.name) if isinstance(stream, Stream) else (stream, name)
+        if wanted not in self._streams:
+            streams = ", ".join(f"{name!r} of {component!r}" for component, name in self._streams)
+            raise KeyError(f"no stream {wanted[1]!r} of {wanted[0]!r}; there are {streams}")
+        return [each.value for each in self.emissions if (each.component, each.stream) == wanted]
+
+    @overload
+    def __getitem__(self, stream: Stream[T]) -> list[T]: ...
+    @overload
+    def __getitem__(self, stream: str) -> list[Any]: ...
+    def __getitem__(self, stream: Stream[Any] | str) -> list[Any]:
+        """As :meth:`emitted`, for a stream or for the default stream of a component."""
+        return self.emitted(stream)
+
+    @property
+    def acked(self) -> list[Any]:
+        """The values of the messages that were acked in the end."""
+        return [each.value for each in self.outcomes if each.acked]
+
+    @property
+    def failed(self) -> list[Any]:
+        """The values of the messages that were not."""
+        return [each.value for each in self.outcomes if not each.acked]
+
+    def outcome(self, value: object) -> Outcome:
+        """The outcome of the message with this value; of the first one, if there are several.
+
+        Raises :class:`KeyError` if there is none.
+        """
+        for each in self.outcomes:
+            if each.value == value:
+                return each
+        raise KeyError(f"no message had the value {value!r}")
+
+    def __repr__(self) -> str:
+        counts = Counter(f"{each.component}/{each.stream}" for each in self.emissions)
+        emitted = ", ".join(f"{stream}: {count}" for stream, count in counts.items())
+        return f"<Completed emitted {{{emitted}}}, acked {len(self.acked)}, failed {len(self.failed)}>"

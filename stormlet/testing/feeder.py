@@ -28,14 +28,14 @@ class Fed(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Settled(Generic[T]):
-    """What a :class:`Feeder` was told of a message."""
+    """The outcome of a message that a :class:`Feeder` got."""
 
     value: T
     message_id: object
     failure: Failure | None
-    """Why it failed; None if it was acked."""
+    """The failure; None if it was acked."""
     at: float
-    """When, by the clock of the loop, in seconds."""
+    """The moment, by the clock of the loop, in seconds."""
 
 
 class Feeder(Generic[T]):
@@ -70,7 +70,7 @@ class Feeder(Generic[T]):
         return id
 
     def feed_untracked(self, value: T, *, stream: str = DEFAULT_STREAM) -> None:
-        """Have this emitted without a message id: nobody is told what becomes of it (law L10).
+        """Have this emitted without a message id: nobody learns its outcome (law L10).
 
         Raises :class:`ValueError` after :meth:`end`.
         """
@@ -82,7 +82,7 @@ class Feeder(Generic[T]):
 
     @property
     def outcomes(self) -> Sequence[Settled[T]]:
-        """Every outcome, in the order in which they were told."""
+        """Every outcome, in the order in which they came."""
         return tuple(self._account.outcomes)
 
     @property
@@ -102,7 +102,7 @@ class Feeder(Generic[T]):
 
 
 class _Account(Generic[T]):
-    """What a feeder and its spout share."""
+    """The state that a feeder and its spout share."""
 
     def __init__(self) -> None:
         self.outcomes: list[Settled[T]] = []
@@ -162,4 +162,4 @@ class _FedSpout(Spout[T]):
 
 
 class _ReplayedSpout(_FedSpout[T], ReliableSpout[T]):
-    """What fails is emitted again by the engine."""
+    """Nothing: the engine replays what has failed."""

@@ -1,4 +1,4 @@
-"""Images of values, which tell whether a value was changed after it was emitted (law B10).
+"""Images of values, which show that a value was changed after it was emitted (law B10).
 
 An image looks into containers and records, however deep they are nested. Everything else stands for itself: an
 object of any other class counts as unchanged as long as it is the same object.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -19,15 +19,18 @@ from uuid import UUID
 
 import msgspec
 
+from stormlet.core.shortened import shortened
+from stormlet.model.plan import TaskPlan
+
 ATOMS: Final = (
     *(type(None), bool, int, float, complex, str, bytes, range),
     *(Decimal, Fraction, date, time, timedelta, UUID, Enum, type),
 )
-"""What nobody can change."""
+"""Types whose values nobody can change."""
 
 
 def image(value: object) -> object:
-    """What ``value`` is made of now: equal to a later image as long as nothing of it has been changed."""
+    """The contents of ``value`` now: equal to a later image as long as nothing of it has been changed."""
     try:
         return _image(value, ())
     except RecursionError:  # nested too deeply to be looked into
@@ -35,7 +38,7 @@ def image(value: object) -> object:
 
 
 def can_change(value: object) -> bool:
-    """Whether a later image of this value could differ."""
+    """True if a later image of this value could differ."""
     try:
         return _can_change(value)
     except RecursionError:
@@ -79,7 +82,7 @@ def _image(value: object, around: tuple[int, ...]) -> object:
 
 
 def _parts(value: object) -> Iterable[object] | None:
-    """What a container or record holds, in its order; None for anything else."""
+    """The members of a container or record, in its order; None for anything else."""
     if isinstance(value, tuple | list | deque | set | frozenset):
         return cast("Iterable[object]", value)
     if isinstance(value, dict):
@@ -107,3 +110,37 @@ def _is_frozen(value: Any) -> bool:
     if is_dataclass(value):
         return bool(cast("Any", value).__dataclass_params__.frozen)
     return isinstance(value, tuple | frozenset)
+
+
+MOST: Final = 10_000
+"""Values that are looked after in one run; the first ones, as they are kept until its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Emitted:
+    task: TaskPlan
+    stream: str
+    value: object
+    image: object
+    text: str
+
+
+class EmittedValues:
+    """Notes each value that can be changed, as it was when it was emitted."""
+
+    def __init__(self) -> None:
+        self._noted: list[_Emitted] = []
+
+    def note(self, task: TaskPlan, stream: str, value: object) -> None:
+        """This task emits this value now."""
+        if len(self._noted) < MOST and can_change(value):
+            self._noted.append(_Emitted(task, stream, value, image(value), shortened(value)))
+
+    def changes(self) -> Iterator[str]:
+        """A line for each value that is not what it was."""
+        for each in self._noted:
+            if image(each.value) != each.image:
+                yield (
+                    f"{each.task.component!r} (task {each.task.task}) emitted {each.text} on stream "
+                    f"{each.stream!r}, and it was changed afterwards to {shortened(each.value)}; emit a copy (law B10)"
+                )

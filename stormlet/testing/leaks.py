@@ -1,4 +1,4 @@
-"""What a test must not leave behind, and the error that says so."""
+"""Leaks: things that a test must not leave behind, and the error that names them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ LeakKind = Literal["inputs", "trees", "values", "errors", "tasks", "threads"]
 exceptions for which no tuple answers, and tasks and threads that have not ended."""
 
 AllowLeaks: TypeAlias = bool | Collection[LeakKind]
-"""Which kinds a test may leave behind; True: all of them."""
+"""The kinds that a test may leave behind; True: all of them."""
 
 MOST_LINES: Final = 20
-"""How many leaks a message names."""
+"""The most leaks that a message names."""
 
 
 class Leak(NamedTuple):

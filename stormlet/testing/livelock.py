@@ -26,7 +26,7 @@ class Livelock(StormletError, RuntimeError):
         self.now = now
         """Simulated seconds at which time stands still."""
         self.rounds = rounds
-        """How often something was ready then."""
+        """The number of times that something was ready then."""
         self.busy = busy
         """The tasks that were ready most often, the busiest first."""
         self.sources = sources

@@ -77,7 +77,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     s."""
 
     simulated_time: ClassVar[bool] = True
-    """How the runtime knows that time is simulated (laws L16, B9)."""
+    """The mark by which the runtime knows that time is simulated (laws L16, B9)."""
     longest_moment: ClassVar[int] = 500_000
     """Rounds of the loop at one moment after which :class:`~stormlet.testing.Livelock` is raised: about as many as
     a million tuples take."""
@@ -95,14 +95,14 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
-        """Where a run takes its randomness from unless it is given a seed of its own (law L16)."""
+        """The seed of a run that is given none of its own (law L16)."""
         self._outstanding = set[object]()
         self._at_work: dict[int, object] = {}
         self._task_numbers = count()
         self._until_idle: list[asyncio.Future[None]] = []
         self._rounds = Rounds(lambda: self._ready)
         self.outside = World(self.time, lambda: self.patience)
-        """What may still bring something, although nothing is due."""
+        """Everything outside that may still bring something, although nothing is due."""
         self._holders: list[asyncio.Task[Any] | None] = []
         self._clock = _Clock(self.outside, self._outstanding, self._next_moment, self._another_round)
         super().__init__(self._clock)
@@ -151,7 +151,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         return future
 
     def work_waits(self, thread: int) -> None:
-        """What this thread does in an executor waits for the loop: the clock need not stand still for it."""
+        """Note that this thread's work in an executor waits for the loop: the clock need not stand still for it."""
         self._outstanding.discard(self._at_work.get(thread))
 
     def work_goes_on(self, thread: int) -> None:
@@ -181,7 +181,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             self._holders.remove(task)
 
     def is_held_by(self, task: asyncio.Task[Any] | None) -> bool:
-        """Whether this task is in such a block."""
+        """True if this task is in such a block."""
         return task in self._holders
 
     async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
@@ -199,7 +199,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def _make_telling(
         self, make: Callable[..., asyncio.Transport], sock: socket, *args: Any, **options: Any
     ) -> asyncio.Transport:
-        return make(self.outside.telling(sock), *args, **options)
+        return make(self.outside.reporting(sock), *args, **options)
 
     def _threads(self) -> Executor:
         if self._default_executor is None:
@@ -221,7 +221,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             self.call_soon_threadsafe(self._outstanding.discard, token)
 
     def _next_moment(self) -> float | None:
-        """Where the clock jumps to, now that nothing is ready; None: wait in real time. Raises
+        """The moment to which the clock jumps, now that nothing is ready; None: wait in real time. Raises
         :class:`Deadlock`."""
         if self._until_idle:
             self._tell_idle()

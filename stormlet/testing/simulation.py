@@ -1,13 +1,25 @@
-"""The hands of a test on simulated time."""
+"""A test on simulated time: its hands, the task that all its code runs in, its loop, and the topologies that it leaves.
+
+A test and its async fixtures share one task, so that what a fixture has entered (a topology, a task group, a context
+variable) holds in the test and is left by the task that has entered it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import contextmanager
+from functools import partial
+from time import monotonic
+from typing import Any, TypeVar
 
 from stormlet.model.number_checks import check_finite
-from stormlet.testing.loop import SimulatedLoop
+from stormlet.runtime.run.observers import OBSERVE
+from stormlet.testing.leaks import Leak
+from stormlet.testing.livelock import Livelock
+from stormlet.testing.loop import Deadlock, SimulatedLoop, describe_task, pending_tasks
+from stormlet.testing.watched_run import WatchedRun
 
 
 class Simulation:
@@ -32,7 +44,7 @@ class Simulation:
 
     @property
     def seed(self) -> int:
-        """Where the topologies of this test take their randomness from (law L16)."""
+        """The seed from which the topologies of this test take their randomness (law L16)."""
         return self._loop.seed
 
     @contextmanager
@@ -77,3 +89,151 @@ class Simulation:
             await there
         finally:
             alarm.cancel()
+
+
+T = TypeVar("T")
+
+LAST_MOMENT = 1.0
+"""Real seconds that threads get to end after the test."""
+
+
+class SimulatedTest:
+    """Runs a test and its async fixtures in one task of one loop."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self._runs: list[WatchedRun] = []
+        self._task = OneTask(name, seed, self._watch_runs)
+        self._threads_before = set(threading.enumerate())
+
+    def run(self, piece: Awaitable[T]) -> T:
+        """Run a piece of the test; raises what it raises, with a note of what the topologies know of it."""
+        try:
+            return self._task.run(piece)
+        except asyncio.CancelledError as error:
+            for run in self._runs:
+                if run.crash is not None:
+                    error.add_note(f"cancelled, because {run.crash}")
+            raise
+        except Deadlock as error:
+            for run in self._runs:
+                for line in run.unsettled():
+                    error.add_note(f"topology {run.name!r}: {line}")
+                for explanation in run.stuck():
+                    error.add_note(f"topology {run.name!r}: {explanation}")
+            raise
+        except Livelock as error:
+            raise error.knowing(line for run in self._runs for line in run.endless()) from None
+
+    def simulation(self) -> Simulation:
+        """The simulated time of the test."""
+        return self.run(_simulation())
+
+    def begin(self, fixture: AsyncGenerator[T, None], name: str) -> T:
+        """Run an async generator fixture up to its ``yield``."""
+        return self.run(_first(fixture, name))
+
+    def end(self, fixture: AsyncGenerator[object, None], name: str) -> None:
+        """Run it from there to its end."""
+        self.run(_rest(fixture, name))
+
+    def leaks(self) -> list[Leak]:
+        """The leaks, once the test and its fixtures are over."""
+        in_runs = [leak for run in self._runs for leak in run.leaks]
+        return [*in_runs, *(Leak("tasks", f"task {line}") for line in self._task.others())]
+
+    def close(self) -> list[Leak]:
+        """Cancel every task and close the loop; return what threads are left."""
+        self._task.close()
+        return [Leak("threads", f"thread {thread.name}") for thread in self._threads_left()]
+
+    def _watch_runs(self) -> None:
+        OBSERVE.set(self._watch)
+
+    def _watch(self) -> WatchedRun:
+        run = WatchedRun()
+        self._runs.append(run)
+        return run
+
+    def _threads_left(self) -> list[threading.Thread]:
+        # Daemons are left out: they say themselves that nobody waits for them.
+        new = [each for each in threading.enumerate() if each not in self._threads_before and not each.daemon]
+        deadline = monotonic() + LAST_MOMENT
+        for thread in new:
+            thread.join(max(0.0, deadline - monotonic()))
+        return [thread for thread in new if thread.is_alive()]
+
+
+async def _simulation() -> Simulation:
+    return Simulation()
+
+
+async def _first(fixture: AsyncGenerator[T, None], name: str) -> T:
+    try:
+        return await anext(fixture)
+    except StopAsyncIteration:
+        raise ValueError(f"fixture {name!r} did not yield a value") from None
+
+
+async def _rest(fixture: AsyncGenerator[object, None], name: str) -> None:
+    try:
+        await anext(fixture)
+    except StopAsyncIteration:
+        return
+    await fixture.aclose()
+    raise ValueError(f"fixture {name!r} yielded more than once")
+
+
+ROUNDS_TO_END = 100
+"""Rounds of the loop that other tasks have to end in, without time passing: cancelled ones need a few."""
+
+
+class OneTask:
+    """A simulated loop and its main task. ``prepare`` is called first in that task."""
+
+    def __init__(self, name: str, seed: int, prepare: Callable[[], object]) -> None:
+        self._name = name
+        self._prepare = prepare
+        self._runner = asyncio.Runner(loop_factory=partial(SimulatedLoop, seed))
+        self._task: asyncio.Task[None] | None = None
+        self._pieces = asyncio.Queue[tuple[Awaitable[Any], asyncio.Future[Any]]]()
+        self._closing = False
+
+    def run(self, piece: Awaitable[T]) -> T:
+        """Await this in the task and give its result; raises what it raises, and
+        :class:`~stormlet.testing.Deadlock`."""
+        loop = self._runner.get_loop()
+        if self._task is None:
+            self._task = loop.create_task(self._work(), name=self._name)
+        outcome: asyncio.Future[T] = loop.create_future()
+        self._pieces.put_nowait((piece, outcome))
+        return loop.run_until_complete(outcome)
+
+    def others(self) -> list[str]:
+        """A line for each other task that does not end by itself, without time passing."""
+        return [] if self._task is None else self.run(self._others())
+
+    def close(self) -> None:
+        """Cancel every task and close the loop."""
+        self._closing = True
+        self._runner.close()
+
+    async def _work(self) -> None:
+        self._prepare()
+        while not self._closing:
+            piece, outcome = await self._pieces.get()
+            try:
+                result = await piece
+            except BaseException as error:
+                if self._closing:
+                    raise
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(result)
+
+    async def _others(self) -> list[str]:
+        loop = asyncio.get_running_loop()
+        for _ in range(ROUNDS_TO_END):
+            if len(pending_tasks(loop)) == 1:
+                break
+            await asyncio.sleep(0)
+        return [describe_task(task) for task in pending_tasks(loop) if task is not self._task]

@@ -1,14 +1,15 @@
-"""Looks on at one run and tells what it has left behind."""
+"""A look at one run: every value that is emitted, the outcome of every message, and what it leaves behind."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from msgspec.structs import replace
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import FailureKind
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import HELD
 from stormlet.model.plan import TaskPlan
@@ -16,10 +17,11 @@ from stormlet.report.explanation import Explanation
 from stormlet.report.failures import Key, RepeatedFailure
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.run.observers import Observed
+from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.outlets import Outlet, WrappedOutlet
-from stormlet.testing.emitted_values import EmittedValues
+from stormlet.testing.images import EmittedValues
 from stormlet.testing.leaks import Leak, LeakKind
 
 SpoutOrBolt = SpoutTask | BoltTask
@@ -31,7 +33,7 @@ class WatchedRun:
     def __init__(self) -> None:
         self.name = ""
         self.leaks: Sequence[Leak] = ()
-        """What it has left behind, once it has ended."""
+        """The leaks, once it has ended."""
         self._run: Observed | None = None
         self._tracks = False
         self._spouts: Sequence[SpoutTask] = ()
@@ -43,7 +45,7 @@ class WatchedRun:
 
     @property
     def crash(self) -> str | None:
-        """How it has crashed, if it has and was not left yet."""
+        """The crash, if there was one and the run was not left yet."""
         return None if self._run is None else self._run.health().crash
 
     def built(self, name: str, run: Observed, tasks: Tasks) -> None:
@@ -106,7 +108,7 @@ class WatchedRun:
             yield f"{where}{settled}{times}"
 
     def stuck(self) -> Sequence[Explanation]:
-        """What keeps trees open that are open now."""
+        """Explanations of the trees that are open now."""
         return [] if self._run is None or not self._tracks else self._run.explain_oldest()
 
     def unsettled(self) -> Iterator[str]:
@@ -133,18 +135,121 @@ def endless(spouts: Iterable[SpoutTask]) -> Iterator[str]:
 
 
 class WatchedOutlet(WrappedOutlet):
-    """An outlet that tells what it has delivered."""
+    """An outlet that reports its deliveries."""
 
-    __slots__ = ("_tell",)
+    __slots__ = ("_report",)
 
-    def __init__(self, inner: Outlet, tell: Callable[[object, Sequence[int]], None]) -> None:
+    def __init__(self, inner: Outlet, report: Callable[[object, Sequence[int]], None]) -> None:
         super().__init__(inner)
-        self._tell = tell
+        self._report = report
 
     def after(self, value: object, roots: Sequence[int]) -> None:
-        """Tell it."""
-        self._tell(value, roots)
+        """Report it."""
+        self._report(value, roots)
 
     def wrapping(self, inner: Outlet) -> Outlet:
         """The same for the outlet to one task."""
-        return WatchedOutlet(inner, self._tell)
+        return WatchedOutlet(inner, self._report)
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """One value that was emitted."""
+
+    component: str
+    task: int
+    """The id of the task."""
+    stream: str
+    value: object
+    during: str
+    """The method that emitted it or ran last, such as ``execute`` or ``finish``."""
+    at: float
+    """The moment, by the clock of the loop, in seconds."""
+    roots: tuple[int, ...]
+    """The trees that it joined; none if it was untracked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of one message."""
+
+    component: str
+    """The spout that emitted it."""
+    value: object
+    message_id: object
+    history: tuple[Failure, ...]
+    """The failure of each attempt, in order."""
+    acked: bool
+
+    @property
+    def attempts(self) -> int:
+        """The number of attempts."""
+        return len(self.history) + self.acked
+
+    @property
+    def failure(self) -> Failure | None:
+        """The failure in the end; None if it was acked."""
+        return None if self.acked else self.history[-1]
+
+
+class RecordedRun(WatchedRun):
+    """An observer that keeps everything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.emissions: list[Emission] = []
+        """All of them, in their order."""
+        self._messages: list[_Message] = []
+        self._last: dict[object, _Message] = {}
+
+    @property
+    def outcomes(self) -> Sequence[Outcome]:
+        """Of every message that was settled, in the order in which they were emitted first."""
+        return [each.outcome() for each in self._messages if each.acked or each.history]
+
+    def emitted(self, task: SpoutOrBolt, stream: str, value: object, roots: Sequence[int]) -> None:
+        """Note the value."""
+        super().emitted(task, stream, value, roots)
+        trees = tuple(root for root in roots if root)
+        plan, now = task.plan, task.loop.time()
+        self.emissions.append(Emission(plan.component, plan.task, stream, value, task.doing, now, trees))
+
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
+        """Note the attempt; one with the message id of another that failed is the next attempt at that."""
+        super().tracked(task, tree, value)
+        key = _key(task, tree)
+        before = self._last.get(key)
+        if before is None or before.acked:
+            self._last[key] = _Message(task.component, value, tree)
+            self._messages.append(self._last[key])
+
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
+        """Note the outcome of an attempt."""
+        super().settled(task, tree)
+        message = self._last[_key(task, tree)]
+        if tree.failure is None:
+            message.acked = True
+        else:
+            message.history += (tree.failure,)
+
+
+@dataclass(slots=True)
+class _Message:
+    component: str
+    value: object
+    tree: OpenTree
+    history: tuple[Failure, ...] = ()
+    acked: bool = False
+
+    def outcome(self) -> Outcome:
+        return Outcome(self.component, self.value, self.tree.message_id, self.history, self.acked)
+
+
+def _key(task: TaskPlan, tree: OpenTree) -> object:
+    if isinstance(tree, Message):
+        return tree
+    try:
+        hash(tree.message_id)
+    except TypeError:
+        return task.task, id(tree.message_id)
+    return task.task, tree.message_id

@@ -1,101 +1,59 @@
-"""The command: which workloads run, and what it refuses."""
+"""The command: its workloads, its report, and the names that it refuses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from pathlib import Path
 
 import pytest
 
-from stormlet.bench import catalogue
-from stormlet.bench.catalogue import PEERS, WORKLOADS, usual_names
-from stormlet.bench.workload import Workload
+from stormlet.bench.report import UNITS
+from stormlet.bench.word_count import WORKLOADS
 from stormlet.cli import bench, main
 
-
-@pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The workloads that the command would have run, with only the queues and streamz installed of the peers."""
-    chosen: list[str] = []
-
-    def measure(names: Sequence[str], *others: object) -> dict[str, object]:
-        chosen.extend(names)
-        return {}
-
-    monkeypatch.setattr(bench, "measure", measure)
-    monkeypatch.setattr(
-        Workload, "available", property(lambda each: each.needs not in ("bytewax", "pathway"))
-    )
-    return chosen
+PAGE = (Path(__file__).parents[2] / "docs" / "bench.md").read_text("utf-8")
+SHORT = ["--rounds", "1", "--scale", "0.002"]
 
 
-def test_all_that_is_installed_runs(ran: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """The fixed set, with the peers that are there; the others are named."""
-    assert main(["bench"]) == 0
-    assert set(ran) == {*usual_names(), "queues", "streamz"}
-    assert "bytewax (pip install bytewax), pathway (pip install pathway)" in capsys.readouterr().out
+def test_every_workload_gives_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without names all of them run, and each checks its result by itself."""
+    assert main(["bench", "--json", *SHORT]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert list(figures) == list(WORKLOADS)
+    assert all(value > 0 for each in figures.values() for values in each.values() for value in values)
+    assert {which for each in figures.values() for which in each} == UNITS.keys()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "names"),
-    [
-        (["acked"], ["acked"]),
-        (["streamz", "acked", "acked"], ["acked", "streamz"]),
-        (["acked", "loops", "--against", "queues", "streamz"], ["loops", "acked", "queues", "streamz"]),
-        (["--against", "none", "--rounds", "2"], [*usual_names()]),
-    ],
-)
-def test_names_choose(ran: list[str], arguments: list[str], names: list[str]) -> None:
-    """In the order of the catalogue, once each; peers only if they are asked for."""
-    assert main(["bench", *arguments]) == 0
-    assert ran == names
+def test_a_quick_run_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
+    """``--quick`` is one short round; a rate stands beside its share of the limit."""
+    assert main(["bench", "acked", "loops", "--quick", "--loop", "uvloop"]) == 0
+    headline, table = capsys.readouterr().out.split("\n\n")
+    assert "uvloop" in headline
+    assert headline.endswith("one round in which the workloads take turns.")
+    head, limit, acked = table.splitlines()
+    assert head.split("  ")[0] == "what"
+    assert limit.startswith("nested loops")
+    assert acked.startswith("word count, fully acked")
+    assert "1/" in acked
+    assert "1/" not in limit
 
 
-@pytest.mark.usefixtures("ran")
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["loop"], "there is no workload 'loop'; there are loops, bare, acked"),
-        (
-            ["--against", "storm"],
-            "there is no peer 'storm'; there are queues, bytewax, streamz, pathway, none",
-        ),
-        (["--against", "bytewax"], "bytewax is not installed: pip install bytewax"),
-        (["pathway"], "workload 'pathway' needs pathway, which is not installed here"),
-    ],
-)
-def test_what_cannot_be_run_is_refused(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Before anything runs, with the way out."""
-    assert main(["bench", *arguments]) == 2
-    assert message in capsys.readouterr().err
+def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything runs, with the names that there are."""
+    assert main(["bench", "loop"]) == 2
+    assert "there is no workload 'loop'; there are loops, acked, unacked, latency" in capsys.readouterr().err
 
 
-def test_people_who_wait_are_told_how_far_it_is(
+def test_a_terminal_shows_the_progress(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On one line of a terminal, which is empty in the end."""
-    monkeypatch.setattr(bench, "_people_wait", lambda: True)
+    """On one line, which is empty in the end."""
+    monkeypatch.setattr(bench, "_is_terminal", lambda: True)
     assert main(["bench", "loops", "--rounds", "1", "--scale", "0.001"]) == 0
     assert capsys.readouterr().err == "\r\033[Kround 1: loops\r\033[K"
 
 
-def test_what_cannot_run_here_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on Windows, which does not tell how much memory a process has."""
-    monkeypatch.setattr(Workload, "available", property(lambda each: each.needs != "resource"))
-    assert "flat" not in usual_names()
-
-
-def test_every_peer_has_workloads() -> None:
-    """And every workload of a peer belongs to one that ``--against`` knows."""
-    of_peers = [name for peer in PEERS for name in catalogue.names_of_peer(peer)]
-    assert sorted(of_peers) == sorted(name for name, each in WORKLOADS.items() if each.kind == "peer")
-
-
-def test_a_quick_run_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """``--quick`` is one short round."""
-    assert main(["bench", "loops", "acked", "--quick", "--loop", "uvloop"]) == 0
-    shown = capsys.readouterr().out
-    assert "; one round in which" in shown
-    assert "uvloop" in shown
-    assert "nested loops" in shown
+def test_the_page_says_which_workloads_the_command_has() -> None:
+    """Those four, in one sentence."""
+    names = [f"`{name}`" for name in WORKLOADS]
+    assert f"{', '.join(names[:-1])} and {names[-1]}" in PAGE

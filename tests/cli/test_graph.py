@@ -19,14 +19,11 @@ from hypothesis import strategies as st
 
 from stormlet import BasicBolt, Bolt, Collector, Spout, SpoutCollector, Stream, Topology, Tuple
 from stormlet.cli import main
-from stormlet.cli.inspecting.graphs.dot import as_dot
-from stormlet.cli.inspecting.graphs.drawing import Drawing, Edge, Node, draw
-from stormlet.cli.inspecting.graphs.layout import COLUMN_GAP, Layout, Place, Wire, islands, lay_out
-from stormlet.cli.inspecting.graphs.lettering import shortened
-from stormlet.cli.inspecting.graphs.mermaid import as_mermaid, escaped
-from stormlet.cli.inspecting.graphs.svg import as_svg
-from stormlet.cli.inspecting.graphs.text import as_text, without_marks
+from stormlet.cli.inspecting.drawing import Drawing, Edge, Node, draw
+from stormlet.cli.inspecting.formats import as_dot, as_mermaid, as_text, escaped, without_marks
 from stormlet.cli.inspecting.inspection import inspect_topology
+from stormlet.cli.inspecting.layout import COLUMN_GAP, Layout, Place, Wire, islands, lay_out
+from stormlet.cli.inspecting.svg import as_svg, shortened
 from stormlet.core.shortened import printable
 from stormlet.model.setting_layers import lay
 from tests.cli.flows import write

@@ -16,7 +16,7 @@ from examples import flights, join, replay, word_count
 from examples.embedded import Basket, Item, Quotes
 from examples.recipes import broker, database, deduplicate, http_calls, rate_limit
 from stormlet import Topology
-from stormlet.cli.templates import TEMPLATES
+from stormlet.cli.new import TEMPLATES
 from stormlet.testing import SimulationReport, simulate
 
 ROOT = Path(__file__).parents[2]

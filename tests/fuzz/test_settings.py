@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example
 from hypothesis import strategies as st
 
-from stormlet.cli.settings import PREFIX, VARIABLES
+from stormlet.cli.parameters import PREFIX, VARIABLES
 from tests.fuzz.cli_runs import DONE, WRONG_USAGE, run_cli
 from tests.fuzz.fuzzed import fuzzed
 from tests.fuzz.inputs import damaged, names, numbers, texts

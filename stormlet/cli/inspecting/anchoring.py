@@ -1,5 +1,4 @@
-"""What the source code of a component says of its emits: whether they are tied to a tree, and whether inputs are
-ever settled.
+"""The source code of a component: its emits, whether they are tied to a tree, and whether inputs are ever settled.
 
 A ``Spout`` ties what it emits to a new tree by ``message_id=`` (law L10), a ``Bolt`` to those of its inputs by
 ``anchors=`` (law L8). The code is read, never run. What cannot be seen counts as tied: a class that nobody has
@@ -50,20 +49,20 @@ class Emit(msgspec.Struct, frozen=True):
     keywords: Mapping[str, ast.expr]
 
     def reaches(self, stream: str) -> bool:
-        """Whether the call may emit to this stream."""
+        """True if the call may emit to this stream."""
         return self.stream in (stream, None)
 
     def ties(self, keyword: str) -> bool:
-        """Whether it may tie what it emits to a tree by this keyword."""
+        """True if the call may tie its tuples to a tree by this keyword."""
         return keyword in self.keywords and not _is_nothing(self.keywords[keyword])
 
 
 class Code(msgspec.Struct, frozen=True):
-    """What the methods of a component class do, as far as they show it."""
+    """The emits, acks and returns in the methods of a component class."""
 
     emits: tuple[Emit, ...]
     settles: bool
-    """Whether an input is acked or failed anywhere."""
+    """True if an input is acked or failed anywhere."""
     returns: tuple[str, ...]
     """The methods that are to emit by the collector, and are seen to return a value."""
 
@@ -73,14 +72,14 @@ class Code(msgspec.Struct, frozen=True):
 
 
 def is_untied(component: type[Any] | None, stream: str, keyword: str) -> bool:
-    """Whether the code shows that nothing it emits to the stream is tied to a tree by this keyword."""
+    """True if the code shows that nothing it emits to the stream is tied to a tree by this keyword."""
     code = None if component is None else code_of(component)
     emits = [] if code is None else code.emits_to(stream)
     return bool(emits) and not any(each.ties(keyword) for each in emits)
 
 
 def code_of(component: type[Any]) -> Code | None:
-    """What the class and its bases do; None where something of it cannot be seen."""
+    """The code of the class and its bases; None if a part of it cannot be seen."""
     return _read(cast("Hashable", component))
 
 
@@ -106,7 +105,7 @@ _Method: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _is_own(cls: type) -> bool:
-    """Whether it is the user's: neither the interface it derives from nor Python's."""
+    """True if it is the user's: neither the interface it derives from nor Python's."""
     return cls.__module__ not in (BoltBase.__module__, "builtins", "typing", "abc")
 
 
@@ -131,7 +130,7 @@ def _parsed(cls: type) -> list[ast.stmt] | None:
 
 
 def _is_opaque(method: _Method) -> bool:
-    """Whether it is wrapped, or hands the collector to other code that may then emit and settle."""
+    """True if it is wrapped, or hands the collector to other code that may then emit and settle."""
     names = [*method.args.posonlyargs, *method.args.args]
     if not names or [each for each in method.decorator_list if _last_name(each) != "override"]:
         return True
@@ -183,7 +182,7 @@ def _stream(argument: ast.expr | None) -> str | None:
 
 
 def _is_nothing(argument: ast.expr) -> bool:
-    """Whether it is written as None, () or []."""
+    """True if it is written as None, () or []."""
     empty = isinstance(argument, ast.Tuple | ast.List) and not argument.elts
     return empty or _is_none(argument)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from stormlet.cli.parameters import read_arguments
-from stormlet.cli.settings import effective_settings
+from stormlet.cli.parameters import effective_settings, read_arguments
 from stormlet.core.shortened import printable
 from stormlet.loading import load_topology
 from stormlet.model.configuration import Configuration, configure
@@ -19,10 +18,10 @@ from stormlet.topology import Topology
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """What the commands look at that run nothing."""
+    """A topology, for the commands that run nothing."""
 
     settings: Layered
-    """What file, environment and command line say."""
+    """The settings of file, environment and command line."""
     description: Description
     """With the configuration of both."""
     components: Mapping[str, Configuration]
@@ -31,7 +30,7 @@ class Inspection(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> str:
-        """How much there is of everything."""
+        """The numbers of spouts, bolts, tasks and ackers."""
         spouts, bolts = len(self.description.spouts), len(self.description.bolts)
         tasks = sum(map(len, self.plan.tasks.values()))
         ackers = len(self.plan.ackers)

@@ -2,15 +2,57 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
-from stormlet.cli.inspecting.graphs.drawing import grouping_words
+from stormlet.cli.inspecting.drawing import grouping_words
 from stormlet.cli.inspecting.inspection import Inspection
-from stormlet.cli.inspecting.kinds import kind_of
+from stormlet.model.components import BasicBolt, BatchBolt, Bolt, Spout
 from stormlet.model.configuration import OPTIONS, Setting
 from stormlet.model.description import BoltSpec, Output, SpoutSpec, StreamId, Subscription
+from stormlet.model.logic import LogicKind, SourceKind, component_class, what_is_called
+
+INTERFACES = (Spout, Bolt, BasicBolt, BatchBolt)
+
+
+def kind_of(spec: SpoutSpec | BoltSpec) -> str:
+    """The kind of source or logic that a component has, and its name."""
+    logic: Any = spec.source if isinstance(spec, SpoutSpec) else spec.logic
+    match spec.kind:
+        case SourceKind.FED:
+            return "fed by running.emit"
+        case SourceKind.ITERABLE:
+            return f"iterable {type(logic).__name__}"
+        case SourceKind.FACTORY | LogicKind.FACTORY:
+            return _made(logic)
+        case SourceKind.GENERATOR | LogicKind.FUNCTION:
+            return f"{_function_kind(logic)} {_name(logic)}"
+
+
+def _made(factory: object) -> str:
+    cls = component_class(factory)
+    interface = next((each.__name__ for each in INTERFACES if cls is not None and issubclass(cls, each)), "")
+    if isinstance(what_is_called(factory), type):
+        return f"class {_name(factory)}({interface})"
+    return f"factory {_name(factory)}" + ("" if cls is None else f" of class {cls.__qualname__}({interface})")
+
+
+def _function_kind(function: object) -> str:
+    called = what_is_called(function)
+    if inspect.isasyncgenfunction(called):
+        return "async generator function"
+    if inspect.isgeneratorfunction(called):
+        return "generator function"
+    return "async function" if inspect.iscoroutinefunction(called) else "function"
+
+
+def _name(function: object) -> str:
+    called = what_is_called(function)
+    name: str = getattr(called, "__qualname__", type(called).__qualname__)
+    return name.replace("<locals>.", "").replace("<lambda>", "lambda")
 
 
 class StreamPortrait(msgspec.Struct, frozen=True):
@@ -22,7 +64,7 @@ class StreamPortrait(msgspec.Struct, frozen=True):
     fields: tuple[str, ...] | None
     """The names of the fields; None where they are not known."""
     direct: bool
-    """Whether the producer names the receiving task."""
+    """True if the producer names the receiving task."""
     subscribers: tuple[str, ...]
     """The bolts that get it."""
 
@@ -42,11 +84,11 @@ class ComponentPortrait(msgspec.Struct, frozen=True):
     type: str
     """``spout``, ``bolt`` or ``acker``."""
     kind: str
-    """What it is made from."""
+    """The kind of its source or logic, and its name."""
     tasks: tuple[int, ...]
     """The ids of its tasks, by their index."""
     runs: tuple[str, ...]
-    """How its tasks run, where that is not the default."""
+    """The way in which its tasks run, where that is not the default."""
     inputs: tuple[InputPortrait, ...]
     streams: tuple[StreamPortrait, ...]
 
@@ -59,7 +101,7 @@ class ValuePortrait(msgspec.Struct, frozen=True):
     component: str | None
     """The component that it holds for; None: for all that have no own."""
     origin: str
-    """Where the value came from: ``default``, ``topology``, a file, an environment variable, ``--set``, a
+    """The origin of the value: ``default``, ``topology``, a file, an environment variable, ``--set``, a
     component."""
 
 

@@ -1,5 +1,4 @@
-"""What ends a run before its sources do: a signal, ``--duration``, and a reader of its output that has had
-enough."""
+"""The end of a run before that of its sources: by a signal, by ``--duration``, or by a closed output."""
 
 from __future__ import annotations
 
@@ -13,11 +12,11 @@ from enum import IntEnum
 from types import FrameType
 
 from stormlet.cli.running.signals import HANGUPS, signals_handled_by
-from stormlet.cli.streams import GuardedStream
+from stormlet.cli.running.streams import GuardedStream
 
 
 class Stage(IntEnum):
-    """How far the end was asked for."""
+    """The stages of the end."""
 
     RUNNING = 0
     DRAINING = 1
@@ -25,15 +24,14 @@ class Stage(IntEnum):
 
 
 class Ending:
-    """Who asked a run to end, and how far that has gone: the first request drains, a second one cancels (law
-    C3)."""
+    """Requests that a run shall end: the first one drains, a second one cancels (law C3)."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.stage = Stage.RUNNING
         self.signal: signal.Signals | None = None
         """The last one that asked."""
         self.since: float | None = None
-        """When the end began, by ``time.monotonic()``."""
+        """The begin of the end, by ``time.monotonic()``."""
         self.stop: Callable[[], object] | None = None
         """``running.stop``, once there is something to drain."""
         self.cancel_start: Callable[[], object] = _nothing
@@ -117,8 +115,8 @@ def write_at_once(text: str) -> None:
 def ended_by_closed_output(
     ending: Ending, output: GuardedStream | None, say: Callable[[str], object]
 ) -> Generator[None]:
-    """When nobody reads standard output any longer, as after ``| head``, cancel instead of failing whatever
-    prints."""
+    """Cancel the run when nobody reads standard output any longer, as after ``| head``, instead of failing
+    whatever prints."""
 
     def closed() -> None:
         say("standard output is closed: cancelling")
@@ -137,4 +135,4 @@ def ended_by_closed_output(
 
 
 def _nothing() -> None:
-    """What is called while nobody is to be told."""
+    """The call while nobody listens."""

@@ -1,4 +1,4 @@
-"""The live view: the figures of a run on a terminal, four times a second."""
+"""The live view: the figures of a run on a terminal, four times a second; and the closing summary."""
 
 from __future__ import annotations
 
@@ -7,17 +7,166 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import TextIO, cast
 
 from rich.console import Console
 from rich.text import Text
 
+from stormlet.cli.output import bar, fitted
+from stormlet.cli.running.meter import Frame, Progress, Report, Row
 from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.screen import Screen
-from stormlet.cli.running.view import live_view
-from stormlet.cli.streams import GuardedStream, are_one_terminal
+from stormlet.cli.running.streams import GuardedStream, are_one_terminal
+from stormlet.cli.running.table import closing_table, live_table
+from stormlet.cli.units import duration, rough_duration, short_count
+from stormlet.core.shortened import printable
+from stormlet.report.failures import RepeatedFailure
+
+LONGEST_BAR = 30
+SHOWN_FAILURES = 5
+MOST_REPORTS = 4
+"""The most components that report their progress on the terminal, one line each."""
+ROOMY = 12
+"""In a terminal of more lines, one stays empty between the view and what is printed above it."""
+
+
+def live_view(
+    frame: Frame, failures: Sequence[RepeatedFailure], drain: str, width: int, height: int
+) -> list[Text]:
+    """At most ``height`` lines; of more components, those that do most. ``drain`` says what a drain waits
+    for."""
+    reports = [Text(fitted(reported(each, short_count), width)) for each in frame.reports[:MOST_REPORTS]]
+    below = [
+        *_progress(frame.progress, width),
+        *reports,
+        *_drain(drain, width),
+        *_last_failure(failures, width),
+    ]
+    above = [Text()] if height > ROOMY else []
+    room = height - len(above) - len(below) - 2
+    lines = [*above, _title(frame, width), *_table(frame.rows, width, room), *below]
+    return lines[:height]
+
+
+def closing_summary(
+    frame: Frame, failures: Sequence[RepeatedFailure], width: int | None, replayed: str = ""
+) -> list[Text]:
+    """The last word on a run: every component, what became of the messages, and what failed most. A ``width``
+    of None is any; of a run that fed dead letters again, ``replayed`` says what became of those."""
+    lines = [Text(f"{printable(frame.topology)}: {duration(frame.seconds)}", style="bold")]
+    lines += closing_table(frame.rows, width)
+    lines += (Text(reported(each, "{:,}".format)) for each in frame.reports)
+    lines += map(Text, _undone(frame, replayed))
+    lines += _failures(failures, width)
+    return lines
+
+
+def repeated(failure: RepeatedFailure) -> str:
+    """A failure on one line."""
+    where = failure.task if failure.what == "execute" else f"{failure.task} {failure.what}"
+    place = f" at {failure.place}" if failure.place else ""
+    value = f" on {failure.value}" if failure.value else ""
+    says_it = failure.kind.partition(" ")[0].lower() in failure.error.lower()
+    error = failure.error if says_it else f"{failure.kind}: {failure.error}"
+    return printable(f"{where}: {error}{place}{value}")
+
+
+def reported(report: Report, count: Callable[[int], str]) -> str:
+    """``flights: 67.4 k of 337 k rows read, 20%``."""
+    if report.known is None:
+        return printable(f"{report.component}: {count(report.done)} {report.unit}")
+    part = f", {report.done / report.known:.0%}" if report.done < report.known else ""
+    return printable(f"{report.component}: {count(report.done)} of {count(report.known)} {report.unit}{part}")
+
+
+def _title(frame: Frame, width: int) -> Text:
+    """The name, and as many of the figures as there is room for."""
+    title = Text.assemble((fitted(printable(frame.topology), max(width // 2, 10)), "bold"))
+    for part in _headline(frame):
+        if title.cell_len + len(part) + 3 <= width:
+            title.append(f"   {part}")
+    return title
+
+
+def _headline(frame: Frame) -> Iterator[str]:
+    yield duration(frame.seconds)
+    if frame.dead_letters:
+        yield f"{short_count(frame.dead_letters)} dead letters"
+    yield f"{short_count(frame.tuples_per_second)} tuples/s"
+    yield f"{short_count(frame.pending)} pending"
+
+
+def _table(rows: Sequence[Row], width: int, room: int) -> list[Text]:
+    if len(rows) <= room:
+        return live_table(rows, width)
+    busiest = sorted(rows, key=_busyness, reverse=True)
+    kept = {row.id for row in busiest[: max(room - 1, 0)]}
+    shown = [row for row in rows if row.id in kept]
+    more = Text(fitted(f"and {len(rows) - len(shown)} that do less", width), style="dim")
+    return [*live_table(shown, width), more]
+
+
+def _busyness(row: Row) -> tuple[bool, int]:
+    """Rates that are about the same count as the same, so that components do not take turns."""
+    return row.is_crowded, int(row.per_second).bit_length()
+
+
+def _progress(progress: Progress | None, width: int) -> Iterator[Text]:
+    if progress is None:
+        return
+    fraction = progress.done / progress.total
+    words = f" {fraction:4.0%}  {short_count(progress.done)} of {short_count(progress.total)}"
+    if progress.seconds_left is not None and progress.done < progress.total:
+        words += f"  {rough_duration(progress.seconds_left)} left"
+    room = min(LONGEST_BAR, width - len(words))
+    if room < 5:
+        yield Text(fitted(words.strip(), width))
+    else:
+        yield Text.assemble(bar(fraction, room, "green"), words)
+
+
+def _drain(drain: str, width: int) -> Iterator[Text]:
+    """At most two lines, broken between words: half a number would be another number."""
+    for line in wrap(printable(drain), width, max_lines=2, placeholder=" …"):
+        yield Text(fitted(line, width), style="yellow")
+
+
+def _last_failure(failures: Sequence[RepeatedFailure], width: int) -> Iterator[Text]:
+    if failures:
+        last = failures[-1]
+        times = f"{short_count(last.count)} times " if last.count > 1 else ""
+        yield Text(fitted(f"{times}{repeated(last)}", width), style="red")
+
+
+def _undone(frame: Frame, replayed: str) -> Iterator[str]:
+    yield printable(replayed) or f"dead letters: {frame.dead_letters:,}"
+    if frame.left_over:
+        yield f"left over: {frame.left_over:,} (messages without an outcome when the topology stopped)"
+
+
+def _failures(failures: Sequence[RepeatedFailure], width: int | None) -> Iterator[Text]:
+    if not failures:
+        return
+    most = sorted(failures, key=lambda each: -each.count)
+    yield Text("failures:")
+    counts = [_times(each.count) for each in most[:SHOWN_FAILURES]]
+    digits = max(map(len, counts))
+    for count, each in zip(counts, most, strict=False):
+        yield from map(Text, _wrapped(f"  {count:>{digits}} {repeated(each)}", width))
+    if len(most) > SHOWN_FAILURES:
+        yield Text(f"  and {len(most) - SHOWN_FAILURES} more")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    return [text] if width is None else wrap(text, width, subsequent_indent="    ", break_on_hyphens=False)
+
 
 INTERVAL = 0.25
 """Seconds between two frames."""
@@ -27,7 +176,7 @@ DUMB = ("", "dumb", "unknown")
 
 
 def is_terminal(stream: GuardedStream | None) -> bool:
-    """Whether lines of it can be drawn again in place."""
+    """True if lines of it can be drawn again in place."""
     return (
         stream is not None
         and cast("TextIO", stream).isatty()

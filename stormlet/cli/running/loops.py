@@ -1,13 +1,20 @@
-"""The event loop of a run."""
+"""The event loop of a run, and user code that keeps it from its end.
+
+User code may try to end the process, by ``sys.exit()`` or ``KeyboardInterrupt``, or stop the loop: that is a crash of
+its component (law C5). User code in threads cannot be cancelled (law B9), and the process cannot end before it returns.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
-from typing import Literal
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import Any, Literal, Protocol, TypeVar
 
-from stormlet.errors import InvalidConfiguration
+from stormlet.errors import InvalidConfiguration, StartFailed, TopologyCrashed
+from stormlet.runtime.run.assembly import UNMADE
 
 LoopName = Literal["uvloop", "asyncio"]
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
@@ -48,3 +55,94 @@ def _standard_streams_are_open() -> bool:
         except OSError:
             return False
     return True
+
+
+R = TypeVar("R")
+
+
+class Escapable(Protocol):
+    """Takes the notice of it."""
+
+    def escaped(self, error: BaseException) -> None:
+        """User code raised this, or stopped the loop, which raised this then; it will be run on."""
+        ...
+
+
+def run_to_the_end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[R], session: Escapable) -> R:
+    """Run the loop until ``main`` is done, however often it is ended."""
+    loop.set_exception_handler(_handle)
+    while True:
+        try:
+            return loop.run_until_complete(main)
+        except (SystemExit, KeyboardInterrupt) as error:
+            session.escaped(error)
+        except RuntimeError as error:
+            if main.done():
+                raise
+            session.escaped(error)
+
+
+def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    if not isinstance(context.get("exception"), SystemExit | KeyboardInterrupt):  # that was reported already
+        loop.default_exception_handler(context)
+
+
+class LoopStopped(TopologyCrashed):
+    """User code called ``stop()`` of the event loop."""
+
+    def __str__(self) -> str:
+        return (
+            f"topology {self.topology!r} crashed: {self.what} of {self.task} has stopped the event loop, on which "
+            f"everything runs; raise an exception to crash, or signal.raise_signal(signal.SIGTERM) to drain"
+        )
+
+
+def crash_of(topology: str, error: BaseException, *, started: bool) -> TopologyCrashed:
+    """The crash by code that runs in no task of the topology, such as a task of the user's own."""
+    if isinstance(error, RuntimeError):
+        return LoopStopped(topology, "the topology", "user code")
+    crash = (TopologyCrashed if started else StartFailed)(topology, "the topology", "user code")
+    crash.__cause__ = error
+    return crash
+
+
+def start_failure_of(topology: str, error: BaseException) -> StartFailed:
+    """The failure of a start that the constructor of a component wanted to end."""
+    failure = StartFailed(topology, UNMADE.get(), "the constructor")
+    failure.__cause__ = error
+    return failure
+
+
+def await_threads(tasks: Collection[str], say: Callable[[str], object], *, grace: float = 1.0) -> None:
+    """Wait for the threads of these tasks, and say so where it takes long: the process cannot end before they
+    do, and user code in them cannot be cancelled (law B9)."""
+    _join(tasks, grace)
+    stuck = tasks_of_threads(tasks)
+    if stuck:
+        say(f"waiting for user code in the threads of {', '.join(stuck)} to return; Ctrl-C kills")
+        _join(tasks, None)
+
+
+async def await_default_threads(say: Callable[[str], object], *, grace: float = 1.0) -> None:
+    """The same for those of the running loop's default executor."""
+    ending = asyncio.ensure_future(asyncio.get_running_loop().shutdown_default_executor())
+    done, _ = await asyncio.wait([ending], timeout=grace)
+    if not done:
+        say("waiting for user code in threads (asyncio.to_thread, run_in_executor) to return; Ctrl-C kills")
+        await ending
+
+
+def tasks_of_threads(tasks: Collection[str]) -> list[str]:
+    """Those of these tasks, such as ``split[0]``, that have threads."""
+    return sorted({_task_of(each) for each in threading.enumerate()} & set(tasks))
+
+
+def _task_of(thread: threading.Thread) -> str:
+    return thread.name.rpartition("_")[0]
+
+
+def _join(tasks: Collection[str], seconds: float | None) -> None:
+    threads = [each for each in threading.enumerate() if _task_of(each) in tasks]
+    deadline = None if seconds is None else time.monotonic() + seconds
+    for thread in threads:
+        thread.join(None if deadline is None else max(deadline - time.monotonic(), 0))

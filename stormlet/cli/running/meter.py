@@ -35,7 +35,7 @@ class Row:
     backlog: int
     """As ``waiting``: how many waited all the time."""
     capacity: int | None
-    """How many may wait; None: unlimited."""
+    """The most that may wait; None: unlimited."""
     latency: float | None
     """Seconds. Spout: from emit to ack. Bolt: in ``execute``."""
 
@@ -46,28 +46,28 @@ class Row:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether it is probably what holds the others up: its queue never was less than half full."""
+        """True if it probably holds the others up: its queue never was less than half full."""
         return not self.is_spout and self.capacity is not None and self.backlog * 2 >= self.capacity
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How much is done of what is known to come."""
+    """The part that is done of what is known to come."""
 
     done: int
     total: int
     seconds_left: float | None
-    """None before there is a rate to tell it from."""
+    """None before there is a rate."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a component has reported of its own progress."""
+    """A component's report of its own progress."""
 
     component: str
     done: int
     known: int | None
-    """How much there is in all; None where nobody knows."""
+    """The amount in all; None where nobody knows."""
     unit: str
 
 
@@ -110,7 +110,7 @@ class Meter:
         self._latencies: dict[str, float | None] = {}
 
     def frame(self, statistics: Statistics, seconds: float) -> Frame:
-        """What is shown ``seconds`` after the start; rates are those of the last two."""
+        """The figures ``seconds`` after the start; rates are those of the last two."""
         self._past.append((seconds, statistics))
         while len(self._past) > 2 and self._past[1][0] <= seconds - WINDOW:
             self._past.popleft()
@@ -176,7 +176,7 @@ def _capacity(configuration: Configuration, parallelism: int, is_spout: bool) ->
 
 
 def known_length(description: Description) -> int | None:
-    """How many messages all sources have together, where every one of them can tell."""
+    """The number of messages that all sources have together; None unless every one has a length."""
     total = 0
     for spout in description.spouts.values():
         length = _length(spout.source) if spout.kind is SourceKind.ITERABLE else 0

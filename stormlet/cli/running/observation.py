@@ -1,4 +1,4 @@
-"""What there is to tell of a run while it lasts."""
+"""The figures of a run while it lasts, and what it waits for."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from stormlet.cli.running.endings import Ending, Stage
+from stormlet.cli.running.loops import tasks_of_threads
 from stormlet.cli.running.meter import Frame, Meter
-from stormlet.cli.running.stuck_threads import tasks_of_threads
 from stormlet.cli.units import duration
 from stormlet.core.shortened import printable
 from stormlet.model.plan import ACKER
@@ -17,10 +17,10 @@ from stormlet.report.statistics import ComponentStatistics
 from stormlet.runtime.run.handle import Running
 
 PATIENCE = 1.0
-"""Seconds that a drain may take before it is told what it waits for."""
+"""Seconds that a drain may take before it is reported what it waits for."""
 
 MOST_TASKS = 4
-"""How many tasks one line names."""
+"""The most tasks that one line names."""
 
 
 class Observation:
@@ -45,7 +45,7 @@ class Observation:
         return time.monotonic() - self._began
 
     def frame(self) -> Frame:
-        """The figures now; while it drains, there is no telling how much would have come."""
+        """The figures now; while it drains, nobody knows how much would have come."""
         frame = self._meter.frame(self._running.statistics(), self.seconds)
         return frame if self.ending.stage is Stage.RUNNING else replace(frame, progress=None)
 
@@ -63,7 +63,7 @@ class Observation:
         return f"draining for {duration(took)}: waits for {self._unsettled()}"
 
     def _unsettled(self) -> str:
-        """Whose messages have no outcome yet, and who holds tuples; after that, who does not come to an end."""
+        """Spouts whose messages have no outcome yet and bolts that hold tuples; after that, tasks that do not end."""
         components = self._running.statistics().components
         return "; ".join(_waits_for(components, self._meter.spouts)) or self._closing() or "tasks to end"
 

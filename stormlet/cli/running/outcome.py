@@ -1,4 +1,4 @@
-"""How a run ended, for people and for scripts."""
+"""The outcome of a run, for people and for scripts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRONG_USAGE = 2
 
 
 class Outcome(Enum):
-    """What ended a run."""
+    """The end of a run."""
 
     FINISHED = "finished"
     """Its sources had ended, and everything was settled."""
@@ -35,7 +35,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What became of the dead letters of an earlier run."""
+    """The outcomes of the dead letters of an earlier run."""
 
     acked: int
     failed_again: int

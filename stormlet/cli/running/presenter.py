@@ -1,20 +1,19 @@
-"""Tells the user of a run: on a terminal with the live view, elsewhere in plain lines."""
+"""Standard error during a run: the live view on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager
 
-from stormlet.cli.fitting import encodable
+from stormlet.cli.output import encodable
 from stormlet.cli.running.endings import write_at_once
-from stormlet.cli.running.live import LiveView, is_terminal
+from stormlet.cli.running.live import LiveView, closing_summary, is_terminal, reported
 from stormlet.cli.running.meter import Frame
-from stormlet.cli.running.observation import Observation
-from stormlet.cli.running.progress import report
-from stormlet.cli.running.view import closing_summary
-from stormlet.cli.streams import GuardedStream
-from stormlet.core.shortened import visible
+from stormlet.cli.running.observation import PATIENCE, Observation
+from stormlet.cli.running.streams import GuardedStream
+from stormlet.cli.units import duration, rough_duration, short_count
+from stormlet.core.shortened import printable, visible
 from stormlet.report.failures import RepeatedFailure
 
 
@@ -79,3 +78,52 @@ def _beside(coroutine: Coroutine[object, object, None]) -> Generator[None]:
         yield
     finally:
         task.cancel()
+
+
+EVERY = 10.0
+"""Seconds between two lines of progress."""
+DRAIN_EVERY = 5.0
+"""Seconds between two lines about a drain."""
+MOST_SPOUTS = 4
+"""The most spouts, and the most reports of progress, in one line."""
+
+Say = Callable[[str], object]
+
+
+async def report(observation: Observation, say: Say) -> None:
+    """Say how far the run is, from time to time, and what a drain waits for."""
+    await asyncio.gather(_report_progress(observation, say), _report_drain(observation, say))
+
+
+async def _report_progress(observation: Observation, say: Say) -> None:
+    while True:
+        await asyncio.sleep(EVERY)
+        say(progress_line(observation.frame()))
+
+
+async def _report_drain(observation: Observation, say: Say) -> None:
+    await observation.ending.begun.wait()
+    await asyncio.sleep(PATIENCE)
+    while True:
+        say(observation.drain())
+        await asyncio.sleep(DRAIN_EVERY)
+
+
+def progress_line(frame: Frame) -> str:
+    """``10.0 s  lines 12,340 acked, 0 failed, 1,000 pending; 74.0 k tuples/s; 45 %, 12.0 s left``."""
+    return f"{duration(frame.seconds)}  {'; '.join(_parts(frame))}"
+
+
+def _parts(frame: Frame) -> Iterator[str]:
+    spouts = [row for row in frame.rows if row.is_spout]
+    for row in spouts[:MOST_SPOUTS]:
+        yield f"{printable(row.id)} {row.acked:,} acked, {row.failed:,} failed, {row.waiting:,} pending"
+    if len(spouts) > MOST_SPOUTS:
+        yield f"and {len(spouts) - MOST_SPOUTS} spouts more"
+    yield from (reported(each, "{:,}".format) for each in frame.reports[:MOST_SPOUTS])
+    yield f"{short_count(frame.tuples_per_second)} tuples/s"
+    if frame.dead_letters:
+        yield f"{frame.dead_letters:,} dead letters"
+    progress = frame.progress
+    if progress is not None and progress.seconds_left is not None:
+        yield f"{progress.done / progress.total:.0%} done, {rough_duration(progress.seconds_left)} left"

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from stormlet.cli.fitting import encodable
+from stormlet.cli.output import encodable
 
 LONGEST_DELAY = 0.25
 """Seconds that a print waits at most for the next frame; user code may hold the loop for longer."""
@@ -106,7 +106,7 @@ class Screen:
             self._writing = False
 
     def _above(self) -> str:
-        """What was printed since it was last asked for."""
+        """The text that was printed since the last call."""
         printed, self._printed = self._printed, []
         self._size = 0
         self._handed_over = time.monotonic()

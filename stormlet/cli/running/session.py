@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from stormlet.cli.letters.opening import letter_file
-from stormlet.cli.letters.replaying import Replay
 from stormlet.cli.running.endings import Ending, Stage, ended_by_closed_output, ended_by_signals
-from stormlet.cli.running.escapes import crash_of, run_to_the_end, start_failure_of
+from stormlet.cli.running.loops import (
+    await_default_threads,
+    await_threads,
+    crash_of,
+    run_to_the_end,
+    start_failure_of,
+)
 from stormlet.cli.running.meter import Meter, known_length
 from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.outcome import Outcome, Replayed, Result
 from stormlet.cli.running.presenter import Presenter
+from stormlet.cli.running.replaying import Replay, letter_file
 from stormlet.cli.running.signals import signals_handled_by
-from stormlet.cli.running.stuck_threads import await_default_threads, await_threads
-from stormlet.cli.streams import GuardedStream
+from stormlet.cli.running.streams import GuardedStream
 from stormlet.core.shortened import printable
 from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.model.builder_types import TopologyOptions
@@ -35,7 +39,7 @@ from stormlet.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How one run differs from another."""
+    """The choices in which one run differs from another."""
 
     settings: Layered
     seed: int | None = None

@@ -1,4 +1,4 @@
-"""What Ctrl-C, SIGTERM and SIGHUP do while a run lasts."""
+"""Handlers of Ctrl-C, SIGTERM and SIGHUP while a run lasts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import FrameType
 from typing import TypeAlias, cast
 
 HANGUPS = (signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()
-"""What says that the terminal was closed; not on Windows."""
+"""The signal of a closed terminal; not on Windows."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUPS)
 
 Handler: TypeAlias = Callable[[int, FrameType | None], object] | signal.Handlers

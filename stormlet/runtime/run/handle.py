@@ -74,7 +74,7 @@ class Running:
             self._observer,
             active=options.active,
         )
-        kit: Kit = getattr(loop, "parts", None) or Kit()
+        kit: Kit = getattr(loop, "kit", None) or Kit()
         self._engine = engine_on(
             loop,
             plan,

@@ -1,1 +1,21 @@
-"""Deterministic simulation: the real engine, disturbed in ways that a seed decides, and judged by a witness."""
+"""Deterministic simulation: the real engine, disturbed in ways that a seed decides, and judged by a witness.
+
+From the ground up::
+
+    faults        the kinds of faults, and the injector, which decides by the seed which ones happen
+    journal       the events of a run, for people to read
+    hearings      acks, fails and dead letters that the user gets, held against the verdicts
+    witness       the judge: every tuple tree as it is, without XOR and without a ledger
+    endings       the rules for a spout at any time, and for everything at the end
+    disturbances  kills at any step, and user code that raises where no input answers for it
+    kit           the parts of the engine that let the witness know and suffer the faults
+    loop          the loop on which the seed chooses the next task
+    calls, data   calls of ``execute`` seen from inside; the data that the code of a bolt can reach
+    evidence      the part of a run that is compared with other runs of the same input
+    judged_kit    the kit that judges the user's code, too
+    simulator     one run, under a seed and its faults
+    comparing     runs of the same input: what must be the same, and is not
+    simulating    ``simulate``: a run for each seed, and the fewest faults under which a seed fails
+
+The witness shares no code with the engine that it judges.
+"""

@@ -1,4 +1,4 @@
-"""Compares runs of the same input: what must be the same, and is not.
+"""Comparisons of runs of the same input: what must be the same, and is not.
 
 A run in which nothing fails is held against runs in which calls of user code come one at a time: in the order of the
 inputs, and in any order in which they could have ended. What these agree on, whatever takes how long, and is less where
@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import chain
+from functools import cached_property
+from itertools import chain, product
 from typing import Final
 
-from stormlet.testing.chaos.changes import is_less, spelt
+from stormlet.errors import StormletError
+from stormlet.testing.chaos.data import is_less, spelt
 from stormlet.testing.chaos.evidence import FINISHES, KEEPS, Evidence, Result, Results
-from stormlet.testing.chaos.faults import Fault, FaultKind, Faults
-from stormlet.testing.chaos.other_runs import OtherRuns
+from stormlet.testing.chaos.faults import NO_FAULTS, Fault, FaultKind, Faults
+from stormlet.testing.chaos.judged_kit import Way
 from stormlet.testing.chaos.simulator import SeedResult, Simulator
 
 KINDS: Final = frozenset({"joins", "replays", "updates", "order"})
@@ -152,7 +154,7 @@ class _Difference:
                 yield "order", f"{self._said(key)} come in order: {WHO_IS_FIRST}"
 
     def _is_lost(self, key: Result) -> bool:
-        """True if it is less than in any order of the calls, one after another."""
+        """True if the value is less than in any order of the calls, one after another."""
         if not all(is_less(self._here.value(each), self._usual.value(each)) for each in self._beside(key)):
             return False
         runs = map(self._others.in_any_order, range(IN_ANY_ORDER))
@@ -194,3 +196,59 @@ class _Difference:
         else:
             subject, verb, again = repr(key.component), key.kind, "with" if key.kind == FINISHES else "emits"
         return f"{subject} {verb} {spelt(here)} where calls overlap, and {again} {spelt(usual)} where they"
+
+
+SLOW: Final = replace(NO_FAULTS, slow=0.5, most=1000)
+MOST_BOLTS, FIRST_INPUTS = 5, 3
+"""Of so many tasks so many inputs are made to fail, one in each run."""
+
+
+class OtherRuns:
+    """Those of one simulation."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+        self._made: dict[tuple[Way, int], Evidence] = {}
+
+    @property
+    def usual(self) -> Evidence:
+        """Nothing fails, nothing is slow, and one call follows another."""
+        return self.in_order(0)
+
+    def in_order(self, number: int) -> Evidence:
+        """Nothing fails, and each task has executed an input before it begins with the next one."""
+        return self._one_at_a_time(Way.IN_ORDER, number)
+
+    def in_any_order(self, number: int) -> Evidence:
+        """Nothing fails, and calls come one at a time, though perhaps not in the order in which they began."""
+        return self._one_at_a_time(Way.ANY_ORDER, number)
+
+    def _one_at_a_time(self, way: Way, number: int) -> Evidence:
+        if (way, number) not in self._made:
+            self._made[way, number] = self._run(number, SLOW if number else NO_FAULTS, way)
+        return self._made[way, number]
+
+    def _run(self, seed: int, faults: Faults | Iterable[Fault], way: Way = Way.AS_DECLARED) -> Evidence:
+        """Nothing is known of a topology that runs only once."""
+        try:
+            return self._simulator.run(seed, faults, collects=True, way=way).evidence
+        except StormletError:
+            return Evidence()
+
+    def one_at_a_time_as(self, result: SeedResult) -> Evidence:
+        """As slow as in this run, so that calls come in about the same order."""
+        return self._run(result.seed, result.faults, Way.ANY_ORDER)
+
+    def overlapping(self, seeds: Iterable[int], most: Faults) -> Iterator[SeedResult]:
+        """Nothing fails; nor is anything slow or crowded if it is not to be."""
+        crowd, slow = bool(most.crowd) * 0.5, bool(most.slow) * 0.3
+        for number, seed in enumerate(seeds):
+            faults = replace(NO_FAULTS, crowd=crowd, slow=slow if number % 2 else 0.0)
+            yield self._simulator.run(seed, faults, collects=True)
+
+    @cached_property
+    def with_a_failure(self) -> list[Evidence]:
+        """One input fails, another one in each run."""
+        places = product(self.usual.bolts[:MOST_BOLTS], range(1, FIRST_INPUTS + 1))
+        errors = ([Fault(FaultKind.ERROR, name, number)] for name, number in places)
+        return [self._run(0, faults) for faults in errors]

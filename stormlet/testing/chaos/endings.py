@@ -1,4 +1,4 @@
-"""What must hold of a spout at any time, and of everything when a simulated run has finished."""
+"""Rules that hold for a spout at any time, and for everything when a simulated run has finished."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stormlet.testing.chaos.witness import Witness
 
 
 def check_pending(witness: Witness, spout: SpoutTask) -> None:
-    """What is pending is open, or waits to be told, replayed or buried; and it is not too much (law S3). A spout that
+    """Pending messages are open, or wait for a report, replay or burial, and are not too many (law S3). A spout that
     has died has sent what it had (law F1)."""
     tracker = spout.tracker
     if spout.outbox.inits and not spout.working:
@@ -72,9 +72,9 @@ def _check_bolt(witness: Witness, bolt: BoltTask) -> None:
 
 def _check_accounts(witness: Witness, spout: SpoutTask) -> None:
     account, counts, name = witness.accounts[spout.plan], spout.tracker.counts, spout.name
-    told, counted = (account.acked, account.failed), (counts.acked, counts.failed)
-    if told != counted:
-        witness.violation("{} was told {} acks and fails, and counts {}", name, told, counted)
+    got, counted = (account.acked, account.failed), (counts.acked, counts.failed)
+    if got != counted:
+        witness.violation("{} got {} acks and fails, and counts {}", name, got, counted)
     ended = account.kept_acked + counts.dead_letters + counts.left_over
     if account.messages != ended and not spout.feed.dies:
         witness.violation("{} had {} messages, of which {} had an end", name, account.messages, ended)

@@ -11,8 +11,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.tasks import Tasks
 from stormlet.testing.chaos.calls import Joins
-from stormlet.testing.chaos.changes import added, changes
-from stormlet.testing.chaos.data import Amount, Data, data_of, frozen
+from stormlet.testing.chaos.data import Amount, Data, added, changes, data_of, frozen
 
 EMITS, FINISHES, KEEPS = "emits", "finishes with", "keeps"
 

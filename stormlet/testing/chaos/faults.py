@@ -1,4 +1,4 @@
-"""What goes wrong in a simulation: how often, or exactly where."""
+"""Faults of a simulation: each kind with its rate, or exactly where it strikes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Fault:
     """A task, such as ``split[0]``, ``clock`` or ``queues``."""
     number: int
     at_step: bool = False
-    """Whether ``number`` counts the steps of the task's coroutine: it dies after that one, where it waits then, or up
+    """True if ``number`` counts the steps of the task's coroutine: it dies after that one, where it waits then, or up
     to five seconds later."""
 
     def __str__(self) -> str:
@@ -59,9 +59,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """How likely each kind of fault is at each opportunity; a kind that has 0 does not happen. After ``most`` faults a
-    run is left in peace, so that it can come to its end; ``engine`` mostly ends it at once, and so is 0 unless it is
-    asked for."""
+    """The probability of each kind of fault at each opportunity; a kind that has 0 does not happen. After ``most``
+    faults a run is left in peace, so that it can come to its end; ``engine`` mostly ends it at once, and so is 0 unless
+    it is asked for."""
 
     kill: float = 0.01
     error: float = 0.02

@@ -1,4 +1,4 @@
-"""What the user hears of messages, held against their verdicts: ``ack`` and ``fail`` of ``Spout`` classes (law S1),
+"""Outcomes as the user gets them, held against the verdicts: ``ack`` and ``fail`` of ``Spout`` classes (law S1),
 and dead letters (law S6)."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stormlet.runtime.spout.messages import HostMessage, Message
 Violation = Callable[..., None]
 """Notes that the law was broken: a text with a ``{}`` for each value, and the values."""
 Hear = Callable[[object, Failure | None], None]
-"""Called with each message id and failure of which an instance is told."""
+"""Called with each message id and failure that an instance gets."""
 
 Around = Callable[[str, Callable[[], Awaitable[None] | None]], Awaitable[None] | None]
 """Calls a method of this name."""
@@ -26,7 +26,7 @@ Around = Callable[[str, Callable[[], Awaitable[None] | None]], Awaitable[None] |
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a message id. Without the failure itself, which may get a longer reason on its way."""
+    """The outcome of a message id, without the failure itself, which may get a longer reason on its way."""
 
     message_id: object
     kind: FailureKind | None
@@ -37,7 +37,7 @@ class Outcome:
         return cls(message_id, None if failure is None else failure.kind)
 
     def agrees(self, other: Outcome) -> bool:
-        """Whether it is the same; message ids need not be comparable."""
+        """True if it is the same; message ids need not be comparable."""
         return self.message_id is other.message_id and self.kind is other.kind
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class Outcome:
 
 
 class Tellings:
-    """The outcomes that instances of ``Spout`` classes are told: each once, in the order of the verdicts."""
+    """The outcomes that instances of ``Spout`` classes get: each once, in the order of the verdicts."""
 
     def __init__(self, violation: Violation) -> None:
         self._violation = violation
@@ -66,15 +66,15 @@ class Tellings:
         """The ``ack`` or ``fail`` of an instance is called."""
         heard, due = Outcome.of(message_id, failure), self._due[plan]
         if not due:
-            self._violation("{} was told of {} without a verdict", plan.name, str(heard))
+            self._violation("{} got {} without a verdict", plan.name, str(heard))
         elif not (expected := due.popleft()).agrees(heard):
-            self._violation("{} was told of {}, and not of {}", plan.name, str(heard), str(expected))
+            self._violation("{} got {}, and not {}", plan.name, str(heard), str(expected))
 
     def check_all_heard(self) -> None:
         """The run has finished."""
         for plan, due in self._due.items():
             if due:
-                self._violation("{} was never told of {}", plan.name, str(due[0]))
+                self._violation("{} never got {}", plan.name, str(due[0]))
 
     def forget(self) -> None:
         """The run is over."""

@@ -1,10 +1,12 @@
-"""What happened in a simulation or soak, for people to read."""
+"""The events of a simulation or soak, for people to read, without the log of the engine."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from stormlet.core.shortened import shortened
 
@@ -23,7 +25,7 @@ class Journal:
         self._entries.append((self._time(), text, values))
 
     def tree(self, root: int) -> Tree:
-        """How a tree is called: by the order in which they were seen."""
+        """The name of a tree: by the order in which they were seen."""
         return Tree(self._roots.setdefault(root, len(self._roots) + 1))
 
     def lines(self) -> list[str]:
@@ -39,7 +41,7 @@ class Tree(int):
 
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""Where an object without a ``repr`` of its own is: in every process somewhere else (law L16)."""
+"""The address of an object without a ``repr`` of its own: in every process another one (law L16)."""
 
 
 def _shown(value: object) -> str:
@@ -49,3 +51,17 @@ def _shown(value: object) -> str:
 def described(value: object) -> str:
     """A value, in the same words in every process."""
     return _ADDRESS.sub("", shortened(value))
+
+
+@contextmanager
+def silence() -> Generator[None]:
+    """Disable the log, in which the engine would report every injected failure."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("stormlet")]
+    loggers = [(logger, logger.disabled) for logger in map(logging.getLogger, names)]
+    try:
+        for logger, _ in loggers:
+            logger.disabled = True
+        yield
+    finally:
+        for logger, disabled in loggers:
+            logger.disabled = disabled

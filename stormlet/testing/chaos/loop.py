@@ -1,4 +1,4 @@
-"""The loop of a simulation: which of the tasks that are ready goes first is for the seed to decide."""
+"""The loop of a simulation: the seed chooses the next one among the tasks that are ready."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import deque
 from random import Random
 from typing import Any
 
-from stormlet.testing.chaos.parts import DisturbedKit
-from stormlet.testing.chaos.steps import Steps
+from stormlet.testing.chaos.disturbances import Steps
+from stormlet.testing.chaos.kit import DisturbedKit
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import SimulatedLoop
 
@@ -23,21 +23,21 @@ LONGER_AT_WORK = 5
 class SeededLoop(SimulatedLoop):
     """A simulated loop that steps tasks in an order of the seed's. Callbacks keep theirs, as asyncio promises."""
 
-    def __init__(self, seed: int, parts: DisturbedKit) -> None:
-        self.parts = parts
-        """What the runtime finds here, and uses."""
+    def __init__(self, seed: int, kit: DisturbedKit) -> None:
+        self.kit = kit
+        """The kit that the runtime finds here, and uses."""
         super().__init__(seed)
-        self._ready = _Shuffled(Random(f"{seed}/order"), parts.steps)
+        self._ready = _Shuffled(Random(f"{seed}/order"), kit.steps)
         self._done = self._done_before = 0
         self.advances = False
-        """Whether messages were emitted or settled in the rounds that ended with a livelock."""
+        """True if messages were emitted or settled in the rounds that ended with a livelock."""
 
     def _another_round(self) -> None:
         shortest = self.longest_moment // SHORTER
         try:
             self._rounds.another(self.time(), shortest)
         except Livelock as error:
-            done = self.parts.progress
+            done = self.kit.progress
             if error.rounds == shortest:
                 self._done_before = done
             self.advances = done > self._done
@@ -52,7 +52,7 @@ class SeededLoop(SimulatedLoop):
 
 
 class _Shuffled(deque[asyncio.Handle]):
-    """What is ready. Of the tasks at its head, up to the first callback, any may go first."""
+    """The callbacks that are ready. Of the tasks at the head, up to the first other callback, any may go first."""
 
     def __init__(self, random: Random, steps: Steps) -> None:
         super().__init__()

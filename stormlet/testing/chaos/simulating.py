@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from stormlet.errors import InvalidConfiguration, StormletError
 from stormlet.model.number_checks import check_int
-from stormlet.testing.chaos.allowing import Allow, kinds_allowed
 from stormlet.testing.chaos.comparing import Compared
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, read_faults
-from stormlet.testing.chaos.silence import silence
+from stormlet.testing.chaos.journal import silence
 from stormlet.testing.chaos.simulator import SeedResult, Simulator, TopologyLike
+
+Kind = Literal["anchors", "acks", "errors", "values", "replays", "joins", "updates", "order"]
+"""Emits without anchors, acks before the end of the work, exceptions after
+them, values that are changed afterwards, messages that a spout does
+not replay, joins with the replay of a message, lost updates, and results that depend on the order."""
+Allow: TypeAlias = bool | Collection[Kind]
+"""Kinds that are no bugs, because it is meant so; True: all of them."""
+
+
+def kinds_allowed(allow: object) -> Collection[str]:
+    """The kinds that these are; raises :class:`~stormlet.errors.InvalidConfiguration` naming all kinds if one of them
+    is unknown."""
+    kinds: tuple[str, ...] = get_args(Kind)
+    if isinstance(allow, bool):
+        return kinds if allow else ()
+    if not isinstance(allow, list | tuple | set | frozenset) or any(
+        each not in kinds for each in cast("Collection[object]", allow)
+    ):
+        raise InvalidConfiguration(
+            f"allow must be True, False or a list of {', '.join(kinds)}, not {allow!r}"
+        )
+    return cast("Collection[str]", allow)
+
 
 SHOWN_LINES = 60
 
 
 @dataclass(slots=True)
 class SimulationReport:
-    """What simulations have done in all."""
+    """The counts of simulations in all."""
 
     seeds: int = 0
     faults: Counter[FaultKind] = field(default_factory=Counter[FaultKind])
@@ -79,7 +101,7 @@ def simulate(
     allow: Allow = False,
 ) -> SimulationReport:
     """Run the topology once for each seed, on a loop whose order, slices and faults the seed decides, and judge
-    every run: the engine by the law, and the user's code by what can be told without knowing what it is for.
+    every run: the engine by the law, and the user's code by what can be seen without knowing what it is for.
 
     A run ends when the topology is finished; with ``seconds`` it is stopped after so many simulated ones, and
     drains; either way it is judged by what is left then. ``topology`` is a topology, or a function that makes a new

@@ -17,10 +17,9 @@ from stormlet.testing.chaos.endings import check_counted, check_settled
 from stormlet.testing.chaos.evidence import Evidence
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, Injector
 from stormlet.testing.chaos.journal import Journal
-from stormlet.testing.chaos.judged_parts import JudgedKit
+from stormlet.testing.chaos.judged_kit import JudgedKit, Way
+from stormlet.testing.chaos.kit import DisturbedKit
 from stormlet.testing.chaos.loop import SeededLoop
-from stormlet.testing.chaos.parts import DisturbedKit
-from stormlet.testing.chaos.serial import Way
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
 from stormlet.testing.watched_run import endless
@@ -42,7 +41,7 @@ class SeedResult:
     faults: Sequence[Fault]
     """Those that happened, in order."""
     violations: Sequence[str]
-    """What was wrong; empty if all was well."""
+    """The breaches; empty if all was well."""
     counts: Mapping[str, int]
     journal: Journal = field(repr=False)
     missed: Sequence[Fault] = ()
@@ -54,7 +53,7 @@ class SeedResult:
 
     @property
     def log(self) -> Sequence[str]:
-        """What happened, a line each; the same for the same seed in every process."""
+        """The events, a line each; the same for the same seed in every process."""
         return self.journal.lines()
 
     @property
@@ -111,37 +110,37 @@ class Simulator:
         ``collects`` its results."""
         topology = self._topology if isinstance(self._topology, Topology) else self._topology()
         self.name = topology.name
-        parts = JudgedKit(
+        kit = JudgedKit(
             Injector(seed, faults), explains=explains, allowed=self.allowed, collects=collects, way=way
         )
         counts: dict[str, int] = {}
-        with asyncio.Runner(loop_factory=lambda: SeededLoop(seed, parts)) as runner:
+        with asyncio.Runner(loop_factory=lambda: SeededLoop(seed, kit)) as runner:
             loop = runner.get_loop()
             assert isinstance(loop, SeededLoop)
-            parts.use(loop.time, loop.jump)
+            kit.use(loop.time, loop.jump)
             try:
-                counts = runner.run(self._run(topology, seed, parts))
+                counts = runner.run(self._run(topology, seed, kit))
             except Deadlock as error:
-                parts.witness.violation("it hangs: {}", str(error))
-                parts.explain()
+                kit.witness.violation("it hangs: {}", str(error))
+                kit.explain()
             except Livelock as error:
-                known = error.knowing(endless(parts.tasks.all_spouts))
+                known = error.knowing(endless(kit.tasks.all_spouts))
                 if known.sources and loop.advances:
                     raise InvalidTopology(
                         f"topology {self.name!r} does not come to an end: {known}"
                     ) from None
-                parts.witness.violation("it hangs: {}", str(known))
-        witness, injector = parts.witness, parts.injector
-        parts.forget()
+                kit.witness.violation("it hangs: {}", str(known))
+        witness, injector = kit.witness, kit.injector
+        kit.forget()
         return SeedResult(
             seed,
             injector.injected,
             witness.violations,
             counts,
-            parts.journal,
+            kit.journal,
             injector.missed,
-            parts.explanations,
-            parts.evidence,
+            kit.explanations,
+            kit.evidence,
         )
 
     def explained(self, failed: SeedResult) -> SeedResult:
@@ -170,41 +169,41 @@ class Simulator:
                 return result
         return None
 
-    async def _run(self, topology: Topology, seed: int, parts: JudgedKit) -> dict[str, int]:
-        loop, witness = asyncio.get_running_loop(), parts.witness
-        crowded = _crowded(parts)
+    async def _run(self, topology: Topology, seed: int, kit: JudgedKit) -> dict[str, int]:
+        loop, witness = asyncio.get_running_loop(), kit.witness
+        crowded = _crowded(kit)
         try:
             changed: dict[str, Any] = {**self._configuration, "drain_timeout": None, **crowded}
-            changed["record_edges"] = 1.0 if parts.explains else 0.0
-            if parts.way is not Way.AS_DECLARED:
+            changed["record_edges"] = 1.0 if kit.explains else 0.0
+            if kit.way is not Way.AS_DECLARED:
                 changed |= ROOM_AND_TIME
             run = topology.run(seed=seed, sources=self._sources, **changed)
             async with run as running:
-                config = parts.tasks.all_spouts[0].context.config
+                config = kit.tasks.all_spouts[0].context.config
                 witness.timeout, witness.latest = config.message_timeout, _latest_timeout(config)
-                parts.begin(running)
-                await self._until_end(running, parts)
+                kit.begin(running)
+                await self._until_end(running, kit)
         except _Broken:
             return {}
         except (InvalidTopology, InvalidConfiguration):
             raise
         except TopologyCrashed as crash:
-            if not parts.engine_raised:
+            if not kit.engine_raised:
                 witness.violation("{}", str(crash))
                 return {}
-            check_counted(witness, parts.tasks)
+            check_counted(witness, kit.tasks)
         except StormletError as error:
             witness.violation("{}", str(error))
             return {}
         if len(asyncio.all_tasks()) > 1:
             witness.violation("tasks are left: {}", ", ".join(map(describe_task, pending_tasks(loop))))
-        return _counts(parts.tasks)
+        return _counts(kit.tasks)
 
-    async def _until_end(self, running: Running, parts: JudgedKit) -> None:
+    async def _until_end(self, running: Running, kit: JudgedKit) -> None:
         """Wait for the end, or for the first violation, which ends the run by :class:`_Broken`."""
         broken = asyncio.Event()
-        parts.witness.on_violation = broken.set
-        fed = [task.name for task in parts.tasks.all_spouts if task.feed.passive]
+        kit.witness.on_violation = broken.set
+        fed = [task.name for task in kit.tasks.all_spouts if task.feed.passive]
         if fed and self._seconds is None:
             raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=, or say seconds=")
         if self._seconds is not None:
@@ -212,22 +211,22 @@ class Simulator:
             if not broken.is_set():
                 running.stop()
         if not broken.is_set():
-            await _until_either(broken.wait(), self._judged_end(running, parts))
+            await _until_either(broken.wait(), self._judged_end(running, kit))
         if broken.is_set():
-            parts.explain()
+            kit.explain()
             raise _Broken
 
-    async def _judged_end(self, running: Running, parts: JudgedKit) -> None:
+    async def _judged_end(self, running: Running, kit: JudgedKit) -> None:
         """Wait until nothing is under way any more, and judge what is left then."""
         ended = "finished" if self._seconds is None else "drained"
         try:
             async with asyncio.timeout(LONGEST):
                 await running.finished()
         except TimeoutError:
-            parts.witness.violation("it has not {} after {} s", ended, LONGEST)
+            kit.witness.violation("it has not {} after {} s", ended, LONGEST)
         else:
-            check_settled(parts.witness, parts.tasks)
-            parts.end()
+            check_settled(kit.witness, kit.tasks)
+            kit.end()
 
 
 class _Broken(Exception):
@@ -254,12 +253,12 @@ def _latest_timeout(config: Configuration) -> float | None:
     return config.message_timeout * config.timeout_buckets / (config.timeout_buckets - 1)
 
 
-def _crowded(parts: DisturbedKit) -> dict[str, Any]:
-    random = parts.injector.strikes(FaultKind.CROWD, "queues")
+def _crowded(kit: DisturbedKit) -> dict[str, Any]:
+    random = kit.injector.strikes(FaultKind.CROWD, "queues")
     if random is None:
         return {}
     sizes = {"queue_capacity": random.randint(1, 3), "max_spout_pending": random.randint(1, 3)}
-    parts.journal.note("FAULT: {}", ", ".join(f"{name}={size}" for name, size in sizes.items()))
+    kit.journal.note("FAULT: {}", ", ".join(f"{name}={size}" for name, size in sizes.items()))
     return sizes
 
 

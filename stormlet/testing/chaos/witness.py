@@ -1,7 +1,7 @@
-"""Watches a simulated run and judges it: it stores every tuple tree as it is, and knows no XOR and no ledger.
+"""The judge of a simulated run: it stores every tuple tree as it is, and knows no XOR and no ledger.
 
-What it holds against the engine, by law: every tracked emission has exactly one outcome (L4, L15), told to the
-task that emitted it, whose ``Spout`` instance hears it once and as it is (S1); a tree is acked only when every
+What it holds against the engine, by law: every tracked emission has exactly one outcome (L4, L15), which goes to the
+task that emitted it, whose ``Spout`` instance gets it once and as it is (S1); a tree is acked only when every
 tuple of it was acked (L1, L2, L7), and times out only if one was not, neither too early nor too late (L12); nothing
 is pending that is not accounted for, and everything is (S3); no queue grows beyond its bound (B6); ``finish`` comes
 when the upstreams have finished (C2); messages that the engine keeps end as acked or as one dead letter each (S6);
@@ -39,7 +39,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Account:
-    """What one spout task has emitted, and what it was told."""
+    """The emits of one spout task, and their outcomes."""
 
     acked: int = 0
     failed: int = 0
@@ -50,7 +50,7 @@ class Account:
 
 @dataclass(slots=True)
 class Queue:
-    """What is known of one inbox."""
+    """The known state of one inbox."""
 
     capacity: int
     units: dict[int, int] = field(default_factory=dict[int, int])
@@ -80,7 +80,7 @@ class Witness:
         self.open: dict[OpenTree, Attempt] = {}
         """Trees without an outcome."""
         self.open_of = Counter[TaskPlan]()
-        """How many of them each spout task has."""
+        """The number of them that each spout task has."""
         self.timeout: float | None = None
         """Seconds; the run's ``message_timeout``."""
         self.latest: float | None = None
@@ -107,7 +107,7 @@ class Witness:
         self._last_jump = -1.0
 
     def has_just_finished_and_died(self, plan: TaskPlan) -> bool:
-        """Whether this bolt task was killed at this very moment, when it had finished."""
+        """True if this bolt task was killed at this very moment, when it had finished."""
         return self.finished_and_died.get(plan) == self._time()
 
     def forget(self) -> None:
@@ -181,7 +181,7 @@ class Witness:
     # Trees.
 
     def emitted(self, plan: TaskPlan, root: int, tree: OpenTree) -> None:
-        """A spout task has told an acker of a new tree."""
+        """A spout task has sent an acker a new tree."""
         if isinstance(tree, Message):
             self.accounts[plan].messages += tree.lineage.attempt == 1 and not tree.history
         if tree in self.open:
@@ -228,7 +228,7 @@ class Witness:
             "acked" if tree.failure is None else str(tree.failure),
         )
         if tree in self._told and kind not in (FailureKind.OVERFLOW, FailureKind.SHUTDOWN):
-            self.violation("{} was told a second outcome of one emission", plan.name)
+            self.violation("{} got a second outcome of one emission", plan.name)
         if isinstance(tree, Message) and not tree.history and tree.lineage.attempt == 1:
             self.accounts[plan].messages += 1
 
@@ -237,7 +237,7 @@ class Witness:
         name = self.journal.tree(attempt.root)
         self.journal.note("{} of {}: {}", name, plan.name, "acked" if failure is None else str(failure))
         if plan is not attempt.plan:
-            self.violation("{} of {} was told to {}", name, attempt.plan.name, plan.name)
+            self.violation("{} of {} went to {}", name, attempt.plan.name, plan.name)
         tuples = self._tuples.pop(attempt.root, [])
         if failure is None:
             self._acked.add(attempt.root)

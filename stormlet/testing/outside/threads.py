@@ -1,8 +1,8 @@
 """Threads that may still call into a simulated loop, and whether they are at work.
 
-A thread is at work unless it waits to be told what to do: for a lock, an event, a queue, a connection, or in an
-event loop of its own. Whoever is to tell it holds the clock, then. Its innermost frames say which, but only when it had
-its turn after it was told; Linux says whether it still waits for that. Some say more of themselves:
+A thread is at work unless it waits for work: for a lock, an event, a queue, a connection, or in an event loop of its
+own. Whoever is to give it work holds the clock, then. Its innermost frames show the wait, but only when it had its turn
+after it got the work; Linux shows whether it still waits for that. Some say more of themselves:
 
 - a :class:`threading.Timer` waits, and then works by itself;
 - what serves connections is waited for by way of these;
@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from stormlet.core.calls import stack_line
 from stormlet.runtime.slow_code import thread_frames, users_of
-from stormlet.testing.outside.things import Thing
+from stormlet.testing.outside.partners import Thing
 
 Place: TypeAlias = tuple[str, str]
 """A module and a function."""
@@ -33,7 +33,7 @@ POOLS: Final[Mapping[threading.Thread, AnyQueue]] = getattr(concurrent.futures.t
 """The queue of each thread of a pool."""
 
 WAITING_IN: Final = ("asyncio", "concurrent.futures", "queue", "threading")
-"""Modules, with those in them, in which a thread waits to be told what to do."""
+"""Modules, with those in them, in which a thread waits for work."""
 NOWHERE: Final = ("", "")
 ACCEPTING: Final = ("socket", "accept")
 SERVING: Final = "socketserver"
@@ -74,7 +74,7 @@ class Threads:
         return [each for each in new if each is not threading.current_thread()] if new else new
 
     def may_have_been_told(self) -> bool:
-        """Whether there is one that may not show yet that it was told what to do."""
+        """True if there is one that may not show yet that it got work."""
         return any(
             not isinstance(queue := _queue_of(each), Queue) or queue.unfinished_tasks for each in self.new()
         )
@@ -104,7 +104,7 @@ def _queue_of(thread: threading.Thread) -> AnyQueue | None:
 
 
 def _is_due(thread: threading.Thread) -> bool:
-    """Whether it could go on, and waits for its turn only."""
+    """True if it could go on, and waits for its turn only."""
     try:
         stat = Path(f"/proc/self/task/{thread.native_id}/stat").read_bytes()
     except OSError:  # there is no such file, or no such thread any more

@@ -1,12 +1,12 @@
-"""What holds the clock of a simulated loop: threads at work, child processes, and connections that wait for an answer.
+"""All that holds the clock of a simulated loop: threads at work, child processes, connections that await an answer.
 
 The clock waits for each for ``patience`` seconds of real time at the most: for a thread since it is at work, for the
-others since they were told something, or heard. Then it goes on, and a warning says without what; if that is heard of
+others since something was sent to them, or came. Then it goes on, and a warning says without what; if that is heard of
 again, it is waited for again. At one moment of simulated time the clock waits six times as long for all, as what polls
 outside would otherwise never let time pass. After that it waits for nothing outside any more.
 
 Real time is spent only while there is something outside. Threads at rest are looked at again a thousandth of a second
-later: one that was just told what to do may not have had its turn. Then the loop looks once more for what they have
+later: one that just got work may not have had its turn. Then the loop looks once more for what they have
 brought before they came to rest.
 """
 
@@ -21,17 +21,15 @@ from threading import enumerate as living_threads
 from time import monotonic
 from typing import Final
 
-from stormlet.testing.outside.children import Children
-from stormlet.testing.outside.connections import Connections, TellingSocket
-from stormlet.testing.outside.things import Thing
+from stormlet.testing.outside.partners import Children, Connections, ReportingSocket, Thing
 from stormlet.testing.outside.threads import Threads
 
 TURN: Final = 0.001
-"""Real seconds in which a thread that was told what to do has its turn."""
+"""Real seconds in which a thread that got work has its turn."""
 SHORTEST_PAUSE: Final = 0.001
 LONGEST_PAUSE: Final = 0.05
 MOMENT: Final = 6
-"""How many times its patience the clock waits at one moment."""
+"""The factor of its patience for which the clock waits at one moment."""
 ADVICE: Final = (
     "a test holds the clock for as long as something takes by `with sim.held():`; "
     "stormlet.testing.SimulatedLoop.patience is how long the clock waits by itself"
@@ -66,16 +64,16 @@ class World:
                 if partner is not None and events & EVENT_READ:
                     partner.hear(monotonic())
 
-    def telling(self, sock: socket) -> TellingSocket:
+    def reporting(self, sock: socket) -> ReportingSocket:
         """The same socket; what is sent by it is noted."""
         fd = sock.fileno()
 
-        def tell() -> None:
+        def note_sent() -> None:
             connection = self.connections.there.get(fd)
             if connection is not None:
-                connection.tell(monotonic())
+                connection.sent(monotonic())
 
-        return TellingSocket(sock, tell)
+        return ReportingSocket(sock, note_sent)
 
     @contextmanager
     def accounted_for(self) -> Generator[None]:
@@ -113,7 +111,7 @@ class World:
             self._spent += monotonic() - began
 
     def _is_held(self) -> bool:
-        """Whether the clock waits for something now; what it has waited for in vain is given up."""
+        """True if the clock waits for something now; what it has waited for in vain is given up."""
         if self._is_tired:
             return False
         if self._now() != self._moment:

@@ -1,16 +1,54 @@
-"""What a soak has done."""
+"""The report of a soak: its counts, and the memory of the process, which must not grow."""
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
 
 from stormlet.errors import StormletError
 from stormlet.runtime.run.handle import Running
 from stormlet.testing.chaos.faults import FaultKind
-from stormlet.testing.soaking.memory import MIB, start_and_end
-from stormlet.testing.soaking.parts import SoakedKit
+from stormlet.testing.soaking.kit import SoakedKit
+
+MIB = 1024 * 1024
+FEWEST = 8
+"""Readings below which nothing can be said."""
+WARM_UP = 0.25
+"""The part of the readings that does not count: caches fill, and the allocator takes what it will use again."""
+
+_STATM = Path("/proc/self/statm")
+
+
+def resident_bytes() -> int | None:
+    """The resident memory of the process, after a garbage collection; the most that it ever was, where the system does
+    not report more; None where it reports nothing, as Windows."""
+    gc.collect()
+    if _STATM.is_file():
+        return int(_STATM.read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return _most_bytes()
+
+
+def _most_bytes() -> int | None:
+    try:
+        from resource import RUSAGE_SELF, getrusage
+    except ImportError:
+        return None
+    return getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def start_and_end(readings: Sequence[int]) -> tuple[float, float] | None:
+    """The medians of the first and of the last third after the warm-up; None for too few readings."""
+    if len(readings) < FEWEST:
+        return None
+    warm = readings[int(len(readings) * WARM_UP) :]
+    third = len(warm) // 3
+    return median(warm[:third]), median(warm[-third:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +57,7 @@ class Reading:
 
     seconds: float
     bytes: int | None
-    """None where the system does not tell."""
+    """None where the system does not report it."""
 
 
 @dataclass(slots=True)
@@ -41,24 +79,24 @@ class SoakReport:
 
     @property
     def memory(self) -> tuple[float, float] | None:
-        """MiB after the warm-up and at the end; None if the soak was too short to tell, or the system does not."""
+        """MiB after the warm-up and at the end; None if the soak was too short, or the system does not report it."""
         both = start_and_end([reading.bytes for reading in self.readings if reading.bytes is not None])
         return None if both is None else (both[0] / MIB, both[1] / MIB)
 
 
-def counted(running: Running, parts: SoakedKit) -> Counter[str]:
-    """What one run has done so far."""
+def counted(running: Running, kit: SoakedKit) -> Counter[str]:
+    """The counts of one run so far."""
     components = running.statistics().components
-    spouts = [components[id] for id in parts.tasks.spouts]
+    spouts = [components[id] for id in kit.tasks.spouts]
     return Counter(
         acked=sum(each.acked for each in spouts),
         replayed=sum(each.replayed for each in spouts),
         dead_letters=sum(each.dead_letters for each in spouts),
-        timeouts=parts.witness.timeouts,
-        duplicates=parts.witness.executed_again,
-        executed=sum(components[id].executed for id in parts.tasks.bolts),
+        timeouts=kit.witness.timeouts,
+        duplicates=kit.witness.executed_again,
+        executed=sum(components[id].executed for id in kit.tasks.bolts),
         restarts=sum(each.restarts for each in components.values()),
-        lost=parts.witness.lost,
+        lost=kit.witness.lost,
     )
 
 
@@ -84,7 +122,7 @@ class SoakFailed(StormletError, AssertionError):
 
 
 def growth_of(report: SoakReport, allowed: float) -> str | None:
-    """What is wrong if memory has grown by more than so many MiB."""
+    """The breach, if memory has grown by more than so many MiB."""
     if report.memory is None or report.memory[1] - report.memory[0] <= allowed:
         return None
     start, end = report.memory

@@ -4,29 +4,221 @@ before."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from random import Random, SystemRandom
 from typing import Any
 
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.model.number_checks import check_finite
-from stormlet.testing.chaos.silence import silence
-from stormlet.testing.soaking.parts import SoakedKit
-from stormlet.testing.soaking.report import SoakFailed, SoakReport, growth_of
-from stormlet.testing.soaking.run import How, LawBroken, SoakedRun
+from stormlet.runtime.run.handle import Running
+from stormlet.testing.chaos.endings import check_settled
+from stormlet.testing.chaos.faults import FaultKind
+from stormlet.testing.chaos.journal import silence
+from stormlet.testing.soaking.kit import SoakedKit
+from stormlet.testing.soaking.report import (
+    Reading,
+    SoakFailed,
+    SoakReport,
+    counted,
+    growth_of,
+    resident_bytes,
+)
 from stormlet.topology import Topology
+
+LOOK = 0.02
+"""Seconds between two looks at whether all is at rest."""
+PATIENCE = 30.0
+"""Seconds beyond its timeout after which a message without an outcome is lost, whatever the machine has to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """The choices of a soak; see :func:`~stormlet.testing.soak`."""
+
+    burst: float
+    every: float
+    sources: Mapping[Any, Any] | None
+    configuration: Mapping[str, Any]
+    on_rest: Callable[[SoakReport], object]
+
+
+class LawBroken(Exception):
+    """The witness has seen it."""
+
+
+class SoakedRun:
+    """Runs a topology once, until it ends or a moment has come. To be made on the loop that has the kit."""
+
+    def __init__(self, how: How, kit: SoakedKit, report: SoakReport) -> None:
+        self._how = how
+        self._kit = kit
+        self._report = report
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time() - report.seconds
+        self._broken: asyncio.Future[None] = self._loop.create_future()
+        kit.witness.on_violation = self._break
+        self._before = report.counts, report.faults
+
+    async def run(self, topology: Topology, seed: int, until: float) -> None:
+        """Run, at most until so many seconds of the soak are over.
+
+        Raises :class:`LawBroken`, and what the topology raises."""
+        how = self._how
+        changed: dict[str, Any] = {**how.configuration, "drain_timeout": None}
+        async with topology.run(seed=seed, sources=how.sources, **changed) as running:
+            self._begin(running)
+            finished = asyncio.ensure_future(running.finished())
+            try:
+                await self._soak(running, finished, Random(f"{seed}/mischief"), until)
+                self._settle()
+            finally:
+                finished.cancel()
+                self._count(running)
+            self._kit.witness.forget()
+            self._report.runs += 1
+            self._weigh()
+
+    def _settle(self) -> None:
+        witness = self._kit.witness
+        witness.lost = len(witness.open)
+        check_settled(witness, self._kit.tasks)
+        self._raise_broken()
+
+    def _begin(self, running: Running) -> None:
+        kit, spouts = self._kit, self._kit.tasks.all_spouts
+        if fed := [task.name for task in spouts if task.feed.passive]:
+            raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=")
+        kit.running = running
+        kit.witness.timeout = spouts[0].context.config.message_timeout
+
+    async def _soak(
+        self, running: Running, finished: asyncio.Future[None], random: Random, until: float
+    ) -> None:
+        while not finished.done() and self._seconds < until:
+            async with self._faults_injected(running, random):
+                await self._until(finished, min(self._how.burst, until - self._seconds))
+            if not finished.done() and self._seconds < until:
+                await self._rest(running)
+        running.stop()
+        if not await self._until(finished, self._longest_drain):
+            self._kit.witness.violation("it has not drained after {} s", self._longest_drain)
+
+    @property
+    def _seconds(self) -> float:
+        return self._loop.time() - self._began
+
+    @asynccontextmanager
+    async def _faults_injected(self, running: Running, random: Random) -> AsyncGenerator[None]:
+        injecting = asyncio.ensure_future(inject_faults(running, self._kit, random, self._how.every))
+        try:
+            yield
+        finally:
+            injecting.cancel()
+            await asyncio.wait([injecting])
+            self._kit.leave_in_peace()
+
+    async def _until(self, finished: asyncio.Future[None], seconds: float) -> bool:
+        """True if it has finished within this time."""
+        waiting = [finished, self._broken]
+        await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        self._raise_broken()
+        return finished.done()
+
+    # Rests.
+
+    async def _rest(self, running: Running) -> None:
+        """Have everything settled, look at the books and at the memory, and go on. A bolt that holds inputs may not let
+        it come to rest before their timeout."""
+        running.deactivate()
+        latest = self._loop.time() + self._longest
+        while not self._is_at_rest and self._loop.time() < latest:
+            await asyncio.sleep(LOOK)
+            self._kit.witness.check_age(self._longest)
+            self._raise_broken()
+        self._kit.check_books()
+        if self._is_at_rest:
+            self._count(running)
+            self._weigh()
+        running.activate()
+
+    @property
+    def _is_at_rest(self) -> bool:
+        tasks = self._kit.tasks
+        pending = any(spout.tracker.pending or spout.outbox.inits for spout in tasks.all_spouts)
+        return not pending and not any(bolt.inbox.items for bolt in tasks.all_bolts)
+
+    @property
+    def _longest(self) -> float:
+        """A timeout may come half of it later (law L12)."""
+        return PATIENCE + 1.5 * (self._kit.witness.timeout or 0.0)
+
+    @property
+    def _longest_drain(self) -> float:
+        """Each attempt of a message may time out."""
+        configs = [spout.context.config for spout in self._kit.tasks.all_spouts]
+        return self._longest * max(each.max_attempts for each in configs)
+
+    def _count(self, running: Running) -> None:
+        report, (counts, faults) = self._report, self._before
+        report.seconds = self._seconds
+        report.counts = counts + counted(running, self._kit)
+        report.faults = faults + self._kit.met
+
+    def _weigh(self) -> None:
+        report = self._report
+        if not report.readings or report.seconds - report.readings[-1].seconds >= self._how.burst:
+            report.readings.append(Reading(report.seconds, resident_bytes()))
+            self._how.on_rest(report)
+
+    # The law.
+
+    def _break(self) -> None:
+        if not self._broken.done():
+            self._broken.set_result(None)
+
+    def _raise_broken(self) -> None:
+        if self._broken.done():
+            raise LawBroken
+
+
+KINDS = {FaultKind.KILL: 2, FaultKind.ERROR: 2, FaultKind.SLOW: 1}
+"""Kinds of faults, each with its weight."""
+
+
+async def inject_faults(running: Running, kit: SoakedKit, random: Random, every: float) -> None:
+    """Until it is cancelled, have something go wrong each ``every`` seconds, on the average."""
+    while True:
+        await asyncio.sleep(random.expovariate(1.0 / every))
+        kind = random.choices([*KINDS], [*KINDS.values()])[0]
+        if kind is FaultKind.KILL:
+            _kill(running, kit, random)
+        elif kit.tasks.all_bolts:
+            kit.let_suffer(random.choice(kit.tasks.all_bolts), kind)
+
+
+def _kill(running: Running, kit: SoakedKit, random: Random) -> None:
+    tasks = [*kit.tasks.ackers, *kit.tasks.all_spouts, *kit.tasks.all_bolts]
+    mortal = [task for task in tasks if task.mortal]
+    if mortal:
+        task = random.choice(mortal)
+        kit.met[FaultKind.KILL] += 1
+        kit.journal.note("FAULT: {} is killed", task.name)
+        running.kill(task.plan.component, task.plan.index)
+
 
 SHOWN_LINES = 60
 
 
 class SoakLoop(asyncio.SelectorEventLoop):
-    """An ordinary loop, on which the runtime finds other parts and uses them."""
+    """An ordinary loop, on which the runtime finds another kit and uses it."""
 
-    def __init__(self, parts: SoakedKit) -> None:
+    def __init__(self, kit: SoakedKit) -> None:
         super().__init__()
-        self.parts = parts
+        self.kit = kit
         began = self.time()
-        parts.use(lambda: self.time() - began, _no_jump)
+        kit.use(lambda: self.time() - began, _no_jump)
 
 
 def soak(
@@ -50,7 +242,7 @@ def soak(
     so far, at each rest.
 
     Raises :class:`SoakFailed` when a message is lost, the law is broken otherwise, or the process takes ``growth`` MiB
-    more at the end than after the warm-up, a quarter of the time, as far as the system tells;
+    more at the end than after the warm-up, a quarter of the time, as far as the system reports it;
     :class:`~stormlet.errors.InvalidTopology` for a spout that nobody feeds.
     """
     for name, given in (("minutes", minutes), ("burst", burst), ("every", every), ("growth", growth)):
@@ -67,21 +259,21 @@ def soak(
 
 
 def _soak_once(topology: Topology, how: How, seed: int, report: SoakReport, until: float) -> None:
-    parts = SoakedKit(seed)
+    kit = SoakedKit(seed)
     try:
-        with asyncio.Runner(loop_factory=lambda: SoakLoop(parts)) as runner:
-            runner.run(_run(topology, how, seed, parts, report, until))
+        with asyncio.Runner(loop_factory=lambda: SoakLoop(kit)) as runner:
+            runner.run(_run(topology, how, seed, kit, report, until))
     except InvalidTopology:
         raise
     except (LawBroken, StormletError) as error:
-        violations = parts.witness.violations or [str(error)]
-        raise SoakFailed(report, violations, parts.journal.lines()[-SHOWN_LINES:]) from error
+        violations = kit.witness.violations or [str(error)]
+        raise SoakFailed(report, violations, kit.journal.lines()[-SHOWN_LINES:]) from error
 
 
 async def _run(
-    topology: Topology, how: How, seed: int, parts: SoakedKit, report: SoakReport, until: float
+    topology: Topology, how: How, seed: int, kit: SoakedKit, report: SoakReport, until: float
 ) -> None:
-    await SoakedRun(how, parts, report).run(topology, seed, until)
+    await SoakedRun(how, kit, report).run(topology, seed, until)
 
 
 def _no_jump(seconds: float) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
@@ -11,7 +11,6 @@ from stormlet.core.tuples import ACKED, Tuple
 from stormlet.model.plan import TaskPlan
 from stormlet.testing.chaos.journal import Journal, Tree
 from stormlet.testing.chaos.witness import Attempt, Witness
-from stormlet.testing.soaking.recent import Recent
 
 REMEMBERED = 5_000
 """Trees whose outcome is known, in case that more is heard of them."""
@@ -33,7 +32,7 @@ class LastLines(Journal):
 
 class SteadyWitness(Witness):
     """Judges as it does in a simulation, but for one thing: that a tree timed out although nobody had a tuple of it
-    cannot be told in real time, where its last ack may be on its way."""
+    cannot be seen in real time, where its last ack may be on its way."""
 
     def __init__(self, time: Callable[[], float], journal: Journal) -> None:
         super().__init__(time, journal)
@@ -46,7 +45,7 @@ class SteadyWitness(Witness):
         self.lost = 0
         """Messages of whose outcome there is no hope."""
         self.timeouts_reset = False
-        """Whether a bolt has ever asked for more time for a tree."""
+        """True if a bolt has ever asked for more time for a tree."""
         self.executed_again = 0
         """Inputs that were executed in attempts that then failed."""
 
@@ -82,3 +81,34 @@ class SteadyWitness(Witness):
         waited = self._time() - attempt.at
         if self.timeout is not None and waited < self.timeout - LATENESS:
             self.violation("{} timed out after {} s", name, round(waited, 3))
+
+
+T = TypeVar("T", bound=Hashable)
+
+
+class Recent(Generic[T]):
+    """At least the last ``size`` things that were added, and at most twice as many."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._newer = set[T]()
+        self._older = set[T]()
+
+    def add(self, thing: T) -> None:
+        """Remember it."""
+        self._newer.add(thing)
+        if len(self._newer) > self._size:
+            self._older, self._newer = self._newer, set[T]()
+
+    def discard(self, thing: T) -> None:
+        """Forget it, if it is remembered."""
+        self._newer.discard(thing)
+        self._older.discard(thing)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._newer.clear()
+        self._older.clear()
+
+    def __contains__(self, thing: object) -> bool:
+        return thing in self._newer or thing in self._older

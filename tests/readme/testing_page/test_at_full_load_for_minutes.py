@@ -17,9 +17,10 @@ from stormlet.cli.app import carry_out
 from stormlet.core.ledger import Ledger
 from stormlet.testing import FaultKind, SoakFailed, SoakReport, soak
 from stormlet.testing.chaos.witness import Witness
-from stormlet.testing.soaking import memory, run
-from stormlet.testing.soaking.memory import MIB
-from stormlet.testing.soaking.parts import LONGEST
+from stormlet.testing.soaking import report
+from stormlet.testing.soaking import soak as soaking
+from stormlet.testing.soaking.kit import LONGEST
+from stormlet.testing.soaking.report import MIB
 from stormlet.testing.soaking.witness import SteadyWitness
 from tests.helpers import interpreted_only
 from tests.testing.chaos.test_broken_engines import (
@@ -111,7 +112,7 @@ def test_rests() -> None:
     ("breaks", "violation"),
     [
         (one_edge_for_all_replicas, "was acked although"),
-        (outcomes_are_delivered_twice, "was told a second outcome"),
+        (outcomes_are_delivered_twice, "got a second outcome"),
         (trees_time_out_too_early, r"timed out after [01]\."),
     ],
 )
@@ -152,13 +153,13 @@ def test_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     short = ("--minutes", "0.02", "--burst", "0.02", "--every", "9")
     for each, growth, code in ((50 * MIB, "16", 1), (50 * MIB, "100000", 0), (0, "16", 0)):
         weights = itertools.count(50 * MIB, each)
-        monkeypatch.setattr(run, "resident_bytes", weights.__next__)
+        monkeypatch.setattr(soaking, "resident_bytes", weights.__next__)
         assert soaked(*short, "--growth", growth) == code
     assert default("growth") == 16.0
     for breaks in (outcomes_are_delivered_twice, one_edge_for_all_replicas, messages_of_a_dead_acker_wait):
         with pytest.MonkeyPatch.context() as patch:
             breaks(patch)
-            patch.setattr(run, "PATIENCE", 0.5)
+            patch.setattr(soaking, "PATIENCE", 0.5)
             assert soaked("--minutes", "0.2", "--burst", "1", "--every", "0.02", "--seed", "1") == 1
 
 
@@ -168,11 +169,11 @@ def test_without_memory(
     """Windows does not tell how much memory a process takes: there the table says that it is unknown, and the rest is
     judged.
     """
-    monkeypatch.setattr(memory, "_STATM", tmp_path / "none")
+    monkeypatch.setattr(report, "_STATM", tmp_path / "none")
     monkeypatch.setitem(sys.modules, "resource", None)
     assert soaked("--minutes", "0.02", "--burst", "0.1", "--every", "9", "--growth", "0.001") == 0
     table = capsys.readouterr().out
-    assert re.search(r"^  memory +unknown: this system does not tell$", table, re.MULTILINE)
+    assert re.search(r"^  memory +unknown: this system does not report it$", table, re.MULTILINE)
     Path("topology.py").write_text(dedent(CRASHES), "utf-8")
     assert soaked("--minutes", "0.02") == 1
 

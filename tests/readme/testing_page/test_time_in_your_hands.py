@@ -24,7 +24,7 @@ from stormlet.testing import (
     Simulation,
     complete,
 )
-from stormlet.testing.scripted import Step
+from stormlet.testing.bolts import Step
 from tests.testing.plugin_runs import run
 
 

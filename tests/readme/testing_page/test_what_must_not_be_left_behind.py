@@ -19,7 +19,7 @@ from stormlet.testing import (
     ScriptedBolt,
     complete,
     complete_async,
-    emitted_values,
+    images,
     run_bolt,
 )
 from tests.helpers import Counting, leave_by
@@ -334,8 +334,8 @@ def test_what_is_seen() -> None:
 @pytest.mark.parametrize(("number", "kinds"), [(4, ["values", "values"]), (5, [])])
 def test_how_many_are_looked_after(number: int, kinds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """for the first 10,000 such values of a run."""
-    assert emitted_values.MOST == 10_000
-    monkeypatch.setattr(emitted_values, "MOST", 10)  # those of five messages, as source and bolt emit each
+    assert images.MOST == 10_000
+    monkeypatch.setattr(images, "MOST", 10)  # those of five messages, as source and bolt emit each
     topology = changed(lambda value: value == [number] and value.append(0), *([each] for each in range(6)))
     assert kinds_of_leaks(topology) == kinds
 

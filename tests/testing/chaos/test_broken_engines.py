@@ -296,18 +296,18 @@ BREAKS = {
     one_edge_for_all_replicas: "was acked although",
     the_child_is_registered_too_late: "was acked although",
     entries_are_dropped_by_a_rotation: "it has not finished",
-    verdicts_go_to_the_first_spout: "was told to numbers[0]",
+    verdicts_go_to_the_first_spout: "went to numbers[0]",
     unsent_acks_die_with_the_task: "timed out although nobody had a tuple of it",
     what_a_dead_task_held_is_forgotten: "timed out although nobody had a tuple of it",
     replays_are_not_pending: "pending messages, and there are",
     finish_goes_downstream_first: "finishes before",
-    outcomes_are_delivered_twice: "was told a second outcome",
+    outcomes_are_delivered_twice: "got a second outcome",
     fails_are_forgotten: "timed out although nobody had a tuple of it",
     nobody_waits_for_room: "tuples, with a capacity of",
     messages_of_a_dead_acker_wait: "it has not finished",
-    outcomes_are_told_twice: "(acked), and not of",
-    everything_is_told_as_acked: "(acked), and not of",
-    nothing_is_told: "was never told of",
+    outcomes_are_told_twice: "(acked), and not ",
+    everything_is_told_as_acked: "(acked), and not ",
+    nothing_is_told: "never got",
 }
 
 

@@ -13,8 +13,7 @@ import msgspec
 import pytest
 
 from stormlet import BasicBolt
-from stormlet.testing.chaos.changes import added, changes, is_less, spelt
-from stormlet.testing.chaos.data import data_of, frozen
+from stormlet.testing.chaos.data import added, changes, data_of, frozen, is_less, spelt
 
 TABLE = {"a": 1, "b": [2, 3]}
 

@@ -12,7 +12,7 @@ from stormlet import Explanation, Place, Topology, TreeState
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.testing import Faults
-from stormlet.testing.chaos.parts import DisturbedKit
+from stormlet.testing.chaos.kit import DisturbedKit
 from stormlet.testing.chaos.simulator import Simulator
 from tests.testing.chaos.topologies import cycle, everything, reliable, resuming, word_count
 

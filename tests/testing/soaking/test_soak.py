@@ -10,8 +10,9 @@ import pytest
 
 from stormlet import InvalidTopology, Topology
 from stormlet.testing import FaultKind, SoakFailed, SoakReport, soak
-from stormlet.testing.soaking import memory, run
-from stormlet.testing.soaking.memory import MIB
+from stormlet.testing.soaking import report
+from stormlet.testing.soaking import soak as soaking
+from stormlet.testing.soaking.report import MIB
 from tests.helpers import interpreted_only
 from tests.testing import soaked
 from tests.testing.chaos.test_broken_engines import (
@@ -77,7 +78,7 @@ def test_every_kind_of_component() -> None:
 # Those that show in every order of events; the others are for seeds to find.
 BREAKS = {
     one_edge_for_all_replicas: "was acked although",
-    outcomes_are_delivered_twice: "was told a second outcome",
+    outcomes_are_delivered_twice: "got a second outcome",
     messages_of_a_dead_acker_wait: "messages have had no outcome for 2.0 s",
 }
 
@@ -91,7 +92,7 @@ def test_a_broken_engine_is_seen(
 ) -> None:
     """And the error says what was wrong, and what happened last."""
     break_it(monkeypatch)
-    monkeypatch.setattr(run, "PATIENCE", 0.5)
+    monkeypatch.setattr(soaking, "PATIENCE", 0.5)
     topology = endless(Topology("endless", message_timeout=1.0))
     with pytest.raises(SoakFailed, match=violation) as failed:
         soak(topology, minutes=20 * SECOND, burst=1.0, every=0.02, seed=1)
@@ -107,8 +108,8 @@ def test_a_broken_engine_is_seen(
 def test_memory_that_grows(growth: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that weighs a MiB more at each rest is seen, unless so much is allowed."""
     weights = itertools.count(50 * MIB, MIB)
-    monkeypatch.setattr(run, "resident_bytes", lambda: next(weights))
-    monkeypatch.setattr(memory, "FEWEST", 4)
+    monkeypatch.setattr(soaking, "resident_bytes", lambda: next(weights))
+    monkeypatch.setattr(report, "FEWEST", 4)
     told = r"memory has grown from [\d.]+ MiB after the warm-up to [\d.]+ MiB, by more than 1 MiB"
     with pytest.raises(SoakFailed, match=told) if growth == 1.0 else nullcontext():
         soak(word_count(), minutes=SECOND, burst=0.01, every=100.0, growth=growth)

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stormlet.cli.inspecting.checks.batches import batches_slower_than_the_timeout
+from stormlet.cli.inspecting.checks.factories import dropped_results, mistaken_factories
 from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.cli.inspecting.checks.limits import overflowing_ackers, replays_after_the_drain
-from stormlet.cli.inspecting.checks.mistaken import dropped_results, mistaken_factories
-from stormlet.cli.inspecting.checks.poison import poison_messages
-from stormlet.cli.inspecting.checks.routing import idle_tasks, unroutable_keys
-from stormlet.cli.inspecting.checks.tracking import unacked_inputs, unanchored_outputs, untracked_messages
-from stormlet.cli.inspecting.checks.unowned import unowned_outputs
-from stormlet.cli.inspecting.checks.wiring import cycles, unheard_spouts, unused_streams
+from stormlet.cli.inspecting.checks.limits import (
+    batches_slower_than_the_timeout,
+    overflowing_ackers,
+    replays_after_the_drain,
+)
+from stormlet.cli.inspecting.checks.tracking import (
+    poison_messages,
+    unacked_inputs,
+    unanchored_outputs,
+    unowned_outputs,
+    untracked_messages,
+)
+from stormlet.cli.inspecting.checks.wiring import (
+    cycles,
+    idle_tasks,
+    unheard_spouts,
+    unroutable_keys,
+    unused_streams,
+)
 from stormlet.model.description import Description
 
 RULES: tuple[Callable[[Description], Iterator[Finding]], ...] = (

@@ -1,4 +1,4 @@
-"""Messages that nobody tracks, inputs that nobody settles, and outputs that leave their trees."""
+"""Messages that nobody tracks or that no attempt gets through, inputs that nobody settles, and outputs of no tree."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from stormlet.cli.inspecting.anchoring import Code, code_of, is_untied
-from stormlet.cli.inspecting.checks.finding import Finding
+from stormlet.cli.inspecting.checks.finding import Finding, upstream
 from stormlet.model.components import Bolt
+from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
-from stormlet.model.logic import SourceKind, component_class
+from stormlet.model.logic import SourceKind, component_class, says
 
 EXPECTED = {
     SourceKind.FED: "awaiting one raises NotTracked",
@@ -35,12 +36,12 @@ def untracked_messages(description: Description) -> Iterator[Finding]:
 
 
 def tracks(spout: SpoutSpec, stream: str) -> bool:
-    """Whether the spout may emit tracked messages to the stream (law L10)."""
+    """True if the spout may emit tracked messages to the stream (law L10)."""
     return not is_untied(component_class(spout.source), stream, "message_id")
 
 
 def anchors(bolt: BoltSpec, stream: str) -> bool:
-    """Whether what the bolt emits to the stream may be anchored (laws L8, B1)."""
+    """True if the bolt's emits to the stream may be anchored (laws L8, B1)."""
     cls = component_class(bolt.logic)
     return not (_is_bolt(cls) and is_untied(cls, stream, "anchors"))
 
@@ -58,7 +59,7 @@ def unacked_inputs(description: Description) -> Iterator[Finding]:
 
 
 def unanchored_outputs(description: Description) -> Iterator[Finding]:
-    """What is emitted without anchors leaves the tree (law L8); ``anchors=()`` says that it is meant."""
+    """Emits without anchors, which leave the tree (law L8); ``anchors=()`` says that it is meant."""
     for bolt, code in _bolts_with_code(description):
         if any(each.method == "execute" and "anchors" not in each.keywords for each in code.emits):
             yield Finding(
@@ -79,5 +80,78 @@ def _bolts_with_code(description: Description) -> Iterator[tuple[BoltSpec, Code]
 
 
 def _is_bolt(cls: Any) -> bool:
-    """Whether it anchors and acks by itself (law B2)."""
+    """True if it anchors and acks by itself (law B2)."""
     return cls is not None and issubclass(cls, Bolt)
+
+
+def unowned_outputs(description: Description) -> Iterator[Finding]:
+    """Emits of ``finish`` and ``tick``, which nobody tracks (laws B5, C2): if a sink that lives by acks fails on them,
+    nothing is replayed, and nobody learns of it unless the sink stops the topology."""
+    for bolt in description.bolts.values():
+        if bolt.on_error == "stop" or not says(bolt.logic, "needs_acks"):
+            continue
+        for source in upstream(description, bolt):
+            method = _unanchored_method(source) if isinstance(source, BoltSpec) else None
+            if method is not None:
+                yield Finding(
+                    "unowned output",
+                    bolt.id,
+                    f"bolt {source.id!r} emits in {method}, what comes of that reaches bolt {bolt.id!r}, and belongs "
+                    "to no message: if it cannot be written, it is lost, and the run goes on",
+                    f"give bolt {bolt.id!r} on_error='stop', so that a write that fails crashes the topology",
+                )
+                break
+
+
+def _unanchored_method(bolt: BoltSpec) -> str | None:
+    """The method that is called without an input, and is seen to emit without anchors."""
+    cls = component_class(bolt.logic)
+    code = None if cls is None else code_of(cls)
+    called = ["finish"] if bolt.tick is None else ["finish", "tick"]
+    emits = () if code is None else code.emits
+    return next((each.method for each in emits if each.method in called and not each.ties("anchors")), None)
+
+
+def poison_messages(description: Description) -> Iterator[Finding]:
+    """Bolts that each failed attempt restarts: a message with more attempts than the bolt has restarts crashes the
+    topology before it becomes a dead letter (laws S6, C5)."""
+    for bolt in description.bolts.values():
+        if bolt.on_error != "restart":
+            continue
+        restarts = _options(description, bolt)
+        for spout in upstream(description, bolt):
+            if isinstance(spout, SpoutSpec) and _crash(restarts, _options(description, spout), spout):
+                yield _finding(bolt, restarts.max_restarts, spout, _options(description, spout).max_attempts)
+                break
+
+
+def _crash(restarts: Configuration, replays: Configuration, spout: SpoutSpec) -> bool:
+    """True if the engine replays a message often enough, and soon enough."""
+    if spout.kind not in (SourceKind.GENERATOR, SourceKind.ITERABLE) or not replays.ackers:
+        return False
+    slowest = sum(_pause(replays, restarts, after) for after in range(restarts.max_restarts))
+    return restarts.max_restarts < replays.max_attempts and slowest < restarts.restart_window
+
+
+def _pause(replays: Configuration, restarts: Configuration, after: int) -> float:
+    """Seconds between two attempts: until the replay, and until there is somebody to execute it."""
+    return max(
+        min(replays.replay_delay * 2.0**after, replays.replay_delay_max),
+        min(restarts.restart_delay * 2.0**after, restarts.restart_delay_max),
+    )
+
+
+def _options(description: Description, component: SpoutSpec | BoltSpec) -> Configuration:
+    return configure(description.configuration, component.options, repr(component.id))
+
+
+def _finding(bolt: BoltSpec, restarts: int, spout: SpoutSpec, attempts: int) -> Finding:
+    return Finding(
+        "poison message",
+        bolt.id,
+        f"bolt {bolt.id!r} is restarted for each exception, at most max_restarts={restarts} times within "
+        f"restart_window: a message of spout {spout.id!r} that always raises crashes the topology before its "
+        f"max_attempts={attempts} are over, and never becomes a dead letter",
+        f"give bolt {bolt.id!r} max_restarts={attempts} or more, spout {spout.id!r} fewer max_attempts, or raise "
+        "Reject for values that cannot be processed",
+    )

@@ -1,4 +1,4 @@
-"""Streams that lead in circles, and streams that lead nowhere."""
+"""Streams that lead in circles or nowhere, and groupings that reach no task or only some."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from stormlet.cli.inspecting.anchoring import code_of
 from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.checks.tracking import tracks
+from stormlet.core.groupings import Fields, Global, PartialKey
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.configuration import configure
-from stormlet.model.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.description import BoltSpec, Description, SpoutSpec, Subscription
+from stormlet.model.key_types import unroutable_types
 from stormlet.model.logic import SourceKind, component_class
 
 
@@ -50,7 +52,7 @@ def shortest_cycle(description: Description, group: list[str]) -> list[str]:
 
 
 def unheard_spouts(description: Description) -> Iterator[Finding]:
-    """What reaches no task is acked (law L11)."""
+    """Spouts that nobody subscribes to: a message that reaches no task is acked (law L11)."""
     subscribed = _subscribed(description)
     for spout in description.spouts.values():
         if not any((spout.id, stream) in subscribed for stream in spout.outputs):
@@ -93,7 +95,7 @@ def _unused(component: SpoutSpec | BoltSpec, stream: str) -> Finding:
 
 
 def _is_meant(component: SpoutSpec | BoltSpec, stream: str) -> bool:
-    """Whether the component can be expected to emit there: it was declared, or its code is annotated to."""
+    """True if the component can be expected to emit there: it was declared, or its code is annotated to."""
     if len(component.outputs) > 1 or stream != DEFAULT_STREAM:
         return True
     logic = component.source if isinstance(component, SpoutSpec) else component.logic
@@ -153,3 +155,40 @@ def _with_more(group: list[str], path: list[str]) -> str:
 
 def _listed(ids: list[str]) -> str:
     return ", ".join(map(repr, ids))
+
+
+def unroutable_keys(description: Description) -> Iterator[Finding]:
+    """Keys whose annotated type has no stable hash: an emit of one raises ``UnroutableKey``."""
+    for bolt in description.bolts.values():
+        for each in bolt.inputs:
+            if isinstance(each.grouping, Fields | PartialKey):
+                yield from _unroutable_key(description, bolt.id, each, each.grouping)
+
+
+def _unroutable_key(
+    description: Description, bolt: str, each: Subscription[object], grouping: Fields | PartialKey
+) -> Iterator[Finding]:
+    schema = description.components[each.source.component].outputs[each.source.stream].schema
+    kinds = unroutable_types(schema, grouping)
+    if kinds:
+        names = " and ".join(kind.__qualname__ for kind in kinds)
+        yield Finding(
+            "unroutable key",
+            bolt,
+            f"the {grouping.name} grouping of bolt {bolt!r} on {each.source} has a key of type {names}, which has no "
+            "stable hash: emitting such a value raises UnroutableKey",
+            "group by other fields, or by a function that returns text, numbers or a tuple of them",
+        )
+
+
+def idle_tasks(description: Description) -> Iterator[Finding]:
+    """A global grouping gives everything to the first task."""
+    for bolt in description.bolts.values():
+        if bolt.parallelism > 1 and all(isinstance(each.grouping, Global) for each in bolt.inputs):
+            yield Finding(
+                "idle tasks",
+                bolt.id,
+                f"bolt {bolt.id!r} has parallelism={bolt.parallelism}, but a global grouping gives everything to its "
+                "first task: the others have nothing to do",
+                "set parallelism=1, or use another grouping",
+            )

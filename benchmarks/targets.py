@@ -1,0 +1,127 @@
+"""The targets that stormlet is meant to reach, as ratios in one run wherever possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from benchmarks.peers.bytewax_peer import BATCHES
+from benchmarks.units import UNITS
+from stormlet.bench.rounds import Measured, Results, figure
+from stormlet.model.configuration import Configuration
+
+Build: TypeAlias = Literal["interpreted", "compiled"]
+
+RATE = "tuples_per_s"
+BYTEWAX = tuple(f"bytewax-{batch}" for batch in BATCHES)
+UNKEYED = tuple(f"bytewax-unkeyed-{batch}" for batch in BATCHES)
+
+
+SLICE_US = Configuration().slice * 1e6
+
+AT_MOST: Sequence[tuple[str, str, str, float, Build | None]] = (
+    ("a rotation with 1,000,000 trees open, less than 1 ms", "rotation", "rotation_us", 1000, None),
+    ("the loop is never held longer than 5 ms by an expiry", "expiry", "longest_hold_ms", 5, None),
+    ("nor by the garbage collector within one", "expiry", "longest_collecting_ms", 5, None),
+    ("a pending tree, 300 bytes", "pending", "bytes_per_tree", 300, "interpreted"),
+    ("a pending tree, 150 bytes", "pending", "bytes_per_tree", 150, "compiled"),
+    ("two bolts, one tree at a time, median less than 30 µs", "latency", "median_us", 30, None),
+    ("two bolts, one tree at a time, p99 less than 100 µs", "latency", "p99_us", 100, None),
+    ("two bolts at half of maximum load, p99 less than 10 ms", "half-load", "p99_us", 10_000, None),
+    ("a host's wait at full load, p99 at most twice the slice", "host-wait", "p99_us", 2 * SLICE_US, None),
+    ("an idle topology, no wake-ups", "idle", "idle_wakeups", 0, None),
+    ("`import stormlet`, less than 80 ms", "start-up", "import_ms", 80, None),
+    ("`check` of the word count, less than 300 ms", "start-up", "check_ms", 300, None),
+)
+"""Target, workload, figure, bound, build."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One sentence of what is meant to be."""
+
+    text: str
+    measured: Callable[[Results], Measured | None]
+    """None if what it is about was not measured."""
+    least: float = -inf
+    most: float = inf
+    unit: str = "{:,.2f}"
+    build: Build | None = None
+    """Of which alone it is asked."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The outcome of a target."""
+
+    target: str
+    value: float
+    shown: str
+    met: bool | None
+    """None if it is asked of another build than the one that ran."""
+
+
+def verdicts(results: Results, *, compiled: bool) -> Iterator[Verdict]:
+    """The outcome of every target whose figures are among these results."""
+    build: Build = "compiled" if compiled else "interpreted"
+    for target in TARGETS:
+        measured = target.measured(results)
+        if measured is not None:
+            yield _verdict(target, measured.median, build)
+
+
+def _verdict(target: Target, value: float, build: Build) -> Verdict:
+    asked = target.build in (None, build)
+    met = target.least <= value <= target.most
+    return Verdict(target.text, value, target.unit.format(value), met if asked else None)
+
+
+def _rates(name: str, *others: str) -> Callable[[Results], Measured | None]:
+    """The ratio of the rate of one workload to that of the fastest of the others."""
+
+    def measured(results: Results) -> Measured | None:
+        ours = figure(results, name, RATE)
+        theirs = [each for other in others if (each := figure(results, other, RATE)) is not None]
+        if ours is None or not theirs:
+            return None
+        return ours.over(max(theirs, key=lambda each: each.median))
+
+    return measured
+
+
+def _figure(name: str, which: str) -> Callable[[Results], Measured | None]:
+    return lambda results: figure(results, name, which)
+
+
+TARGETS = (
+    Target(
+        "word count, acked : the limit, at least 1/10", _rates("acked", "loops"), 0.1, build="interpreted"
+    ),
+    Target("word count, acked : the limit, at least 1/5", _rates("acked", "loops"), 0.2, build="compiled"),
+    Target("word count, acked : the limit, wanted 1/3", _rates("acked", "loops"), 1 / 3, build="compiled"),
+    *(
+        Target(
+            f"word count, acked : {peer}, {asked} {least}", _rates("acked", *names), least, build="compiled"
+        )
+        for peer, names, asked, least in (
+            ("Bytewax with keys, its best batches", BYTEWAX, "at least", 1.25),
+            ("Bytewax with keys, its best batches", BYTEWAX, "wanted", 2),
+            ("Bytewax without keys, its best batches", UNKEYED, "at least", 1.25),
+            ("streamz", ("streamz",), "at least", 4),
+            ("Pathway", ("pathway",), "at least", 2),
+        )
+    ),
+    Target("word count, acked : unacked, at least 0.6", _rates("acked", "unacked"), 0.6),
+    Target(
+        "word count with 1,000,000 trees open : with 1,000, at least 0.85",
+        _rates("pending-1m", "pending-1k"),
+        0.85,
+    ),
+    *(
+        Target(text, _figure(name, which), most=most, unit=UNITS[which], build=build)
+        for text, name, which, most, build in AT_MOST
+    ),
+)

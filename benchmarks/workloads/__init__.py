@@ -1,0 +1,1 @@
+"""The workloads of stormlet itself, and the limits that stand beside it."""

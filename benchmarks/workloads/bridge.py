@@ -1,0 +1,149 @@
+"""The cost of a row on its way from Spark, through a topology, and back, beside Spark's own iterator."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from benchmarks.memory import peak_mib
+from stormlet.bench.workload import Figures, expect
+from stormlet.spark.session import active_session, spark_session
+from stormlet.spark.sink.dataframe_sink import DataFrameSink
+from stormlet.spark.source.dataframe_spout import DataFrameSpout
+from stormlet.spark.source.reading import PACKED, packer, unpacked
+from stormlet.topology import Topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PARTITIONS = 8
+WARM_UP = 10
+"""A JVM is slow at first: everything runs once with this fraction of the rows, unmeasured."""
+SINK_SHARE = 4
+"""The sink gets this fraction of the rows, as it is slower by about as much."""
+EPOCH_ROWS = 100_000
+
+
+class Row(msgspec.Struct, frozen=True):
+    """Three columns of common types."""
+
+    id: int
+    word: str
+    ratio: float
+
+
+def spark(size: int) -> Figures:
+    """Rows per second: of Spark's iterator over packed batches, of a source into a bolt that does nothing, as
+    record batches and as records, and of a source into a sink by way of a bolt that changes each record, without and
+    with epochs."""
+    with _session() as session:
+        measurements: dict[str, Callable[[SparkSession, int], float]] = {
+            "raw_rows_per_s": _raw,
+            "batched_rows_per_s": _batches,
+            "single_rows_per_s": _records,
+            "sunk_rows_per_s": _written,
+            "exact_rows_per_s": _written_exactly_once,
+        }
+        for measured in measurements.values():
+            measured(session, max(1, size // WARM_UP))
+        return {name: measured(session, size) for name, measured in measurements.items()}
+
+
+def spark_flat(size: int) -> Figures:
+    """Peak memory of this process (the JVM is another), in MiB, after a tenth and after all of so many records
+    from Spark."""
+    peaks: list[float] = []
+
+    def look(row: Row) -> None:
+        if row.id in (size // 10, size - 1):
+            peaks.append(peak_mib())
+
+    with _session() as session:
+        _run(DataFrameSpout(_rows(session, size), as_=Row), look)
+    return {"peak_mib_early": peaks[0], "peak_mib": peaks[1]}
+
+
+@contextmanager
+def _session() -> Generator[SparkSession]:
+    active = active_session()
+    session = active or spark_session()
+    try:
+        yield session
+    finally:
+        if active is None:
+            session.stop()
+
+
+def _rows(session: SparkSession, count: int) -> DataFrame:
+    numbers = session.range(0, count, 1, PARTITIONS)
+    return numbers.selectExpr("id", "concat('word', id % 1000) AS word", "id / 7 AS ratio")
+
+
+def _raw(session: SparkSession, count: int) -> float:
+    packed = _rows(session, count).mapInArrow(packer({}), PACKED)
+    began = time.perf_counter()
+    came = sum(unpacked(row.batch).num_rows for row in packed.toLocalIterator(prefetchPartitions=True))
+    expect(came, count, "rows that came")
+    return count / (time.perf_counter() - began)
+
+
+def _batches(session: SparkSession, count: int) -> float:
+    return count / _run(DataFrameSpout(_rows(session, count), batches=True), _ignore)
+
+
+def _records(session: SparkSession, count: int) -> float:
+    return count / _run(DataFrameSpout(_rows(session, count), as_=Row), _ignore)
+
+
+def _written(session: SparkSession, count: int) -> float:
+    some = max(1, count // SINK_SHARE)
+    with tempfile.TemporaryDirectory() as directory:
+        source = DataFrameSpout(_rows(session, some), as_=Row)
+        return some / _run_to(DataFrameSink(directory, rows=50_000), source)
+
+
+def _written_exactly_once(session: SparkSession, count: int) -> float:
+    some = max(1, count // SINK_SHARE)
+    with tempfile.TemporaryDirectory() as directory:
+        _rows(session, some).write.parquet(f"{directory}/in")
+        frame, checkpoint = session.read.parquet(f"{directory}/in"), f"{directory}/checkpoint"
+        source = DataFrameSpout(frame, as_=Row, checkpoint=checkpoint, epoch_rows=EPOCH_ROWS)
+        sink = DataFrameSink(f"{directory}/out", exactly_once=True)
+        return some / _run_to(sink, source, dead_letters=f"{directory}/letters.jsonl")
+
+
+def _run_to(sink: DataFrameSink, source: DataFrameSpout[Row], dead_letters: str | None = None) -> float:
+    topology = Topology("bench")
+    halved = topology.bolt("halve", _halve, topology.spout("rows", source).shuffle())
+    topology.bolt("write", sink, halved.shuffle())
+    return asyncio.run(_seconds(topology, dead_letters))
+
+
+def _run(source: DataFrameSpout[Any], bolt: Callable[[Any], None]) -> float:
+    topology = Topology("bench")
+    topology.bolt("bolt", bolt, topology.spout("rows", source).shuffle())
+    return asyncio.run(_seconds(topology))
+
+
+async def _seconds(topology: Topology, dead_letters: str | None = None) -> float:
+    async with topology.run(dead_letters=dead_letters) as running:
+        began = time.perf_counter()
+        await running.finished()
+        seconds = time.perf_counter() - began
+        counts = running.statistics().components["rows"]
+    expect(counts.acked, counts.emitted, "rows acked")
+    return seconds
+
+
+def _ignore(value: object) -> None:
+    """A null bolt."""
+
+
+def _halve(row: Row) -> Row:
+    return Row(row.id, row.word, row.ratio / 2)

@@ -1,1 +1,0 @@
-"""What is measured of stormlet itself, and the limits that stand beside it."""

@@ -1,0 +1,97 @@
+"""Errors as the command line reports them: in the user's terms, and by the user's own frames."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import importlib
+import os
+from itertools import chain
+from pathlib import Path
+from traceback import FrameSummary, StackSummary, TracebackException
+
+import cyclopts
+
+from stormlet.core.shortened import cut, escaped, visible
+from stormlet.errors import Reject, StormletError, TargetError, TopologyCrashed
+from stormlet.log_formatter import ExceptionInfo, LogFormatter, text_of, trace_of
+
+_OURS = f"{Path(__file__).parents[1]}{os.sep}"
+_THE_WAY_THERE = (asyncio, concurrent.futures, cyclopts, importlib)
+_MACHINERY = (
+    _OURS,
+    *(str(Path(str(module.__file__)).parent) for module in _THE_WAY_THERE),
+    str(contextlib.__file__),
+    "uvloop/",
+    "<frozen ",
+)
+LONGEST_LINE = 2000
+"""Characters of a message."""
+_UNCOMPILABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""Errors of a file that is no Python: ValueErrors are those of its encoding."""
+
+
+def explain(error: StormletError) -> str:
+    """One message: what is wrong, and where in the user's code; under the traceback of an exception of
+    theirs."""
+    message = f"stormlet: {as_shown(str(error), lines=not isinstance(error, TopologyCrashed))}"
+    if isinstance(error, TargetError | TopologyCrashed) and error.__cause__ is not None:
+        return f"{_traceback(error.__cause__)}{message}"
+    place = _users(TracebackException.from_exception(error).stack)[-1:]
+    return "\n".join(
+        (message, *(escaped(line.rstrip("\n")) for line in StackSummary.from_list(place).format()))
+    )
+
+
+def as_shown(message: str, *, lines: bool = True) -> str:
+    """The message as it may stand on a terminal, on one line or in its own ``lines``, none of which is endless."""
+    return visible(
+        "\n".join(cut(line, LONGEST_LINE) for line in (message.split("\n") if lines else [message]))
+    )
+
+
+class RunFormatter(LogFormatter):
+    """Shows exceptions by the user's own frames, too."""
+
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802
+        """The traceback, without the newline at its end."""
+        return "" if ei[1] is None else _traceback(ei[1]).rstrip()
+
+
+def _traceback(error: BaseException) -> str:
+    """With a newline at its end; empty where the message of the error says it all."""
+    trace = trace_of(error)
+    if isinstance(error, _UNCOMPILABLE) and _failed_to_compile(trace):
+        return "".join((*trace.format_exception_only(), "\n"))  # it says itself where it is
+    if error.__cause__ is None and (isinstance(error, Reject) or _is_ours(error, trace)):
+        return ""
+    _trim(trace)
+    return f"{text_of(trace)}\n"
+
+
+def _failed_to_compile(trace: TracebackException) -> bool:
+    return not _users(trace.stack) and not trace.stack[-1].filename.startswith(_OURS)
+
+
+def _is_ours(error: BaseException, trace: TracebackException) -> bool:
+    """True if it is an error of stormlet's that no line of the user's raised."""
+    return isinstance(error, StormletError) and not _users(trace.stack)
+
+
+def _trim(trace: TracebackException) -> bool:
+    """Leave out what is stormlet's, here and in everything this exception came from; whether a frame of the user's
+    is left. Where there is none at all, ours stay: the fault may be stormlet's then."""
+    if trace.__context__ is not None and not _users(trace.__context__.stack):
+        trace.__context__ = None  # it was raised while stormlet cancelled a task, and means nothing to a user
+    others = chain((trace.__cause__, trace.__context__), trace.exceptions or ())
+    shown = [_trim(other) for other in others if other is not None]
+    users = _users(trace.stack)
+    if users or any(shown):
+        trace.stack = StackSummary.from_list(users)
+    return bool(users) or any(shown)
+
+
+def _users(stack: StackSummary) -> list[FrameSummary]:
+    """The frames of the user's code and of what it called, without stormlet's and those of what led there."""
+    return [frame for frame in stack if not frame.filename.startswith(_MACHINERY)]

@@ -1,1 +1,0 @@
-"""The drawings of ``graph``: one file for each format, all made from one ``Drawing``."""

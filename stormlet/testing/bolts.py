@@ -1,0 +1,186 @@
+"""Bolts for tests: one that follows a script, written down for each value beforehand, and one that keeps its inputs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from stormlet.core.tuples import Tuple
+from stormlet.model.components import BasicBolt, Bolt, Collector
+from stormlet.model.number_checks import check_seconds
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """Emit these values anchored to the input, then ack it."""
+
+    emits: Sequence[object] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Fail the input."""
+
+    reason: str = ""
+    permanent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Raise:
+    """Raise this."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Neither ack nor fail the input: the test may do that with ``bolt.ack(value)`` or ``bolt.fail(value)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Take so many seconds, then do something else."""
+
+    seconds: float
+    then: Ack | Fail | Raise | Hold = field(default_factory=Ack)
+
+    def __post_init__(self) -> None:
+        check_seconds("Delay", "seconds", self.seconds)
+
+
+Step: TypeAlias = Ack | Fail | Raise | Hold | Delay
+Script: TypeAlias = Mapping[T, Step | Sequence[Step]]
+
+
+class ScriptedBolt(Generic[T]):
+    """The logic of a bolt: ``topology.bolt("write", ScriptedBolt({"bad": [Fail("once"), Ack()]}), rows.shuffle())``.
+
+    The script has a step for a value, or several: one for each time that the value comes, the last one for all times
+    after. Or it is a function that gives the step for a value. ``default`` is for values that are not in the script.
+    """
+
+    def __init__(
+        self, script: Script[T] | Callable[[T], Step] | None = None, default: Step | None = None
+    ) -> None:
+        by_value = script if callable(script) else _ByValue(script or {}, default or Ack()).step
+        self._stage = _Stage(by_value)
+
+    def __call__(self) -> Bolt[T, Any]:
+        """A bolt for one task."""
+        return _Follows(self._stage)
+
+    @property
+    def executed(self) -> list[T]:
+        """The value of every input, in the order of execution, those of all tasks together."""
+        return list(self._stage.executed)
+
+    @property
+    def held(self) -> list[T]:
+        """The values of the inputs that are held."""
+        return [tup.value for tup, _ in self._stage.held]
+
+    def ack(self, value: T) -> None:
+        """Ack the input with this value that is held longest; raises :class:`KeyError` if there is none."""
+        tup, out = self._stage.take(value)
+        out.ack(tup)
+
+    def fail(self, value: T, reason: str = "") -> None:
+        """Fail the input with this value that is held longest; raises :class:`KeyError` if there is none."""
+        tup, out = self._stage.take(value)
+        out.fail(tup, reason)
+
+
+class _ByValue(Generic[T]):
+    """Looks the steps up, and counts how often a value has come."""
+
+    def __init__(self, script: Script[T], default: Step) -> None:
+        self._script = [
+            (value, steps if isinstance(steps, Sequence) else [steps]) for value, steps in script.items()
+        ]
+        self._times = [0] * len(self._script)
+        self._default = default
+
+    def step(self, value: T) -> Step:
+        for number, (scripted, steps) in enumerate(self._script):
+            if scripted == value:
+                time = self._times[number]
+                self._times[number] += 1
+                return steps[min(time, len(steps) - 1)]
+        return self._default
+
+
+class _Stage(Generic[T]):
+    """The state that a scripted bolt and its tasks share."""
+
+    def __init__(self, step: Callable[[T], Step]) -> None:
+        self.executed: list[T] = []
+        self.held: list[tuple[Tuple[T], Collector[Any]]] = []
+        self._step = step
+
+    def follow(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
+        self.executed.append(tup.value)
+        return self._do(self._step(tup.value), tup, out)
+
+    def take(self, value: T) -> tuple[Tuple[T], Collector[Any]]:
+        for place, (tup, _) in enumerate(self.held):
+            if tup.value == value:
+                return self.held.pop(place)
+        raise KeyError(f"{value!r} is not held; held are {[tup.value for tup, _ in self.held]}")
+
+    def _do(self, step: Step, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
+        match step:
+            case Ack():
+                for value in step.emits:
+                    out.emit(value, anchors=tup)
+                out.ack(tup)
+            case Fail():
+                out.fail(tup, step.reason, permanent=step.permanent)
+            case Raise():
+                raise step.error
+            case Hold():
+                self.held.append((tup, out))
+            case Delay():
+                return self._delay(step, tup, out)
+        return None
+
+    async def _delay(self, step: Delay, tup: Tuple[T], out: Collector[Any]) -> None:
+        await asyncio.sleep(step.seconds)
+        self._do(step.then, tup, out)
+
+
+class _Follows(Bolt[T, Any]):
+    def __init__(self, stage: _Stage[T]) -> None:
+        self._stage = stage
+
+    def execute(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
+        return self._stage.follow(tup, out)
+
+
+class CollectingBolt(Generic[T]):
+    """The logic of a bolt: ``topology.bolt("seen", seen, counts.shuffle())`` acks each input and keeps it, in
+    the order of execution, those of all tasks together."""
+
+    def __init__(self) -> None:
+        self.tuples: list[Tuple[T]] = []
+        """Every input."""
+
+    @property
+    def values(self) -> list[T]:
+        """The value of every input."""
+        return [each.value for each in self.tuples]
+
+    def __call__(self) -> BasicBolt[T, None]:
+        """A bolt for one task."""
+        return _Keeps(self.tuples)
+
+
+class _Keeps(BasicBolt[T, None]):
+    def __init__(self, tuples: list[Tuple[T]]) -> None:
+        self._tuples = tuples
+
+    def execute(self, tup: Tuple[T], out: Collector[None]) -> None:
+        self._tuples.append(tup)

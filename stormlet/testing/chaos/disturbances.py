@@ -1,0 +1,150 @@
+"""Disturbances at any place: kills at any step, and user code that raises where no input answers for it.
+
+A task dies wherever it waits, as by ``running.kill``. A task whose user code has raised is restarted (law C5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from inspect import isawaitable
+from random import Random
+from typing import Any
+
+from stormlet.errors import KeyFunctionFailed, StormletError, TaskKilled
+from stormlet.model.plan import ACKER, TaskPlan
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.task import Task
+from stormlet.testing.chaos.faults import FaultKind, Injector
+from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.witness import Witness
+
+AT_ONCE = 0.5
+"""The share of killed tasks that die right after the step; the others later, where they have come to by then."""
+LATEST = 5.0
+"""Seconds."""
+
+
+class Victim:
+    """A task, and how many steps its coroutine has made."""
+
+    __slots__ = ("number", "step", "task")
+
+    def __init__(self, task: Task, number: int) -> None:
+        self.task = task
+        self.step = 0
+        self.number = number
+        """The step at which it is to die; 0 for none."""
+
+
+class Steps:
+    """Counts the steps of all tasks of a run, and has some of them die."""
+
+    def __init__(self, injector: Injector, journal: Journal, witness: Witness) -> None:
+        self._injector = injector
+        self._journal = journal
+        self._witness = witness
+        self._victims: dict[int, Victim] = {}
+        """By the ``id`` of the coroutine they live in."""
+        self.before: Mapping[Any, Callable[[], None]] = {}
+        """By coroutine: to be called when it makes its next step."""
+
+    def count(self, tasks: Iterable[Task]) -> None:
+        """Begin: the topology has started."""
+        for task in tasks:
+            number = self._injector.next_step(task.name, 0)
+            if number:
+                self._victims[id(task.coroutine)] = Victim(task, number)
+
+    def begins(self, coroutine: object) -> None:
+        """A coroutine makes a step now."""
+        victim = self._victims.get(id(coroutine))
+        if victim is not None:
+            victim.step += 1
+            if victim.step == victim.number:
+                self._strike(victim)
+        if self.before and (look := self.before.get(coroutine)) is not None:
+            look()
+
+    def _strike(self, victim: Victim) -> None:
+        random = self._injector.strikes_at_step(victim.task.name, victim.step)
+        victim.number = self._injector.next_step(victim.task.name, victim.step)
+        if random is None:
+            return
+        loop = asyncio.get_running_loop()
+        if random.random() < AT_ONCE:
+            loop.call_soon(self._kill, victim.task)
+        else:
+            loop.call_later(random.uniform(0.0, LATEST), self._kill, victim.task)
+
+    def _kill(self, task: Task) -> None:
+        if not task.mortal:
+            return
+        self._journal.note("FAULT: {} is killed where it waits", task.name)
+        if isinstance(task, BoltTask) and task.finished_after >= task.executed:
+            self._witness.finished_and_died[task.plan] = task.loop.time()
+        if task.plan.component == ACKER:
+            self._witness.latest = None  # until it is there again, trees wait for it
+        task.die(TaskKilled("the simulation has killed it"))
+
+
+Call = Callable[[], Awaitable[None] | None]
+
+SPARED = 1
+"""Restarts within the window that are left to the user's own exceptions."""
+
+
+class InjectedError(StormletError):
+    """An error that user code raises because the simulation wants it."""
+
+
+class EngineError(Exception):
+    """An error that stormlet itself raises because the simulation wants it."""
+
+
+class Raising:
+    """Has methods and key functions raise, as often as the restarts of their tasks allow it (``max_restarts``)."""
+
+    def __init__(self, injector: Injector, journal: Journal) -> None:
+        self._injector = injector
+        self._journal = journal
+        self._tasks: Mapping[int, Task] = {}
+
+    def begin(self, tasks: Mapping[int, Task]) -> None:
+        """The topology has started, with these tasks by their ids."""
+        self._tasks = tasks
+
+    def call(self, plan: TaskPlan, name: str, method: Call) -> Awaitable[None] | None:
+        """Call a method of the user, which may raise before it has done anything, or after everything."""
+        random = self.strikes(plan)
+        if random is None:
+            return method()
+        self._journal.note("FAULT: {} of {} raises", name, plan.name)
+        error = InjectedError(f"{name} of {plan.name} was to raise")
+        if random.random() < 0.5:
+            raise error
+        result = method()
+        if isawaitable(result):
+            return _raise_after(result, error)
+        raise error
+
+    def key(self, plan: TaskPlan, key: Callable[[object], object], value: object) -> object:
+        """Call a key function."""
+        if self.strikes(plan) is not None:
+            self._journal.note("FAULT: a key function of {} raises on {}", plan.name, value)
+            raise KeyFunctionFailed(f"the key function of {plan.name} was to raise")
+        return key(value)
+
+    def strikes(self, plan: TaskPlan) -> Random | None:
+        """True if code of this task is to raise here and now."""
+        task = self._tasks.get(plan.task)
+        if task is None or not task.working or not task.may_restart:
+            return None
+        if task.restarts.within_window(task.loop.time()) + SPARED >= task.restarts.policy.most:
+            return None
+        return self._injector.strikes(FaultKind.ERROR, plan.name)
+
+
+async def _raise_after(result: Awaitable[None], error: Exception) -> None:
+    await result
+    raise error

@@ -1,0 +1,93 @@
+"""The kit of a soaked run: each part lets the witness know, and a bolt suffers the fault that waits for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from random import Random
+
+from stormlet.core.groupings import Grouping
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.wire.collector import AnyTuple
+from stormlet.runtime.wire.outbox import Control, Shard
+from stormlet.testing.chaos.endings import check_pending
+from stormlet.testing.chaos.faults import NO_FAULTS, FaultKind, Injector
+from stormlet.testing.chaos.kit import DisturbedKit
+from stormlet.testing.soaking.witness import LastLines, SteadyWitness
+
+SHORTEST, LONGEST = 0.01, 5.0
+"""Seconds that a slow input takes longer."""
+
+
+class SoakedKit(DisturbedKit):
+    """Makes the parts of one run. Faults come at their time, whatever the load: each waits at a task for its next
+    input."""
+
+    witness: SteadyWitness
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(Injector(seed, NO_FAULTS))
+        self.journal = LastLines(self._now)
+        self.witness = SteadyWitness(self._now, self.journal)
+        self.met = Counter[FaultKind]()
+        """The faults that have happened."""
+        self._waiting: dict[str, FaultKind] = {}
+        self._random = Random(f"{seed}/faults")
+
+    def let_suffer(self, bolt: BoltTask, kind: FaultKind) -> None:
+        """Have the next input of this task suffer this, unless its topology could not go on."""
+        if kind is FaultKind.SLOW or bolt.on_error == "fail":
+            self._waiting[bolt.name] = kind
+
+    def leave_in_peace(self) -> None:
+        """Drop the faults that have not met their input."""
+        self._waiting.clear()
+
+    def strikes(self, kind: FaultKind, place: str) -> Random | None:
+        """True if a fault of this kind waits here."""
+        if self._waiting.get(place) is not kind:
+            return None
+        del self._waiting[place]
+        self.met[kind] += 1
+        return self._random
+
+    def instance(self, plan: TaskPlan, instance: object) -> None:
+        """Its methods do not raise: the run goes on for minutes, and a task may not be restarted so often."""
+
+    def grouping(self, plan: TaskPlan, grouping: Grouping) -> Grouping:
+        """Nor does its key function."""
+        return grouping
+
+    def slowness(self, random: Random) -> float:
+        """Often short, seldom long."""
+        return float(SHORTEST * (LONGEST / SHORTEST) ** random.random())
+
+    def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
+        """A bolt task is about to execute an input."""
+        self.witness.executes(plan, tup)
+
+    def check_books(self) -> None:
+        """Look at the books of all spouts."""
+        for spout in self.tasks.all_spouts:
+            check_pending(self.witness, spout)
+
+    def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
+        """Ackers, with the witness before them."""
+        return [WatchedShard(self.witness, plan, acker) for acker in ackers]
+
+
+class WatchedShard:
+    """The way from one task to one acker, on which trees are seen that begin."""
+
+    def __init__(self, witness: SteadyWitness, plan: TaskPlan, acker: Shard) -> None:
+        self._witness = witness
+        self._plan = plan
+        self._acker = acker
+
+    def post(self, control: Control) -> None:
+        """Hand on a control message."""
+        for root, tree in control.inits.items():
+            self._witness.emitted(self._plan, root, tree)
+        self._witness.timeouts_reset |= bool(control.resets)
+        self._acker.post(control)
