@@ -31,6 +31,7 @@ docs:
 # The pages that are written from the code
 pages:
     {{python}} docs/build.py
+    {{python}} docs/states.py
 
 # What a tuple costs, against the same work without a framework
 bench *arguments:
