@@ -106,8 +106,7 @@ class _Turns:
     in."""
 
     LET_IN = 16
-    """How many waiting tasks are let in at a time; those that find the budget used up go to the head of the
-    queue."""
+    """The number of waiting tasks let in at a time; those that find the budget used up go to the head of the queue."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""Where suspended coroutines and running threads are in user code.
+"""The places of user code in suspended coroutines and running threads.
 
 A coroutine that waits shows what it awaits, and so on down to the future. Four things hide it, and are looked
 through: the awaitables of async generators (``async for``), those of compiled coroutines, another task that is
@@ -38,12 +38,12 @@ from stormlet.runtime.usercode import Within, all_ended
 THREADS: Final = (threading.__file__, concurrent.futures.thread.__file__)
 """In a thread, the frames of these lead there."""
 ASYNCIO: Final = PurePath(asyncio.__file__).parent
-"""What the engine itself waits in, when it has called no user code."""
+"""The folder of asyncio: the engine itself waits in its files, when it has called no user code."""
 SUSPENDABLE: Final[tuple[type[Any], ...]] = (AsyncGenerator, Coroutine)
 """Compiled ones among them."""
 TASKS: Final[tuple[type[Any], ...]] = (asyncio.Task,)
 LONGEST: Final = 50
-"""How many frames are followed at most: what awaits itself has no end."""
+"""The number of frames followed at most: a chain that awaits itself has no end."""
 
 
 def thread_frames(ident: int) -> list[FrameType]:
@@ -91,7 +91,7 @@ def _leads_there(frame: FrameType) -> bool:
 
 
 def _hidden(awaited: object) -> object:
-    """What is awaited by something that does not show it."""
+    """The awaitable behind one that does not show it."""
     if isinstance(awaited, Within):
         return cast("Within[object]", awaited).steps
     return _suspendable(gc.get_referents(awaited))
@@ -148,7 +148,7 @@ class Late(Protocol):
 
     @property
     def coroutine(self) -> asyncio.Task[None] | None:
-        """What it lives in."""
+        """The coroutine that it lives in."""
         ...
 
     @property
@@ -174,7 +174,7 @@ def _tell_late(topology: str, running: Mapping[asyncio.Task[None], Late]) -> Non
 
 @contextmanager
 def restarting(topology: str, task: Late) -> Generator[None]:
-    """What is done inside stands between the death of a task and its next life; the log has what takes long."""
+    """A block between the death of a task and its next life; the log has what takes long in it."""
     notice = asyncio.get_running_loop().call_later(PATIENCE, _tell_restart, topology, task)
     try:
         yield
@@ -208,7 +208,7 @@ def _tell(topology: str, late: list[Late]) -> None:
 
 
 def _place(task: Late) -> str:
-    """Where its user code is: that of the first call that is in any."""
+    """The place of its user code: that of the first call that is in any."""
     calls = [task.coroutine, *task.concurrent_calls]
     stacks: Iterable[tuple[Call, ...]] = chain(
         (users_of(frames_of(each)) for each in calls if each is not None),

@@ -351,8 +351,16 @@ async def test_N1_a_source_that_lets_a_cancellation_out_has_not_ended() -> None:
 # N2: what the engine itself raises puts the message back, or crashes the topology with the message counted.
 
 
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """Coroutines that were never awaited are reported here, and not in another test."""
+    yield
+    gc.collect()
+
+
 @interpreted_only
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("collected")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_N2_no_message_slips_whatever_call_of_the_engine_raises(
@@ -366,7 +374,6 @@ def test_N2_no_message_slips_whatever_call_of_the_engine_raises(
         faults = {str(strike): list(run(scenario, strike)[1].faults()) for strike in strikes}
     finally:
         logging.disable(logging.NOTSET)
-        gc.collect()  # coroutines that were never awaited are told of here, and not in another test
     assert len(strikes) > 200
     assert {strike: found for strike, found in faults.items() if found} == {}
 

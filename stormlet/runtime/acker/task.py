@@ -198,4 +198,4 @@ class AckerTask(Task):
 
 
 def _nobody() -> None:
-    """Who is told before the ticker has begun."""
+    """Take the notice of a ticker that has not begun."""

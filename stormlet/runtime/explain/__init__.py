@@ -1,4 +1,4 @@
-"""Why a tree is open: which tuples are outstanding, where they are, and what is done with them.
+"""Explanations of open trees: the outstanding tuples, their places, and what is done with them.
 
 ::
 

@@ -81,7 +81,7 @@ class Explainer:
         return (each for turn in in_turn for each in turn if each is not None)
 
     def is_open(self, root: int, tree: OpenTree) -> bool:
-        """Whether this is the open tree of this root; also if its acker has not heard of it yet."""
+        """True for the open tree of this root; also if its acker has not heard of it yet."""
         return self._open_tree(root) is tree
 
     def between_attempts(self) -> Iterator[Message]:
@@ -205,7 +205,7 @@ def _of_letter(burying: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
 
 
 def _tells_of(root: int, acks: Mapping[int, int], fails: Sequence[tuple[int, Failure]]) -> bool:
-    """Whether acks or fails of this tree are there."""
+    """True if acks or fails of this tree are there."""
     return root in acks or any(root == each for each, _ in fails)
 
 

@@ -1,4 +1,4 @@
-"""What a bolt task does while tuples wait for it."""
+"""The occupation of a bolt task while tuples wait for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Occupations:
         self._consumers = {id(task.inbox): task for task in tasks.all_bolts}
 
     def of(self, tasks: Iterable[BoltTask]) -> tuple[Occupation, ...]:
-        """What these tasks do, and those that they wait for, and so on; each once."""
+        """The occupations of these tasks, and of those that they wait for, and so on; each once."""
         found: dict[BoltTask, Occupation] = {}
         left = list(tasks)
         while left:
@@ -36,7 +36,7 @@ class Occupations:
         return tuple(found.values())
 
     def with_full_queues(self, outbox: Outbox) -> tuple[Occupation, ...]:
-        """What the tasks do for room in whose queues the owner of this outbox waits."""
+        """The occupations of the tasks in whose queues the owner of this outbox waits for room."""
         return self.of(self.consumer(inbox) for inbox in outbox.crowded if inbox.full)
 
     def _awaited_consumer(self, task: BoltTask) -> BoltTask | None:
@@ -45,12 +45,12 @@ class Occupations:
         return None if full is None else self.consumer(full)
 
     def consumer(self, inbox: Inbox) -> BoltTask:
-        """Whose queue it is."""
+        """The consumer of a queue."""
         return self._consumers[id(inbox)]
 
 
 def call_stack(task: BoltTask, tup: AnyTuple, coroutine: asyncio.Task[Any] | None) -> tuple[Call, ...]:
-    """Where user code is that was called with this input, in its coroutine and in its thread."""
+    """The place of user code that was called with this input, in its coroutine and in its thread."""
     stack = () if coroutine is None else users_of(frames_of(coroutine))
     threads = [ident for ident, inputs in task.worker.threads().items() if tup in inputs]
     return (*stack, *(call for ident in threads for call in users_of(thread_frames(ident))))
@@ -84,6 +84,6 @@ def _and_more(count: int) -> str:
 
 
 def own_stack(task: BoltTask) -> tuple[Call, ...]:
-    """Where user code is that the task itself has called."""
+    """The place of user code that the task itself has called."""
     stack = () if task.coroutine is None else users_of(frames_of(task.coroutine))
     return (*stack, *(call for ident in task.worker.threads() for call in users_of(thread_frames(ident))))

@@ -44,7 +44,7 @@ class Edge:
 
     @property
     def outstanding(self) -> bool:
-        """Whether it is not settled."""
+        """True while it is not settled."""
         return self.tup.state <= HELD
 
 
@@ -65,7 +65,7 @@ class RecordedTree:
 
     @property
     def outstanding(self) -> Iterator[Edge]:
-        """What is not settled."""
+        """The tuples that are not settled."""
         return (edge for edge in self.edges.values() if edge.outstanding)
 
     def add(self, edge: Edge) -> None:
@@ -93,7 +93,7 @@ class EdgeRecorder:
 
     @property
     def on(self) -> bool:
-        """Whether it records any trees that begin now."""
+        """True if it records any trees that begin now."""
         return self._below > 0
 
     def record(self, share: float) -> None:
@@ -106,7 +106,7 @@ class EdgeRecorder:
             self._unwrap()
 
     def recorded(self, root: int) -> RecordedTree | None:
-        """What is known of the tree of this root; None if it is not recorded."""
+        """The record of the tree of this root; None if it is not recorded."""
         return self.trees.get(root)
 
     def root_of(self, tree: OpenTree) -> int | None:

@@ -22,22 +22,22 @@ logger = logging.getLogger(__name__)
 LOOKS: Final = 4
 """Looks per ``explain_stuck`` seconds: by a part of these, a tree may be older than it was first seen."""
 WATCHED: Final = 1000
-"""How many trees are looked at for new ones at a time: those that time out first."""
+"""The number of trees looked at for new ones at a time: those that time out first."""
 AT_ONCE: Final = 3
-"""How many are explained at one look; the others are counted."""
+"""The number of trees explained at one look; the others are counted."""
 IN_ALL: Final = 50
-"""How many are explained in one run."""
+"""The number of trees explained in one run."""
 
 
 class Seen(msgspec.Struct):
-    """What is remembered of a message in all its attempts; what a ``Spout`` class keeps by itself is another one in
-    each."""
+    """The memory of a message in all its attempts; a message that a ``Spout`` class keeps by itself is another one
+    in each."""
 
     since: float
-    """When it was first seen."""
+    """The time at which it was first seen."""
     root: int
     attempt_since: float
-    """When its running attempt was first seen."""
+    """The time at which its running attempt was first seen."""
     told: bool = False
 
     def attempted(self, root: int, now: float) -> None:

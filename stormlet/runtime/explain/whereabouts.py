@@ -1,4 +1,4 @@
-"""Which tuples of a tree are outstanding, and where they are."""
+"""The outstanding tuples of a tree, and the places where they are."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import AnyTuple
 
 ORDER = (Place.EXECUTING, Place.HELD, Place.NOWHERE, Place.QUEUED)
-"""What keeps a tree open most likely stands first."""
+"""The most likely reason for an open tree stands first."""
 UNSETTLED = "execute has returned without settling it; the bolt acks it later, or lacks an out.ack(tup)"
 MOST_KEPT = 10
-"""How many outstanding tuples a failure keeps."""
+"""The number of outstanding tuples that a failure keeps."""
 
 
 class Found(NamedTuple):
@@ -30,7 +30,7 @@ class Found(NamedTuple):
 
 
 class Station:
-    """What one bolt task has, at one moment."""
+    """The tuples that one bolt task has, at one moment."""
 
     def __init__(self, task: BoltTask) -> None:
         self.task = task
@@ -43,7 +43,7 @@ class Station:
         yield from ((tup, ahead) for ahead, tup in enumerate(self.task.queue()))
 
     def place_of(self, tup: AnyTuple) -> Place:
-        """How the task has it."""
+        """The place of a tuple in the task."""
         if tup in self.calls:
             return Place.EXECUTING
         return Place.HELD if tup in self.task.account.held else Place.QUEUED
@@ -58,7 +58,7 @@ class Station:
         return next(others, None) or own_stack(self.task)
 
     def note(self, tup: AnyTuple, place: Place) -> str:
-        """What else is known."""
+        """Other facts about the tuple."""
         return (self.task.worker.why_held(tup) or UNSETTLED) if place is Place.HELD else ""
 
 

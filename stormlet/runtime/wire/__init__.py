@@ -1,4 +1,4 @@
-"""How tuples and control messages get from one task to another. Knows no task.
+"""The way of tuples and control messages from one task to another. Knows no task.
 
 ::
 

@@ -1,4 +1,4 @@
-"""What one task has not yet sent, and the rule that sends it (law F1, F4).
+"""The unsent items of one task, and the rule that sends them (law F1, F4).
 
 Ack values are XORed into one dict, root → value, and leave as one message per acker and slice, inits
 likewise; consumers are woken at the same moment, each by the task that has found its inbox empty. Tuples of one
