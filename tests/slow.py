@@ -72,6 +72,7 @@ SLOW = frozenset(
         "testing/soaking",
         "testing/test_livelock.py",
         "testing/test_outside.py",
+        "test_type_hints.py",
         "typing",
     }
 )
