@@ -67,7 +67,7 @@ def _interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-UNTRACED = {"fuzz", "law", "model", "readme"}
+UNTRACED = {"fuzz", "law", "oracle", "readme"}
 """Directories of tests that take several times as long with coverage, and run little that others do not."""
 
 
