@@ -1,5 +1,5 @@
-"""Finds things in a running topology: who holds a tree, which message it is of, who takes the host's next
-message."""
+"""All tasks of a run, and the search among them: for the open tree of a root, and for the holders of tuples (law
+L14)."""
 
 from __future__ import annotations
 

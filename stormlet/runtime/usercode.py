@@ -1,4 +1,4 @@
-"""Tells a cancellation of the engine from one that user code let out."""
+"""Calls of user code: their contexts (law B10), stray cancellations (law N3), and the kinds of results (law B1)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Within(Generator[Any, Any, R]):
     __slots__ = ("_awaitable", "_context", "steps")
 
     steps: Generator[Any, Any, R]
-    """Those of what is awaited."""
+    """The steps of the awaitable."""
 
     def __init__(self, context: Context, awaitable: Awaitable[R]) -> None:
         self._context = context

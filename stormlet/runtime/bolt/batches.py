@@ -1,4 +1,5 @@
-"""Runs a ``BatchBolt``: collects inputs into batches and decides when each is executed."""
+"""The runner of a ``BatchBolt``: collects inputs into batches, decides when each is executed, and resets the
+timeouts of those that wait."""
 
 from __future__ import annotations
 

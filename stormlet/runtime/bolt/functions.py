@@ -1,4 +1,4 @@
-"""Executes inputs with a function or generator function of the value (law B1)."""
+"""Workers that execute inputs with a function, a ``BasicBolt`` or a ``Bolt`` (law B1, B2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The clocks of a topology: the ticker that rotates the ackers, and the ticks of bolts (law L12, B5)."""
+"""The coroutines of a run besides its tasks: rotation of the ackers, ticks of bolts, the conductor, and reports of
+stuck trees (law L12, B5)."""
 
 from __future__ import annotations
 

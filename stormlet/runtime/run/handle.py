@@ -1,4 +1,4 @@
-"""The handle that the host holds on a running topology."""
+"""The block in which a topology runs, and the handle that the host holds in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The messages of one spout task that wait to be emitted again (law S6)."""
+"""The messages of one spout task that wait to be emitted again, or for the dead letter sink (law S6)."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Tracker:
         config: Configuration,
     ) -> None:
         self.outcomes = outcomes
-        """Messages whose outcome is known and was not told yet."""
+        """Messages whose outcome is known and not delivered yet."""
         self.pending = 0
         """Messages without a final outcome, those that wait for a replay included (law S3)."""
         self.emitted = 0
@@ -298,7 +298,7 @@ class Tracker:
         self._released()
 
     def _settle(self, tree: OpenTree) -> bool:
-        """Deal with an outcome; says if a ``Spout`` class is to be told of it."""
+        """Deal with an outcome. Returns True if a ``Spout`` class is to hear of it."""
         if tree is self._latency.tree:
             self._latency.end()
         if self.observer is not None:
