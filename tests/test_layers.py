@@ -33,7 +33,7 @@ LEVELS = {layer: level for level, row in enumerate(ROWS) for layer in row}
 ROOMS = {
     "runtime": [
         {"failure_log", "slices", "tree", "usercode", "wire"},
-        {"context", "dead_letters", "slow_code"},
+        {"context", "dead_letters", "life", "slow_code"},
         {"task"},
         {"acker", "bolt"},
         {"spout"},

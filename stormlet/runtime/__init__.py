@@ -4,13 +4,14 @@ The rooms, from the ground up; imports go down only, those for the type checker 
 
     wire/          inbox, outbox, outlets, collector: how a tuple gets from one task to the next
     slices         the turns that tasks take on the loop, and how many of them are busy
-    usercode       calls of user code: contexts, cancellation, kinds of results
+    usercode       calls of user code: what they raised, contexts, cancellation, kinds of results
     failure_log    one log line for each distinct failure, then counts
     tree           the handle of a message that the host has emitted
-    context        what all tasks of a run share: loop, plan, seed, clock, slices
+    context        shared by all tasks of a run: loop, plan, seed, clock, slices
     dead_letters   the sink of what was given up, and the file
     slow_code      stacks of user code that holds the loop, a restart or the end
-    task           the life of a task: work, die, be restarted, end
+    life           the state of a task, its coroutine, and the cancellations that reach it
+    task           one coroutine that works, dies, is revived, ends
     acker/         the tasks that own the ledgers
     bolt/          bolt tasks and the workers that call user code for them
     spout/         spout tasks, their sources, and the account of their messages
@@ -23,5 +24,5 @@ The way of a tuple: a source (:mod:`stormlet.runtime.spout.feeds`) gives a value
 (:mod:`stormlet.runtime.wire.outlets`). The outlet chooses consumers and appends to their inboxes. What the ackers must
 know gathers in the outbox (:mod:`stormlet.runtime.wire.outbox`) and is posted when the task's turn ends. A bolt task
 takes its inbox as a batch, its worker calls user code, the collector notes emits and acks in the outbox. The acker's
-ledger settles the tree and appends it to the outcomes of its spout task, which tells the user, replays or gives up.
+ledger settles the tree and appends it to the outcomes of its spout task, which calls the user, replays or gives up.
 """

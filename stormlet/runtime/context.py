@@ -13,34 +13,23 @@ import msgspec
 
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
-from stormlet.core.restarts import RestartPolicy, Restarts
+from stormlet.core.restarts import Restarts
 from stormlet.model.description import StreamId
 from stormlet.model.plan import Plan, TaskPlan
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.slices import Activity, CountedSlices, Slices, TimedSlices
 
 
-class Culprit(Protocol):
-    """A task whose user code raised."""
+class Culprit(msgspec.Struct, frozen=True):
+    """The task for which something raised that ends the run."""
 
     plan: TaskPlan
     doing: str
-    restarts: Restarts
-
-    @property
-    def way_out(self) -> str:
-        """The reason it could not be restarted, and the way to let it be, in words; empty if there is nothing to
-        say."""
-        ...
-
-
-class EnginePart(msgspec.Struct):
-    """The engine itself, at work for a task: what it raises is no fault of user code (law N2)."""
-
-    plan: TaskPlan
-    doing: str = "the engine's part"
-    restarts: Restarts = msgspec.field(default_factory=lambda: Restarts(RestartPolicy()))
-    way_out: str = "this is a fault of stormlet's, or of an object that lets nobody look at it"
+    """The method that raised."""
+    restarts: Restarts | None = None
+    """Its recent restarts, if it could have been restarted."""
+    way_out: str = ""
+    """The reason it could not be restarted, and the way to let it be, in words; empty if there is nothing to say."""
 
 
 class MessageObserver(Protocol):
@@ -57,7 +46,7 @@ class MessageObserver(Protocol):
 
 
 class Engine(msgspec.Struct):
-    """The surroundings of a task."""
+    """The context of one run, which all of its tasks share."""
 
     plan: Plan
     loop: asyncio.AbstractEventLoop
@@ -84,7 +73,15 @@ class Engine(msgspec.Struct):
 
     def failed(self, task: TaskPlan, error: BaseException) -> None:
         """The engine itself has raised while it worked for this task: crash, with every message counted (law N2)."""
-        self.crashed(EnginePart(task), error)
+        way_out = "this is a fault of stormlet's, or of an object that lets nobody look at it"
+        self.crashed(Culprit(task, "the engine's part", way_out=way_out), error)
+
+    def guarded(self, task: TaskPlan, step: Callable[..., object], *arguments: object) -> None:
+        """Take a step of the engine for this task in a callback, where nobody would see what it raises (law N2)."""
+        try:
+            step(*arguments)
+        except (Exception, asyncio.CancelledError) as error:
+            self.failed(task, error)
 
     def random(self, task: TaskPlan, purpose: str) -> Random:
         """A generator of its own for each purpose of each task, so that runs with one seed are the same (law
@@ -107,7 +104,7 @@ def engine_on(
     failures: FailureLog,
     observer: MessageObserver | None,
 ) -> Engine:
-    """The surroundings of the tasks of a run on this loop, which begins now."""
+    """Make the context of a run that begins now on this loop."""
     simulated = bool(getattr(loop, "simulated_time", False))
     chosen = _seed(loop, simulated=simulated) if seed is None else seed
     clock = _clock(loop, simulated=simulated)

@@ -144,7 +144,11 @@ class Late(Protocol):
 
     plan: TaskPlan
     name: str
-    doing: str
+
+    @property
+    def doing(self) -> str:
+        """The user's method that runs now, or ran last."""
+        ...
 
     @property
     def coroutine(self) -> asyncio.Task[None] | None:

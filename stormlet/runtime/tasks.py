@@ -1,75 +1,18 @@
-"""All tasks of a run, and the search among them: for the open tree of a root, and for the holders of tuples (law
-L14)."""
+"""All tasks of a run, and the search among them for the open tree of a root."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
-from stormlet.core.tuples import HELD
 from stormlet.report.statistics import Progress
 from stormlet.runtime.acker.task import AckerTask
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.spout.task import SpoutTask
-
-SHARDS = 64
-
-
-class FoundHolders:
-    """By root, the components that hold tuples of its tree. In many dicts, from which each is taken when it is told: a
-    large one holds the loop for milliseconds when it grows and when it is dropped (law F2). These have numbers of what
-    most roots have in common, so that the garbage collector does not look into them."""
-
-    def __init__(self) -> None:
-        self._shards: tuple[dict[int, int], ...] = tuple({} for _ in range(SHARDS))
-        self._numbers: dict[tuple[str, ...], int] = {}
-        self._holders: list[tuple[str, ...]] = []
-
-    def pop(self, root: int, default: tuple[str, ...]) -> tuple[str, ...]:
-        """Take out those of this root; ``default`` if none was found."""
-        number = self._shards[root % SHARDS].pop(root, None)
-        return default if number is None else self._holders[number]
-
-    def add(self, root: int, component: str) -> None:
-        """This component holds one more tuple of the tree."""
-        shard = self._shards[root % SHARDS]
-        known = self._holders[shard[root]] if root in shard else ()
-        if component not in known:
-            shard[root] = self._number((*known, component))
-
-    def _number(self, holders: tuple[str, ...]) -> int:
-        number = self._numbers.get(holders)
-        if number is None:
-            number = self._numbers[holders] = len(self._holders)
-            self._holders.append(holders)
-        return number
-
-
-class HolderScan:
-    """One look at everything that is queued, in hand or held, a few tuples at a time, so that it never holds the loop
-    for long. A tuple that moves on while it goes is found where it is looked for, or not at all."""
-
-    def __init__(self, tasks: Iterable[BoltTask], roots: Container[int]) -> None:
-        self.found = FoundHolders()
-        self._looks = _look(self.found, tasks, roots)
-
-    def advance(self, most: int) -> int:
-        """Look at so many more tuples; returns at how many, which are fewer when there are no more."""
-        return sum(islice(self._looks, most))
-
-
-def _look(found: FoundHolders, tasks: Iterable[BoltTask], roots: Container[int]) -> Iterator[int]:
-    for task in tasks:
-        for tup in task.tuples():
-            if tup.state <= HELD:  # else it was settled since the scan came to this task
-                for root in (tup.root,) if tup.root else tup.roots:
-                    if root in roots:
-                        found.add(root, task.plan.component)
-            yield 1
+from stormlet.runtime.wire.collector import AnyTuple
 
 
 class Tasks(msgspec.Struct, frozen=True):
@@ -98,9 +41,11 @@ class Directory:
     def __init__(self) -> None:
         self.tasks = Tasks((), {}, {}, {})
 
-    def scan_holders(self, roots: Container[int]) -> HolderScan:
-        """Begin to look for the components that still hold tuples of these trees (law L14)."""
-        return HolderScan(self.tasks.all_bolts, roots)
+    def unsettled(self) -> Iterator[tuple[str, AnyTuple]]:
+        """Iterate over the tuples that are queued, in hand or held, each with the component that has it."""
+        for task in self.tasks.all_bolts:
+            for tup in task.tuples():
+                yield task.plan.component, tup
 
     def message_id(self, roots: Iterable[int]) -> object:
         """The message id of the first of these trees that is open; None if none is, or the host emitted

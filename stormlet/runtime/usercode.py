@@ -1,9 +1,10 @@
-"""Calls of user code: their contexts (law B10), stray cancellations (law N3), and the kinds of results (law B1)."""
+"""Calls of user code: what a task notes of them, their contexts (law B10), stray cancellations (law N3), and the kinds
+of results (law B1)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import Context
 from enum import Enum
@@ -15,6 +16,47 @@ from stormlet.model.components import BoltBase, Spout
 from stormlet.model.plan import TaskPlan
 
 R = TypeVar("R")
+
+
+class UserCode:
+    """The user code of one task: the method that runs, and the exceptions that it has raised since it was made."""
+
+    __slots__ = ("_logged", "_raised", "method")
+
+    def __init__(self) -> None:
+        self.method = "start"
+        """The method that runs now, or ran last; a crash is reported with it (law C5)."""
+        self._raised: list[BaseException] = []
+        self._logged: list[Exception] = []
+
+    def raised(self, error: BaseException) -> None:
+        """Note an exception that user code has raised: its task may be restarted. What the engine itself raises crashes
+        the topology (law N2)."""
+        self._raised.append(error)
+
+    def has_raised(self, error: Exception) -> bool:
+        """Return True if user code has raised this."""
+        return _is_among(self._raised, error)
+
+    def logged(self, error: Exception) -> None:
+        """Note that the log has this exception."""
+        self._logged.append(error)
+
+    def is_logged(self, error: Exception) -> bool:
+        """Return True if the log has the exception that the instance dies of, or that one of its calls ended with."""
+        return _is_among(self._logged, error)
+
+    def forget(self) -> None:
+        """Forget the exceptions of an instance that is gone."""
+        self._raised.clear()
+        self._logged.clear()
+
+
+def _is_among(errors: Sequence[BaseException], error: Exception) -> bool:
+    # Where a StopIteration would leave a coroutine, Python raises a RuntimeError instead.
+    cause = error.__cause__ if type(error) is RuntimeError else None
+    raised = cause if isinstance(cause, StopIteration) else error
+    return any(each is error or each is raised for each in errors)
 
 
 class Within(Generator[Any, Any, R]):

@@ -28,7 +28,7 @@ LAST_RESORT = {
 }
 """What starts the end of a run, and what asks a future of asyncio's how it is: if these fail, nothing can be told.
 And the generator of ids: it is over once it has raised, and no restart makes another one."""
-WORKING = ("BaseEventLoop.", "Task.guarded", "_blocks", "lock.__exit__")
+WORKING = ("BaseEventLoop.", "Engine.guarded", "_blocks", "lock.__exit__")
 """The event loop itself, the guard of its callbacks, the generator of ids, and the release of a lock, which raises only
 if nobody holds it."""
 FOR_EVER = 5000.0

@@ -1,4 +1,4 @@
-"""Spouts and bolts that the test acts for, and a tap on what tasks tell the ackers.
+"""Spouts and bolts that the test acts for, and a tap on what tasks send to the ackers.
 
 Times are simulated seconds. A *puppet* does nothing by itself: it takes note of its inputs, and the test
 emits, acks and fails in its place, at any time (law F3). Messages of such tests are emitted by the host
@@ -28,13 +28,12 @@ from stormlet import (
 )
 from stormlet.errors import EndOfStream
 from stormlet.runtime.acker.task import AckerTask
-from stormlet.runtime.wire.outbox import Control
+from stormlet.runtime.wire.outbox import Control, Outbox, Post
 
 A_MOMENT = 0.001
 """Seconds: whatever can happen at once has happened after it, and no timer of these tests is as short."""
 
 AnyTuple: TypeAlias = Tuple[Any]
-Post: TypeAlias = Callable[[Control], None]
 
 
 def now() -> float:
@@ -177,7 +176,7 @@ def threads(count: int, call: Call, times: int) -> Iterator[asyncio.Future[list[
         yield asyncio.gather(*(loop.run_in_executor(pool, work, thread) for thread in range(count)))
 
 
-# What tasks tell the ackers.
+# What tasks send to the ackers.
 
 
 def ackers(running: Running) -> list[AckerTask]:
@@ -195,16 +194,22 @@ def open_trees(running: Running) -> int:
     return running.statistics().components["__acker"].pending
 
 
+def outboxes(running: Running) -> list[Outbox]:
+    """Those of all tasks that send to ackers."""
+    tasks = running._tasks
+    return [task.outbox for task in (*tasks.all_spouts, *tasks.all_bolts)]
+
+
 def intercept(running: Running, handle: Callable[[Post, Control], None]) -> None:
     """From now on each control message is given to ``handle``, with the way to send it on."""
-    for acker in ackers(running):
-        acker.post = partial(handle, acker.post)  # type: ignore[method-assign]
+    for outbox in outboxes(running):
+        outbox.posts = [partial(handle, post) for post in outbox.posts]
 
 
 def leave_alone(running: Running) -> None:
     """The end of ``intercept``."""
-    for acker in ackers(running):
-        del acker.post  # type: ignore[method-assign]
+    for outbox in outboxes(running):
+        outbox.posts = [acker.post for acker in ackers(running)]
 
 
 class Tap:
@@ -212,8 +217,9 @@ class Tap:
 
     def __init__(self, running: Running) -> None:
         self.sent: list[tuple[AckerTask, Control]] = []
-        for acker in ackers(running):
-            acker.post = partial(self._note, acker, acker.post)  # type: ignore[method-assign]
+        for outbox in outboxes(running):
+            each = zip(ackers(running), outbox.posts, strict=True)
+            outbox.posts = [partial(self._note, acker, post) for acker, post in each]
 
     def _note(self, acker: AckerTask, post: Post, control: Control) -> None:
         self.sent.append((acker, control))

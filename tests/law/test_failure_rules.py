@@ -239,15 +239,15 @@ async def test_L14_the_holders_are_found_by_one_scan() -> None:
         (acker,) = ackers(running)
         scans: list[int] = []
         kept: list[ref[Any]] = []
-        begin_scan = acker._scan_holders
+        unsettled = acker._unsettled
 
-        def scan(roots: Any) -> Any:
-            begun = begin_scan(roots)
-            scans.append(len(roots))
+        def scan() -> Any:
+            begun = unsettled()
+            scans.append(acker.ledger.expiring)
             kept.append(ref(begun))
             return begun
 
-        acker._scan_holders = scan
+        acker._unsettled = scan
         trees = [await running.emit(feed, number) for number in range(900)]
         assert {(await failure_of(tree)).holders for tree in trees} == {("puppets",)}
         assert scans == [900]

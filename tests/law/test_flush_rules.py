@@ -590,7 +590,7 @@ async def test_F1_nothing_is_sent_that_is_empty() -> None:
     async with topology.run() as running:
 
         def handle(post: Callable[[Any], None], control: Any) -> None:
-            empty.append(not control.told)
+            empty.append(not control.size)
             post(control)
 
         intercept(running, handle)

@@ -12,6 +12,7 @@ from weakref import ref
 import pytest
 
 from stormlet import Bolt, Collector, Running, Topology, Tuple
+from stormlet.runtime.acker.holders import HolderScan
 
 pytestmark = pytest.mark.simulated_time
 
@@ -62,7 +63,7 @@ async def cancelled_within_an_expiry() -> list[Value]:
                 value.running = running
             await asyncio.sleep(1)
             acker: Any = running._tasks.ackers[0]  # pyright: ignore[reportPrivateUsage] - it takes a moment only
-            acker._scan = acker._scan_holders({})
+            acker._scan = HolderScan(acker._unsettled(), {})
             assert acker._scan.advance(10) == 10
             raise Leave
     return values

@@ -7,7 +7,8 @@ import gc
 import pytest
 
 from stormlet import Topology
-from stormlet.runtime.tasks import FoundHolders, HolderScan
+from stormlet.runtime.acker.holders import FoundHolders, HolderScan
+from stormlet.runtime.tasks import Directory
 from tests.law.puppets import Puppets, settle
 
 
@@ -22,7 +23,9 @@ async def test_what_was_settled_meanwhile_is_held_by_nobody() -> None:
             await running.emit(feed, number)
         await settle()
         roots = [tup.root for tup in puppets[0].got]
-        scan = HolderScan(running._tasks.all_bolts, set(roots))
+        directory = Directory()
+        directory.tasks = running._tasks
+        scan = HolderScan(directory.unsettled(), set(roots))
         assert scan.advance(1) == 1
         puppets[0].ack_all()
         assert scan.advance(10) == 2

@@ -217,7 +217,7 @@ def sizes(running: Running) -> dict[str, int]:
         "replays": sum(len(task.tracker.replays) for task in tasks.all_spouts),
         "tuples queued, in hand or held": sum(len(list(task.tuples())) for task in tasks.all_bolts),
         "waits for room": sum(len(task.inbox._waiting) for task in tasks.all_bolts),
-        "exceptions that the log has": sum(len(task._told) for task in everyone),
+        "exceptions that the log has": sum(len(task.user._logged) for task in everyone),
         "values collected": sum(map(len, engine.collected.values())),
         "waits for the end": len(conductor._waiting),
         "timers": len(loop._scheduled),

@@ -5,11 +5,15 @@ from stormlet.core.ledger cimport OpenTree
 from stormlet.runtime.slices cimport Activity
 from stormlet.runtime.wire.outbox cimport Control
 
+cdef class Verdicts:
+    cdef public object trees
+    cdef public object notify
+
 cdef class Bookkeeper:
     cdef Activity _activity
     cdef public Ledger ledger
     cdef public AckerLoad load
-    cdef public object spouts
+    cdef public object verdicts
     cdef public long long applied
     cdef public long long acked
     cdef public long long failed
@@ -17,5 +21,5 @@ cdef class Bookkeeper:
     @cython.locals(ledger=Ledger)
     cpdef Py_ssize_t apply(self, Control control) except -1
     cpdef apply_at_once(self, Control control)
-    @cython.locals(ledger=Ledger, tree=OpenTree, woken=dict)
+    @cython.locals(ledger=Ledger, tree=OpenTree, only=Verdicts, reached=dict)
     cpdef give_verdicts(self)

@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
-from typing import Protocol
 
 from stormlet.core.ledger import AckerLoad, Ledger, OpenTree
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.wire.outbox import Control
 
 
-class Spout(Protocol):
-    """The spout task that waits for verdicts, as an acker sees it."""
+class Verdicts:
+    """The verdicts for one spout task: ackers append them, and notify it."""
 
-    @property
-    def outcomes(self) -> deque[OpenTree]:
+    __slots__ = ("notify", "trees")
+
+    def __init__(self, trees: deque[OpenTree]) -> None:
+        self.trees = trees
         """Trees that are settled, in the order of their verdicts."""
-        ...
+        self.notify: Callable[[], None] = _nobody
+        """Called after trees were appended; the spout task that takes them puts its own method here."""
 
-    def take_verdicts(self) -> None:
-        """Have it look at the outcomes that were appended."""
-        ...
+
+def _nobody() -> None:
+    """Take the notice of verdicts before their spout task is made; no tree can be open by then."""
 
 
 class Bookkeeper:
     """Keeps the ledger of one acker."""
 
-    __slots__ = ("_activity", "acked", "applied", "failed", "ledger", "load", "spouts")
+    __slots__ = ("_activity", "acked", "applied", "failed", "ledger", "load", "verdicts")
 
-    def __init__(self, ledger: Ledger, load: AckerLoad, activity: Activity) -> None:
+    def __init__(
+        self, ledger: Ledger, load: AckerLoad, activity: Activity, verdicts: Sequence[Verdicts]
+    ) -> None:
         self.ledger = ledger
         self.load = load
         self._activity = activity
-        self.spouts: Sequence[Spout] = ()
-        """Every spout task, by the index that open trees name."""
+        self.verdicts = verdicts
+        """Those of every spout task, by the index that open trees name."""
         self.applied = 0
         """The number of entries in the control messages applied so far."""
         self.acked = 0
@@ -44,7 +48,7 @@ class Bookkeeper:
         """The number of trees failed so far."""
 
     def apply(self, control: Control) -> int:
-        """Enter what a control message tells; returns how many things that are."""
+        """Enter a control message; return the number of its entries."""
         ledger = self.ledger
         if control.inits:
             ledger.init(control.inits)
@@ -54,13 +58,13 @@ class Bookkeeper:
             ledger.fail(root, failure)
         for root in control.resets:
             ledger.reset_timeout(root)
-        told = control.told
-        self.applied += told
-        return told
+        size = control.size
+        self.applied += size
+        return size
 
     def apply_at_once(self, control: Control) -> None:
         """Do all that comes of a control message, while the acker task sleeps."""
-        self._activity.begin()  # the end of what it does may be the moment of calm (law S5)
+        self._activity.begin()  # its end may be the moment when all is quiet (law S5)
         try:
             self.apply(control)
             self.give_verdicts()
@@ -76,14 +80,15 @@ class Bookkeeper:
         self.acked += len(acked)
         self.failed += len(failed)
         self.load.trees -= len(acked) + len(failed)
-        spouts = self.spouts
-        if len(spouts) == 1:
-            spouts[0].outcomes.extend(chain(acked, failed))
-            spouts[0].take_verdicts()
+        verdicts = self.verdicts
+        if len(verdicts) == 1:
+            only = verdicts[0]
+            only.trees.extend(chain(acked, failed))
+            only.notify()
             return
-        woken: dict[int, None] = {}
+        reached: dict[int, None] = {}
         for tree in chain(acked, failed):
-            spouts[tree.spout].outcomes.append(tree)
-            woken[tree.spout] = None
-        for spout in woken:
-            spouts[spout].take_verdicts()
+            verdicts[tree.spout].trees.append(tree)
+            reached[tree.spout] = None
+        for spout in reached:
+            verdicts[spout].notify()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
-from stormlet.core.ledger import AckerLoad, Holders, Ledger, OpenTree
+from stormlet.core.ledger import AckerLoad, Ledger, OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
-from stormlet.runtime.acker.bookkeeper import Bookkeeper, Spout
+from stormlet.runtime.acker.bookkeeper import Bookkeeper, Verdicts
+from stormlet.runtime.acker.holders import HolderScan, Unsettled
 from stormlet.runtime.context import Engine
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
@@ -21,23 +22,7 @@ SCANNED_PER_CHUNK = 512
 """Looking at a tuple takes about half of what failing a tree does."""
 
 LITTLE = 4
-"""Things that a control message tells: so few are done in less time than the acker takes to wake up."""
-
-
-class Scan(Protocol):
-    """Looks for the components that still hold tuples of trees (law L14)."""
-
-    @property
-    def found(self) -> Holders:
-        """Those components, by root."""
-        ...
-
-    def advance(self, most: int) -> int:
-        """Look at so many more tuples; returns at how many, which are fewer when there are no more."""
-        ...
-
-
-ScanHolders = Callable[[Container[int]], Scan]
+"""Entries of a control message: so few are done in less time than the acker takes to wake up."""
 
 
 class DeadSpout(NamedTuple):
@@ -58,25 +43,23 @@ class AckerTask(Task):
         ledger: Ledger,
         high_water: int | None,
         timeouts: bool,
-        scan_holders: ScanHolders,
+        verdicts: Sequence[Verdicts],
+        unsettled: Unsettled,
     ) -> None:
+        """``verdicts`` are those for each spout task, by the index that open trees name."""
         super().__init__(plan, engine, engine.plan.description.configuration)
         self.ledger = ledger
         self.load = AckerLoad(high_water)
-        self._bookkeeper = Bookkeeper(ledger, self.load, self.activity)
+        self._bookkeeper = Bookkeeper(ledger, self.load, self.activity, verdicts)
         self.stirred: Callable[[], None] = _nobody
         """Called when a message arrives: from now on something may expire."""
         self._inbox: deque[Control | DeadSpout | None] = deque()
         self._pace = Pace()
         self._timeouts = timeouts
-        self._scan_holders = scan_holders
+        self._unsettled = unsettled
         self._expiring: dict[int, OpenTree] | None = None
-        self._scan: Scan | None = None
+        self._scan: HolderScan | None = None
         self._expired_late = 0
-
-    def serve(self, spouts: Sequence[Spout]) -> None:
-        """Give verdicts to these spout tasks, by the index that open trees name."""
-        self._bookkeeper.spouts = spouts
 
     @property
     def idle(self) -> bool:
@@ -94,7 +77,7 @@ class AckerTask(Task):
     def post(self, control: Control) -> None:
         """Take a control message; never blocks (law F4). A little one is applied at once if the acker sleeps, and so
         has read all that came before: most of the latency of a lone message would be wake-ups of ackers."""
-        if self._asleep and control.told <= LITTLE:
+        if self._asleep and control.size <= LITTLE:
             try:
                 self._bookkeeper.apply_at_once(control)
             except Exception as error:  # in the name of another task, which has no part in it
@@ -189,7 +172,7 @@ class AckerTask(Task):
         cohort = self.ledger.next_to_expire
         if cohort is not self._expiring:
             self._expiring = cohort
-            self._scan = None if cohort is None else self._scan_holders(cohort)
+            self._scan = None if cohort is None else HolderScan(self._unsettled(), cohort)
         if cohort is None or self._scan is None or self._scan.advance(SCANNED_PER_CHUNK) == SCANNED_PER_CHUNK:
             return 0
         expired = min(EXPIRED_PER_CHUNK, len(cohort))

@@ -19,6 +19,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.functions import BoltWorker
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt
 from stormlet.runtime.bolt.worker import Desk
+from stormlet.runtime.life import Life
 from stormlet.runtime.usercode import as_exception, dropped
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
@@ -78,6 +79,7 @@ class BatchDesk(Protocol):
 
     plan: TaskPlan
     loop: asyncio.AbstractEventLoop
+    life: Life
     out: BoltCollector
 
     def tuples(self) -> Iterable[AnyTuple]:
@@ -86,10 +88,6 @@ class BatchDesk(Protocol):
 
     def ask(self, errand: str) -> None:
         """Have a method of the bolt called soon, between two executes."""
-        ...
-
-    async def checked(self, result: Awaitable[R]) -> R:
-        """Await user code; a cancellation by the engine comes out whatever that makes of it."""
         ...
 
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
@@ -260,7 +258,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
         try:
-            self._check("execute_batch", await self._desk.checked(result))
+            self._check("execute_batch", await self._desk.life.checked(result))
         except asyncio.CancelledError:
             self._desk.batch_cancelled(members)
             raise

@@ -71,6 +71,7 @@ class BoltTask(Task):
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``prepare`` has returned."""
         outbox.sliced = concurrency == 1
+        self.life.has_calls = concurrency > 1
         self.concurrency = concurrency
         self.on_error = on_error
         self._pace = Pace()
@@ -80,7 +81,6 @@ class BoltTask(Task):
         self._paused = False
         self._executed_before = 0
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
-        self._calls_cancelled = False
         self._fatal_calls: list[AnyTuple] = []
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
@@ -155,11 +155,13 @@ class BoltTask(Task):
 
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
-        self.doing = "execute"
+        self.user.method = "execute"
         if isinstance(error, FATAL) or self.on_error == "stop":
             self._die_of(error)
         unsettled = [tup for tup in tups if tup.state <= HELD]
-        if not unsettled and self.was_told(error):  # of a batch; now it ends the call that has completed it
+        if not unsettled and self.user.is_logged(
+            error
+        ):  # of a batch; now it ends the call that has completed it
             self._die_of(error)
         for tup in unsettled:
             reason = text_of(error) if isinstance(error, Reject) else ""
@@ -169,11 +171,11 @@ class BoltTask(Task):
         values = [tup.value for tup in tups]
         self.engine.failures.raised(self.plan, "execute", error, values, roots, settled=not unsettled)
         if self.on_error == "restart" and not isinstance(error, Reject):
-            self.told(error)
+            self.user.logged(error)
             self._die_of(error)
 
     def _die_of(self, error: Exception) -> NoReturn:
-        self.blame(error)
+        self.user.raised(error)
         raise error
 
     def statistics(self) -> TaskStatistics:
@@ -203,7 +205,7 @@ class BoltTask(Task):
     async def run(self) -> None:
         await self.outbox.room()  # for which the one that died may have been waiting (law B6)
         while True:
-            self.check_cancelled()
+            self.life.check_cancelled()
             await self._work()
             self.outbox.leave()
             if not self.inbox.items and not self._errands:
@@ -229,7 +231,7 @@ class BoltTask(Task):
         left = intake.left
         while left:
             before = left
-            self.doing = "execute"
+            self.user.method = "execute"
             began, waited = self._time(), self.outbox.waited
             try:
                 pause = self.worker.work(intake.take(self.worker.chunk or self._pace.chunk))
@@ -278,10 +280,10 @@ class BoltTask(Task):
     async def _call(self, tup: AnyTuple) -> None:
         if not self.slices.begin():
             await self.slices.turn()
-        self.doing = "execute"
+        self.user.method = "execute"
         out = self.out.for_call()
         began = self._time()
-        await self.checked(self.worker.execute(tup, out))  # what ended as cancelled would go unnoticed
+        await self.life.checked(self.worker.execute(tup, out))  # what ended as cancelled would go unnoticed
         self._execute_seconds += self._time() - began
         out.default_anchors = ()
         self.slices.spent(self._pace, 1)
@@ -315,7 +317,7 @@ class BoltTask(Task):
 
     @property
     def _engine_cancels(self) -> bool:
-        return self._calls_cancelled or self.engine.host_leaves()
+        return self.life.calls_cancelled or self.engine.host_leaves()
 
     def _fail_cancelled(self, tups: Sequence[AnyTuple]) -> None:
         if any(tup.state <= HELD for tup in tups):
@@ -326,7 +328,7 @@ class BoltTask(Task):
         if isinstance(error, Exception):
             self.die(error)
         else:
-            self.engine.crashed(self, error)
+            self.crash(error)
 
     async def _free_slot(self) -> None:
         self._slot = self.loop.create_future()
@@ -354,7 +356,7 @@ class BoltTask(Task):
                 self._errands.popleft()
 
     async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
-        self.doing = name
+        self.user.method = name
         try:
             result: object = method()
             if isawaitable(result):
@@ -362,7 +364,7 @@ class BoltTask(Task):
             if result is not None and name in EMITTING:
                 raise dropped(self.plan, name, result)
         except Exception as error:
-            self.blame(error)
+            self.user.raised(error)
             raise
 
     @property
@@ -400,7 +402,7 @@ class BoltTask(Task):
         )
 
     async def renew(self) -> None:
-        self.doing = "the constructor"
+        self.user.method = "the constructor"
         worker = self.make_worker()
         self.worker = worker
         await self._call_user("prepare", partial(worker.prepare, self.context))
@@ -412,20 +414,15 @@ class BoltTask(Task):
 
     async def _end_calls(self) -> None:
         calls = list(self._calls)
-        self._calls_cancelled = True
+        self.life.calls_cancelled = True
         for call in calls:
             call.cancel()
         while running := [call for call in calls if not call.done()]:
             try:
                 await asyncio.wait(running)
             except asyncio.CancelledError as error:
-                self.survived(error)  # another life may begin only when they are over
-        self._calls_cancelled = False
-
-    def _is_cancelled(self) -> bool:
-        if self.concurrency > 1 and asyncio.current_task() is not self.coroutine:
-            return self._calls_cancelled  # it must be among the calls until what it was handed is failed
-        return super()._is_cancelled()
+                self.life.survived(error)  # another life may begin only when they are over
+        self.life.calls_cancelled = False
 
     async def _clean_up(self) -> None:
         self.outbox.leave()
@@ -436,7 +433,7 @@ class BoltTask(Task):
         try:
             await self._call_user("cleanup", self.worker.cleanup)
         except asyncio.CancelledError as error:
-            self.engine.failures.raised(self.plan, "cleanup", self.survived(error))
+            self.engine.failures.raised(self.plan, "cleanup", self.life.survived(error))
         except Exception as error:
             self.engine.failures.raised(self.plan, "cleanup", error)
         finally:

@@ -18,6 +18,7 @@ from stormlet.errors import StrayCancellation
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.context import Engine
+from stormlet.runtime.life import Life
 from stormlet.runtime.slices import Slices
 from stormlet.runtime.usercode import Within, is_stray, stray
 from stormlet.runtime.wire.collector import Account, Anchors, AnyTuple, BoltCollector
@@ -32,19 +33,12 @@ class Desk(Protocol):
 
     plan: TaskPlan
     engine: Engine
+    life: Life
     loop: asyncio.AbstractEventLoop
     outbox: Outbox
     slices: Slices
     out: BoltCollector
     account: Account
-
-    async def checked(self, result: Awaitable[R]) -> R:
-        """Await user code; a cancellation by the engine comes out whatever that makes of it."""
-        ...
-
-    def check_cancelled(self) -> None:
-        """Raise :class:`asyncio.CancelledError` if the engine has cancelled the running coroutine."""
-        ...
 
     def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
         """User code raised while it processed these inputs (law B4)."""
@@ -90,7 +84,7 @@ class Worker:
     def stray(self, error: asyncio.CancelledError) -> StrayCancellation:
         """The error for a cancellation that user code lets out. Raises it again if another task has cancelled the
         call."""
-        self.desk.check_cancelled()
+        self.desk.life.check_cancelled()
         if not is_stray():
             raise error
         return stray(error)
@@ -144,7 +138,7 @@ class Worker:
         """Await user code, so that it hides nothing unsent (law F1), in the context it belongs to."""
         self.outbox.suspend()
         try:
-            return await self.desk.checked(result if context is None else Within(context, result))
+            return await self.desk.life.checked(result if context is None else Within(context, result))
         finally:
             self.outbox.enter()
 

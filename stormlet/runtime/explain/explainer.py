@@ -68,7 +68,7 @@ class Explainer:
         return; at most so many."""
         self._check_tracked()
         trees = dict(islice(self.open_trees(), most))
-        others = chain(self._replays(), self._burials())
+        others = chain(self._replays(), self._hand_overs())
         return [*self._of_open(trees), *islice(others, most - len(trees))]
 
     def of_trees(self, trees: Mapping[int, OpenTree]) -> Sequence[Explanation]:
@@ -186,9 +186,9 @@ class Explainer:
             for due, message in spout.tracker.replays:
                 yield self._of_waiting(spout, due, message)
 
-    def _burials(self) -> Iterator[Explanation]:
+    def _hand_overs(self) -> Iterator[Explanation]:
         for spout in self._tasks.all_spouts:
-            for burying, letter in spout.tracker.burials.letters.items():
+            for burying, letter in spout.tracker.hand_overs.letters.items():
                 yield _of_letter(burying, letter)
 
 

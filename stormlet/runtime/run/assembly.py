@@ -34,7 +34,9 @@ from stormlet.model.logic import LogicKind, SourceKind, check_bolt, check_spout,
 from stormlet.model.plan import Link, Plan, TaskPlan
 from stormlet.model.signatures import takes_resume
 from stormlet.report.statistics import Progress
-from stormlet.runtime.acker.task import AckerTask, ScanHolders
+from stormlet.runtime.acker.bookkeeper import Verdicts
+from stormlet.runtime.acker.holders import Unsettled
+from stormlet.runtime.acker.task import AckerTask
 from stormlet.runtime.bolt.batches import BatchRunner, BatchWorker, check_batch
 from stormlet.runtime.bolt.functions import BasicWorker, BoltWorker, FunctionWorker
 from stormlet.runtime.bolt.task import BoltTask
@@ -43,8 +45,8 @@ from stormlet.runtime.bolt.worker import Worker
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.run.kit import Kit
-from stormlet.runtime.spout.feed import Feed
-from stormlet.runtime.spout.feeds import AsyncIteratorFeed, HostFeed, IteratorFeed, Resume
+from stormlet.runtime.spout.context import FeedContext
+from stormlet.runtime.spout.feeds import AsyncIteratorFeed, Feed, IteratorFeed, Resume
 from stormlet.runtime.spout.spout_feed import SpoutFeed
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
@@ -84,7 +86,7 @@ class Assembly:
         kit: Kit,
         configurations: Mapping[str, Configuration],
         dead_letters: DeadLetters,
-        scan_holders: ScanHolders,
+        unsettled: Unsettled,
     ) -> None:
         self._engine = engine
         self._kit = kit
@@ -92,7 +94,10 @@ class Assembly:
         self._description: Description = engine.plan.description
         self._configurations = configurations
         self._dead_letters = dead_letters
-        self._ackers = [self._acker(each, scan_holders) for each in self._plan.ackers]
+        self._verdicts = [
+            Verdicts(kit.outcomes(plan)) for id in self._description.spouts for plan in self._plan.tasks[id]
+        ]
+        self._ackers = [self._acker(each, unsettled) for each in self._plan.ackers]
         self._inboxes = dict[int, BoltTask]()
         self._shared = SharedObjects()
         self._progress = dict[int, Progress]()
@@ -112,16 +117,14 @@ class Assembly:
                 task.make_worker = partial(self._worker, spec, task)
                 with _making(f"bolt {id!r}"):
                     task.worker = task.make_worker()
-        tasks = Tasks(self._ackers, spouts, bolts, self._progress)
-        for acker in self._ackers:
-            acker.serve(tasks.all_spouts)
-        return tasks
+        return Tasks(self._ackers, spouts, bolts, self._progress)
 
-    def _acker(self, plan: TaskPlan, scan_holders: ScanHolders) -> AckerTask:
+    def _acker(self, plan: TaskPlan, unsettled: Unsettled) -> AckerTask:
         configuration = self._description.configuration
         ledger = Ledger(configuration.timeout_buckets, configuration.timeout_restarts_on == "activity")
         timeouts = configuration.message_timeout is not None
-        return AckerTask(plan, self._engine, ledger, self._plan.high_water, timeouts, scan_holders)
+        high_water = self._plan.high_water
+        return AckerTask(plan, self._engine, ledger, high_water, timeouts, self._verdicts, unsettled)
 
     def _bolt(self, spec: BoltSpec, plan: TaskPlan) -> BoltTask:
         context = self._context(plan, tuple(self._schema(each.source) for each in spec.inputs))
@@ -148,20 +151,25 @@ class Assembly:
         return spouts
 
     def _spout(self, spec: SpoutSpec, plan: TaskPlan, number: int) -> SpoutTask:
-        ids = IdSource(self._engine.random(plan, "roots"))
-        context, outbox = self._context(plan), self._outbox(plan)
-        outcomes = self._kit.outcomes(plan)
-        task = SpoutTask(
-            plan, self._engine, context, outcomes, number, outbox, ids, self._ackers, self._dead_letters
-        )
+        context = self._context(plan)
         with _making(f"spout {spec.id!r}"):
-            task.feed = self._feed(spec, task)
-        return task
+            return SpoutTask(
+                plan,
+                self._engine,
+                context,
+                self._verdicts[number],
+                number,
+                self._outbox(plan),
+                {},
+                self._ackers,
+                self._dead_letters,
+                partial(self._feed, spec, context),
+            )
 
     def _outbox(self, plan: TaskPlan) -> Outbox:
         engine = self._engine
-        shards = self._kit.shards(plan, self._ackers)
-        return Outbox(engine.loop, shards, engine.clock, partial(engine.failed, plan))
+        posts = self._kit.posts(plan, [acker.post for acker in self._ackers])
+        return Outbox(engine.loop, posts, engine.clock, partial(engine.failed, plan))
 
     def _context(self, plan: TaskPlan, inputs: tuple[Schema, ...] = ()) -> TaskContext:
         config = self._configurations[plan.component]
@@ -279,19 +287,19 @@ class Assembly:
         except Exception as error:
             raise StartFailed(self._description.name, component, "the constructor") from error
 
-    def _feed(self, spec: SpoutSpec, task: SpoutTask) -> Feed:
+    def _feed(self, spec: SpoutSpec, task_context: TaskContext, context: FeedContext) -> Feed:
         if spec.kind is SourceKind.FED:
-            return HostFeed(task)
+            return Feed(context)
         if spec.kind is SourceKind.ITERABLE:
-            return _feed_of(task, spec.source)
+            return _feed_of(context, spec.source)
         if spec.kind is SourceKind.GENERATOR:
             function = cast("Callable[..., object]", spec.source)
             if takes_context(function):
-                function = partial(function, task.context)
+                function = partial(function, task_context)
             resume = partial(_resumed, function) if takes_resume(function) else None
-            return _feed_of(task, function(), resume)
-        make = partial(self._spout_of, spec, task.plan)
-        return SpoutFeed(task, make, self._kit.receiver, task.context.config.idle_max)
+            return _feed_of(context, function(), resume)
+        make = partial(self._spout_of, spec, context.plan)
+        return SpoutFeed(context, make, self._kit.receiver, task_context.config.idle_max)
 
     def _spout_of(self, spec: SpoutSpec, plan: TaskPlan) -> Spout[Any]:
         spout = self._make(f"spout {spec.id!r}", cast("Callable[[], Spout[Any]]", spec.source))
@@ -324,10 +332,10 @@ def _instead_of(made: object, else_: str) -> str:
     return "add it with topology.bolt(...)" if isinstance(made, BoltBase) else else_
 
 
-def _feed_of(task: SpoutTask, values: object, resume: Resume | None = None) -> Feed:
+def _feed_of(context: FeedContext, values: object, resume: Resume | None = None) -> Feed:
     if isinstance(values, AsyncIterable):
-        return AsyncIteratorFeed(task, aiter(cast("AsyncIterable[object]", values)), resume)
-    return IteratorFeed(task, iter(cast("Iterable[object]", values)), resume)
+        return AsyncIteratorFeed(context, aiter(cast("AsyncIterable[object]", values)), resume)
+    return IteratorFeed(context, iter(cast("Iterable[object]", values)), resume)
 
 
 def _resumed(function: Callable[..., object], last: object) -> object:

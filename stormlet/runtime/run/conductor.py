@@ -115,12 +115,10 @@ def _unflushed(tasks: Tasks) -> bool:
 def _resume(tasks: Tasks) -> None:
     for bolt in tasks.all_bolts:
         if bolt.holds_inputs:  # their trees are over, so that nothing would ever end the wait
-            bolt.engine.crashed(
-                bolt, StillHeld("it still holds inputs, whose trees have failed; settle them there")
-            )
+            bolt.crash(StillHeld("it still holds inputs, whose trees have failed; settle them there"))
             return
     for spout in tasks.all_spouts:
-        if spout.pausing:
+        if spout.switches.pausing:
             spout.resume()
 
 
@@ -138,7 +136,7 @@ def _survey(tasks: Tasks) -> Calm:
             )
             for component, each in tasks.bolts.items()
         },
-        pausing=any(task.pausing and not task.ended for task in spouts),
+        pausing=any(task.switches.pausing and not task.ended for task in spouts),
     )
 
 

@@ -87,7 +87,7 @@ class Running:
         )
         self._dead_letters = DeadLetters(options.dead_letters, self._failures, kit.dead_letters)
         self._tasks = Assembly(
-            self._engine, kit, configurations, self._dead_letters, directory.scan_holders
+            self._engine, kit, configurations, self._dead_letters, directory.unsettled
         ).tasks()
         directory.tasks = self._tasks
         kit.assembled(self._tasks)
@@ -148,6 +148,8 @@ class Running:
             value, stream.name, lineage, tree=tree, max_attempts=attempts, collected=collected
         )
         task.host.emit(message)
+        if task.outcomes:  # known at once (law L17)
+            task.attend_soon()
         tree.explained_by(partial(self._explainer.of_message, message))
         return tree
 

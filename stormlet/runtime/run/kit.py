@@ -15,7 +15,7 @@ from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.runtime.spout.spout_feed import OutcomeReceiver
 from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.inbox import Inbox
-from stormlet.runtime.wire.outbox import Shard
+from stormlet.runtime.wire.outbox import Post
 
 
 class Kit:
@@ -40,9 +40,9 @@ class Kit:
         """The receiver of the dead letters of the run."""
         return sink
 
-    def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
-        """The ackers, as this task sends to them."""
-        return ackers
+    def posts(self, plan: TaskPlan, posts: Sequence[Post]) -> Sequence[Post]:
+        """The ways by which this task sends to the ackers."""
+        return posts
 
     def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
         """An instance of user code was made for this task."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from stormlet.core.life import TaskEvent
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.restarts import Restarts
 from stormlet.errors import StartFailed, StrayCancellation, TopologyCrashed
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER
@@ -115,7 +116,7 @@ class Lifecycle:
     def closing(self) -> Iterator[str]:
         """The tasks whose ``close`` or ``cleanup`` has not returned."""
         for running, task in self._running.items():
-            if task.leaving and not running.done() and task.plan.component != ACKER:
+            if task.life.leaving and not running.done() and task.plan.component != ACKER:
                 yield task.name
 
     def restarting(self) -> Iterator[str]:
@@ -176,7 +177,7 @@ class Lifecycle:
 
     def _miss(self, running: asyncio.Task[None]) -> None:
         if not self.ended:
-            self.crashed(self._running[running], StrayCancellation("somebody else has cancelled the task"))
+            self._running[running].crash(StrayCancellation("somebody else has cancelled the task"))
 
     def host_leaves(self) -> bool:
         """Says if the host that has entered the block is being cancelled: whoever does that may cancel all else too."""
@@ -203,7 +204,7 @@ class Lifecycle:
         """Have the spouts asked for tuples, or no longer."""
         self._active = active
         for task in self._tasks.all_spouts:
-            if task.active is not active:
+            if task.switches.active is not active:
                 task.switch(active)
 
     # The end.
@@ -271,13 +272,13 @@ class Lifecycle:
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_OUTCOMES):
                 for task in self._tasks.all_spouts:
-                    await task.tracker.when_quiet()
+                    await task.when_settled()
 
     def _abandon(self) -> None:
         for acker in self._tasks.ackers:
             acker.fail_all(SHUTDOWN)
         for task in self._tasks.all_spouts:
-            task.tracker.abandon(SHUTDOWN)
+            task.abandon(SHUTDOWN)
 
     async def _end(self) -> None:
         """Step 4 of the end, all of it, also if the host is cancelled meanwhile; a second cancellation leaves it
@@ -340,9 +341,9 @@ class Lifecycle:
     async def _end_these(self, tasks: Sequence[Task]) -> None:
         running = [each for each, task in self._running.items() if task in tasks]
         for each in running:
-            task = self._running[each]
-            if not task.leaving:
-                task.change(TaskEvent.END)
+            life = self._running[each].life
+            if not life.leaving:
+                life.change(TaskEvent.END)
                 each.cancel()
         await wait_for_end(self._name, {each: self._running[each] for each in running})
 
@@ -351,10 +352,9 @@ class Lifecycle:
     def crashed(self, culprit: Culprit, error: BaseException) -> None:
         """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
         if self.crash is None:
-            restarts, way_out = self._restarts(culprit), culprit.way_out
-            self._crash(
-                TopologyCrashed(self._name, culprit.plan.name, culprit.doing, restarts, way_out), error
-            )
+            restarts = "" if culprit.restarts is None else self._in_words(culprit.restarts)
+            crash = TopologyCrashed(self._name, culprit.plan.name, culprit.doing, restarts, culprit.way_out)
+            self._crash(crash, error)
 
     def _crash(self, crash: TopologyCrashed, error: BaseException | None) -> None:
         if self.crash is not None:
@@ -372,9 +372,7 @@ class Lifecycle:
             self._body_cancelled = True
             self._body.cancel()
 
-    def _restarts(self, culprit: Culprit) -> str:
-        """The recent restarts of the task that crashed, in words."""
-        restarts = culprit.restarts
+    def _in_words(self, restarts: Restarts) -> str:
         count = restarts.within_window(self._loop.time())
         return (
             f"{count} {'restart' if count == 1 else 'restarts'}, of at most {restarts.policy}"

@@ -3,15 +3,23 @@
 ::
 
     task        asks the source while there is room, settles outcomes, sleeps (law S1 to S7)
-    feed        what a source is for its task, and the wait for an asynchronous one
     feeds       generators, iterators, asynchronous ones, and the host as source
     spout_feed  instances of ``Spout`` classes
     collector   what ``next_tuple`` emits with
-    messages    values that the engine keeps until they are settled
-    tracker     the account of pending messages, and what becomes of each outcome (law N1)
-    replays     messages that wait for another attempt, or for the dead letter sink
     host        messages that the host emits, each in its turn
-    owners      what the parts above may ask of their task
+    context     the parts of a task that its feed works with, and the wait for an asynchronous source
+    tracker     the account of pending messages, and what becomes of each outcome (law N1)
+    replays     messages that wait for another attempt
+    hand_overs  messages that are given up, on their way to the dead letters
+    messages    values that the engine keeps until they are settled
+
+Each of these knows only those below it. The task makes the others, calls them, and acts on what they return: it alone
+sleeps, wakes, dies and is revived. The way of an outcome::
+
+    acker -> task            verdicts came: settle what the host awaits, wake up for the rest
+    task -> feed -> tracker  settle a chunk; each outcome is counted here, and a failed message replayed or given up
+    feed -> user code        ``ack`` or ``fail`` of a ``Spout`` class
+    task                     look after those who wait for room, or until everything is settled
 
 User code of a spout runs in its task's coroutine, one call after another. What needs no user code goes on while an
 asynchronous source is awaited.

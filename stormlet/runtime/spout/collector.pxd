@@ -5,7 +5,9 @@ from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.spout.tracker cimport Tracker
 
 cdef class SpoutOut:
-    cdef object _task
+    cdef object _context
+    cdef object _plan
+    cdef object _switches
     cdef object _topology
     cdef Tracker _tracker
     cdef Outbox _outbox

@@ -16,22 +16,24 @@ from stormlet.errors import InvalidEmit, TopologyStopping
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.number_checks import is_int
 from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout.context import FeedContext
 from stormlet.runtime.spout.messages import SpoutMessage, lineage_now
-from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.wire.loop_thread import called_elsewhere
 
 
 class SpoutOut:
     """The collector of a spout task."""
 
-    __slots__ = ("_outbox", "_strict", "_task", "_topology", "_tracker")
+    __slots__ = ("_context", "_outbox", "_plan", "_strict", "_switches", "_topology", "_tracker")
 
-    def __init__(self, task: SpoutTask) -> None:
-        self._task = task
-        self._tracker = task.tracker
-        self._topology = task.engine.context
-        self._outbox = task.outbox
-        self._strict = task.outbox.thread.strict
+    def __init__(self, context: FeedContext) -> None:
+        self._context = context
+        self._plan = context.plan
+        self._switches = context.switches
+        self._tracker = context.tracker
+        self._topology = context.variables
+        self._outbox = context.outbox
+        self._strict = context.outbox.thread.strict
 
     @property
     def pending(self) -> int:
@@ -41,15 +43,19 @@ class SpoutOut:
     def wake(self) -> None:
         """See :meth:`stormlet.model.components.SpoutCollector.wake`."""
         if self._outbox.thread.is_elsewhere():
-            raise called_elsewhere(self._task.plan, "wake")
-        self._task.woken = True
-        self._task.wake()
+            raise called_elsewhere(self._plan, "wake")
+        self._switches.woken = True
+        self._context.wake()
 
     def pause_until_settled(self, *, own: bool = False) -> None:
         """See :meth:`stormlet.model.components.SpoutCollector.pause_until_settled`."""
         if self._outbox.thread.is_elsewhere():
-            raise called_elsewhere(self._task.plan, "pause_until_settled")
-        self._task.pause(own=own)
+            raise called_elsewhere(self._plan, "pause_until_settled")
+        if own and not self._tracker.pending:
+            self._switches.resume()
+            self._context.wake()
+        else:
+            self._switches.pause(own=own)
 
     async def dead_letter(
         self,
@@ -63,12 +69,11 @@ class SpoutOut:
     ) -> None:
         """See :meth:`stormlet.model.components.SpoutCollector.dead_letter`."""
         if self._outbox.thread.is_elsewhere():
-            raise called_elsewhere(self._task.plan, "dead_letter")
-        _check_failures(self._task.plan, (failure, *history))
-        _check_attempt(self._task.plan, "attempts", attempts)
-        component = self._task.plan.component
-        letter = DeadLetter(component, value, message_id, attempts, failure, origin, history)
-        await self._tracker.bury(letter)
+            raise called_elsewhere(self._plan, "dead_letter")
+        _check_failures(self._plan, (failure, *history))
+        _check_attempt(self._plan, "attempts", attempts)
+        letter = DeadLetter(self._plan.component, value, message_id, attempts, failure, origin, history)
+        await self._tracker.dead_letter(letter)
 
     def emit(
         self,
@@ -81,18 +86,18 @@ class SpoutOut:
         attempt: int = 1,
     ) -> tuple[int, ...]:
         """See :meth:`stormlet.model.components.SpoutCollector.emit`."""
-        owner, tracker = self._task, self._tracker
+        tracker = self._tracker
         if (self._strict or not self._outbox.armed) and self._outbox.thread.is_elsewhere():
-            raise called_elsewhere(owner.plan, "emit")
+            raise called_elsewhere(self._plan, "emit")
         if attempt != 1:
-            _check_attempt(owner.plan, "attempt", attempt)
-        if owner.stopping:
-            raise _stopping(owner)
+            _check_attempt(self._plan, "attempt", attempt)
+        if self._switches.stopping:
+            raise _stopping(self._plan)
         lineage = lineage_now(self._topology, origin, attempt)
         tree = None if message_id is None else self._tree(value, message_id, stream, task, lineage)
         reached = tracker.emit(value, stream, task, lineage, tree)
         if tracker.outcomes:
-            owner.attend_soon()
+            self._context.attend_soon()
         return reached
 
     def emit_many(
@@ -104,13 +109,13 @@ class SpoutOut:
         attempt: int = 1,
     ) -> None:
         """See :meth:`stormlet.model.components.SpoutCollector.emit_many`."""
-        owner, tracker = self._task, self._tracker
+        tracker = self._tracker
         if self._outbox.thread.is_elsewhere():
-            raise called_elsewhere(owner.plan, "emit_many")
+            raise called_elsewhere(self._plan, "emit_many")
         if attempt != 1:
-            _check_attempt(owner.plan, "attempt", attempt)
-        if owner.stopping:
-            raise _stopping(owner)
+            _check_attempt(self._plan, "attempt", attempt)
+        if self._switches.stopping:
+            raise _stopping(self._plan)
         _check_messages(values, message_ids, origins)
         shared = lineage_now(
             self._topology, None, attempt
@@ -125,7 +130,7 @@ class SpoutOut:
             tracker.emit_many(DEFAULT_STREAM, zip(values, lineages, trees, strict=True))
         finally:
             if tracker.outcomes:
-                owner.attend_soon()
+                self._context.attend_soon()
 
     def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
@@ -157,7 +162,7 @@ class SpoutOut:
             origin=origin,
             attempt=attempt,
         )
-        return self._task.host.threads.emit(emit)
+        return self._context.threads.emit(emit)
 
 
 class ReliableSpoutOut(SpoutOut):
@@ -179,8 +184,8 @@ class ReliableSpoutOut(SpoutOut):
         ]
 
 
-def _stopping(task: SpoutTask) -> TopologyStopping:
-    return TopologyStopping(f"{task.name} emits while the topology is draining")
+def _stopping(plan: TaskPlan) -> TopologyStopping:
+    return TopologyStopping(f"{plan.name} emits while the topology is draining")
 
 
 def _check_attempt(plan: TaskPlan, name: str, attempt: object) -> None:

@@ -4,13 +4,19 @@ from stormlet.runtime.spout.messages cimport Message, kept_message
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.spout.tracker cimport Tracker
 
-cdef class HostFeed:
+cdef class Feed:
     cdef dict __dict__
-    cdef public object task
     cdef public bint ended
-
-cdef class KeptFeed(HostFeed):
+    cdef public double nap
+    cdef object _context
     cdef Tracker _tracker
+    cdef object _switches
+    cdef object _user
+
+    cpdef ask(self, Py_ssize_t most)
+    cpdef settle(self, Py_ssize_t most)
+
+cdef class KeptFeed(Feed):
     cdef object _topology
     cdef object _resume
     cdef long long _emitted

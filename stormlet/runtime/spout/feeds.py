@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from inspect import isasyncgen
 from typing import TypeAlias, cast
 
 from stormlet.errors import TaskKilled
 from stormlet.model.components import DEFAULT_STREAM, TaskContext, To
-from stormlet.runtime.spout.feed import Asking, Feed, Interrupted
+from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
 from stormlet.runtime.spout.messages import kept_message, lineage_now
-from stormlet.runtime.spout.task import SpoutTask
-from stormlet.runtime.spout.tracker import Settle
 from stormlet.runtime.usercode import stray
 
 OVER = (
@@ -25,70 +24,83 @@ Resume: TypeAlias = Callable[[object], object]
 """Calls a generator function again, with the id of the last message that its generator has emitted."""
 
 
-class HostFeed:
-    """No source: the host emits (law S5). Also the base of the other feeds."""
+class Feed:
+    """The source of a spout task. This one is none: the host emits (law S5)."""
 
     passive = True
+    """True if nothing comes by itself: the host feeds the spout."""
     dies = False
+    """True for an instance of user code that dies with its task, and must be closed."""
     survives_kills = True
+    """True if it can still be asked for more after it was cancelled while the task awaited it."""
+    hears_outcomes = False
+    """True if :meth:`settle` calls user code."""
 
-    settle: Settle | None = None
-
-    def __init__(self, task: SpoutTask) -> None:
-        self.task = task
+    def __init__(self, context: FeedContext) -> None:
         self.ended = False
+        """True if there will be no more."""
+        self.nap = 0.0
+        """Seconds until it wants to be asked again; 0 if it gave something when it was asked last (law S4)."""
+        self._context = context
+        self._tracker = context.tracker
+        self._switches = context.switches
+        self._user = context.user
 
     @property
     def restartable(self) -> bool:
-        """It goes on where it was."""
+        """True if its task may go on after an exception, with the feed that :meth:`renewed` gives."""
         return True
 
     @property
     def way_out(self) -> str:
-        """Nothing to say."""
+        """The reason it is not restartable, and the way to make it so, in words; empty if there is nothing to say."""
         return ""
 
     @property
     def unsent(self) -> int:
-        """Nothing is kept."""
+        """The number of values that the source has given and that could not be emitted yet."""
         return 0
 
     @property
     def resumes(self) -> bool:
-        """Nothing is noted for another run."""
+        """True if another run goes on from the position that :meth:`close` has noted."""
         return False
 
     def renewed(self) -> Feed:
-        """The same."""
+        """Return the feed for the restarted task: itself, or another one, which must be opened."""
         return self
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
-        """Nothing to open."""
+        """Prepare, before anything else."""
 
     def switch(self, active: bool) -> Awaitable[None] | None:
-        """Nobody to tell."""
+        """Take note that the topology was activated or deactivated."""
 
     def ask(self, most: int) -> Awaitable[None] | None:
-        """Nothing comes by itself."""
+        """Emit at most so many tuples, or fewer; an awaitable must be awaited before the next call."""
+
+    def settle(self, most: int) -> Awaitable[None] | None:
+        """Settle at most so many outcomes; an awaitable must be awaited before the next call."""
+        deque(self._tracker.settle(most), maxlen=0)  # a kept message has nobody to hear of it
+        return None
 
     def end(self) -> Awaitable[None] | None:
-        """There shall be no more."""
+        """Give no more tuples: the topology drains."""
         self.ended = True
         return None
 
     def close(self) -> Awaitable[None] | None:
-        """Nothing to close."""
+        """Release resources, after everything else."""
 
 
-class KeptFeed(HostFeed):
+class KeptFeed(Feed):
     """A feed whose values the engine keeps and replays (law S6)."""
 
     passive = False
 
-    def __init__(self, task: SpoutTask, values: object, resume: Resume | None, emitted: int = 0) -> None:
-        super().__init__(task)
-        self._tracker = task.tracker
-        self._topology = task.engine.context
+    def __init__(self, context: FeedContext, values: object, resume: Resume | None, emitted: int = 0) -> None:
+        super().__init__(context)
+        self._topology = context.variables
         self._resume = resume
         self._emitted = emitted
         self._closed = False
@@ -127,7 +139,7 @@ class KeptFeed(HostFeed):
     def _raised(self, error: Exception) -> Exception:
         """Note what user code has raised instead of giving a value."""
         self._note(error)
-        self.task.blame(error)
+        self._user.raised(error)
         return error
 
     def _note(self, error: BaseException) -> None:
@@ -137,12 +149,12 @@ class KeptFeed(HostFeed):
         """The source has no more. If that is all it said since it raised, a generator behind it (of ``map`` or
         ``enumerate``) is over by that: raises that again, for what it had not yet yielded would be lost.
         """
-        if self._broke is None or self._broke_after != self._emitted or self.task.stopping:
+        if self._broke is None or self._broke_after != self._emitted or self._switches.stopping:
             self.ended = True
             return
         self._is_spent = True
         if isinstance(self._broke, Exception):
-            self.task.blame(self._broke)
+            self._user.raised(self._broke)
             raise self._broke
         raise TaskKilled("the source was being awaited, and has ended by that")
 
@@ -173,7 +185,7 @@ class KeptFeed(HostFeed):
         try:
             self.emit(value)
         except BaseException as error:
-            self.task.blame(error)
+            self._user.raised(error)
             raise
 
 
@@ -181,16 +193,16 @@ class IteratorFeed(KeptFeed):
     """A generator or another iterator."""
 
     def __init__(
-        self, task: SpoutTask, values: Iterator[object], resume: Resume | None = None, emitted: int = 0
+        self, context: FeedContext, values: Iterator[object], resume: Resume | None = None, emitted: int = 0
     ) -> None:
-        super().__init__(task, values, resume, emitted)
+        super().__init__(context, values, resume, emitted)
         self._values = values
 
     def _resumed(self, values: object, resume: Resume) -> Feed:
-        return IteratorFeed(self.task, iter(cast("Iterable[object]", values)), resume, self._emitted)
+        return IteratorFeed(self._context, iter(cast("Iterable[object]", values)), resume, self._emitted)
 
     def ask(self, most: int) -> Awaitable[None] | None:
-        task, outbox = self.task, self.task.outbox
+        outbox, switches = self._context.outbox, self._switches
         for _ in range(most - self.emit_unsent()):
             try:
                 value = next(self._values)
@@ -206,9 +218,9 @@ class IteratorFeed(KeptFeed):
                 self.emit(value)
             except BaseException as error:
                 self._unsent.append(value)
-                self.task.blame(error)
+                self._user.raised(error)
                 raise
-            if outbox.crowded or not task.active:  # law C1
+            if outbox.crowded or not switches.active:  # law C1
                 break
         return None
 
@@ -229,9 +241,13 @@ class AsyncIteratorFeed(KeptFeed):
     """An async generator or another async iterator."""
 
     def __init__(
-        self, task: SpoutTask, values: AsyncIterator[object], resume: Resume | None = None, emitted: int = 0
+        self,
+        context: FeedContext,
+        values: AsyncIterator[object],
+        resume: Resume | None = None,
+        emitted: int = 0,
     ) -> None:
-        super().__init__(task, values, resume, emitted)
+        super().__init__(context, values, resume, emitted)
         self._values = values
         self._in_hand: object = END
         """The last value of the source if it was not emitted yet; held here before anything else can raise (law N1)."""
@@ -239,7 +255,7 @@ class AsyncIteratorFeed(KeptFeed):
 
     def _resumed(self, values: object, resume: Resume) -> Feed:
         return AsyncIteratorFeed(
-            self.task, aiter(cast("AsyncIterable[object]", values)), resume, self._emitted
+            self._context, aiter(cast("AsyncIterable[object]", values)), resume, self._emitted
         )
 
     def ask(self, most: int) -> Awaitable[None] | None:
@@ -262,10 +278,10 @@ class AsyncIteratorFeed(KeptFeed):
         self._in_hand = await anext(self._values, END)
 
     async def _pull(self, most: int) -> None:
-        task = self.task
+        context, switches, wait = self._context, self._switches, self._context.wait
         for _ in range(most - self.emit_unsent()):
             try:
-                await task.from_source(Asking.GENERATOR, self._take())
+                await wait.for_source(Asking.GENERATOR, self._take())
             except Interrupted:
                 return
             except BaseException as error:
@@ -274,8 +290,8 @@ class AsyncIteratorFeed(KeptFeed):
             if not self.emit_unsent():
                 self._note_end()
                 return
-            task.check_cancelled()
-            if task.stopping or not task.active or task.tracker.has_work or not task.may_ask:
+            context.life.check_cancelled()
+            if switches.stopping or not switches.active or self._tracker.has_work or not context.may_ask:
                 return
 
     def end(self) -> Awaitable[None] | None:

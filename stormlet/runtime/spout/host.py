@@ -6,29 +6,33 @@ import asyncio
 from collections.abc import Callable
 
 from stormlet.errors import TopologyStopping
+from stormlet.runtime.spout.context import Switches
 from stormlet.runtime.spout.messages import HostMessage
-from stormlet.runtime.spout.owners import Owner
 from stormlet.runtime.spout.tracker import Tracker
+from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.thread_calls import ThreadCalls, room_below
 
 
 class HostEmits:
     """The messages that the host emits on one spout task, and its wait for room there."""
 
-    def __init__(self, owner: Owner, tracker: Tracker) -> None:
-        self._owner = owner
+    def __init__(
+        self, name: str, loop: asyncio.AbstractEventLoop, tracker: Tracker, outbox: Outbox, switches: Switches
+    ) -> None:
+        self._loop = loop
         self._tracker = tracker
-        self._outbox = owner.outbox
+        self._outbox = outbox
+        self._switches = switches
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._room: asyncio.Future[None] | None = None
-        self.threads = ThreadCalls(owner.engine.loop, owner.plan.name, self._room_for_threads)
+        self.threads = ThreadCalls(loop, name, self._room_for_threads)
         """Emits of the spout's own threads."""
 
     @property
     def may_emit(self) -> bool:
         """Nobody asked before, there is room, and the topology does not drain."""
-        return not self._waiting and self._has_room and not self._owner.stopping
+        return not self._waiting and self._has_room and not self._switches.stopping
 
     @property
     def _has_room(self) -> bool:
@@ -42,22 +46,22 @@ class HostEmits:
             await self._room_in_turn()
         finally:
             self._waiting -= 1
-        if self._owner.stopping:
+        if self._switches.stopping:
             raise TopologyStopping("the topology is draining or stopped and takes no new messages")
 
     async def _room_in_turn(self) -> None:
-        owner, outbox = self._owner, self._outbox
+        outbox, switches = self._outbox, self._switches
         async with self._turn:
-            while not owner.stopping and not self._has_room:
-                self._room = owner.engine.loop.create_future()
+            while not switches.stopping and not self._has_room:
+                self._room = self._loop.create_future()
                 if outbox.crowded:
                     outbox.flush()
-                    outbox.crowded[0].call_when_room(owner.released)
+                    outbox.crowded[0].call_when_room(self.look_again)
                 await self._room
 
     def _room_for_threads(self, look: Callable[[], None]) -> int | None:
         """The room that the spout itself would have if it were asked for more (law S3)."""
-        if self._owner.stopping:
+        if self._switches.stopping:
             return None
         full = self._outbox.full_consumer()
         if full is not None:
@@ -73,7 +77,7 @@ class HostEmits:
             self._room.set_result(None)
 
     def emit(self, message: HostMessage) -> None:
-        """``running.emit``."""
+        """Emit a message of ``running.emit``. The caller looks for outcomes that are known at once (law L17)."""
         tracker, outbox = self._tracker, self._outbox
         # With nothing to send it with, it need not wait for the next iteration.
         alone = not tracker.pending and not outbox.armed
@@ -87,5 +91,3 @@ class HostEmits:
         finally:
             if alone:
                 outbox.leave()
-        if tracker.outcomes:
-            self._owner.attend_soon()

@@ -17,7 +17,7 @@ cdef class SpoutMessage(Message):
     pass
 
 @cython.no_gc
-cdef class Buried(OpenTree):
+cdef class GivenUp(OpenTree):
     pass
 
 @cython.no_gc

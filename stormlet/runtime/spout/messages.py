@@ -84,8 +84,8 @@ class SpoutMessage(Message):
 
 @cython.no_gc
 @cython.cclass
-class Buried(OpenTree):
-    """The rest of a :class:`SpoutMessage` that is with the dead letters, and whose spout has yet to be notified."""
+class GivenUp(OpenTree):
+    """The final outcome of a message that the engine has given up, after the dead letters have it."""
 
     __slots__ = ()
 

@@ -1,21 +1,24 @@
 cimport cython
-from stormlet.runtime.spout.feeds cimport HostFeed
+from stormlet.core.ledger cimport OpenTree
+from stormlet.runtime.spout.feeds cimport Feed
 from stormlet.runtime.wire.outbox cimport Outbox
 from stormlet.runtime.spout.tracker cimport Tracker
 
-cdef class SpoutFeed(HostFeed):
+cdef class SpoutFeed(Feed):
     cdef object _make
     cdef object _spout
     cdef object _out
-    cdef Tracker _tracker
     cdef Outbox _outbox
     cdef double _idle_max
-    cdef double _nap
+    cdef double _next_nap
     cdef object _topology
-    cdef object _context
+    cdef object _variables
     cdef object _receiver
     cdef object _receiver_of
 
     @cython.locals(tracker=Tracker, outbox=Outbox, enough=cython.longlong, before=cython.longlong)
     cpdef ask(self, Py_ssize_t most)
     cdef bint _nothing_came(self, long long before) except *
+    @cython.locals(tree=OpenTree)
+    cpdef settle(self, Py_ssize_t most)
+    cdef _deliver(self, OpenTree tree)

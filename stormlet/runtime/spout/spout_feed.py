@@ -1,4 +1,4 @@
-"""Asks an instance of a ``Spout`` class for tuples and tells it outcomes (law S1, S4)."""
+"""The feed of a ``Spout`` class: asks an instance for tuples and calls it with outcomes (law S1, S4)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import Any, Protocol
 
+from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.model.components import ReliableSpout, Spout, TaskContext, overrides
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.collector import ReliableSpoutOut, SpoutOut
-from stormlet.runtime.spout.feed import Asking, Feed, Interrupted
-from stormlet.runtime.spout.feeds import HostFeed
-from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
+from stormlet.runtime.spout.feeds import Feed
 from stormlet.runtime.usercode import Within, dropped
 
 FIRST_NAP = 0.001
@@ -28,7 +28,7 @@ class OutcomeReceiver(Protocol):
     def fail(self, message_id: object, failure: Failure, /) -> Awaitable[None] | None: ...
 
 
-class SpoutFeed(HostFeed):
+class SpoutFeed(Feed):
     """An instance of a ``Spout`` class."""
 
     passive = False
@@ -36,26 +36,25 @@ class SpoutFeed(HostFeed):
 
     def __init__(
         self,
-        task: SpoutTask,
+        context: FeedContext,
         make: Callable[[], Spout[Any]],
         receiver_of: Callable[[TaskPlan, Spout[Any]], OutcomeReceiver],
         idle_max: float,
     ) -> None:
-        super().__init__(task)
+        super().__init__(context)
         self._make = make
         self._receiver_of = receiver_of
         self._spout = spout = make()
-        self._out = ReliableSpoutOut(task) if isinstance(spout, ReliableSpout) else SpoutOut(task)
-        task.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
-        self._tracker = task.tracker
-        self._outbox = task.outbox
+        self._out = ReliableSpoutOut(context) if isinstance(spout, ReliableSpout) else SpoutOut(context)
+        context.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
+        self._outbox = context.outbox
         self._idle_max = idle_max
-        self._nap = FIRST_NAP
-        self._topology = task.engine.context
-        self._context = self._topology.copy()
-        if overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail"):
-            self._receiver = receiver_of(task.plan, spout)
-            self.settle = self._settle
+        self._next_nap = FIRST_NAP
+        self._topology = context.variables
+        self._variables = self._topology.copy()
+        self.hears_outcomes = overrides(spout, Spout, "ack") or overrides(spout, Spout, "fail")
+        if self.hears_outcomes:
+            self._receiver = receiver_of(context.plan, spout)
 
     @property
     def restartable(self) -> bool:
@@ -69,17 +68,17 @@ class SpoutFeed(HostFeed):
 
     def renewed(self) -> Feed:
         """Another instance."""
-        return SpoutFeed(self.task, self._make, self._receiver_of, self._idle_max)
+        return SpoutFeed(self._context, self._make, self._receiver_of, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
-        self.task.host.threads.open()
+        self._context.threads.open()
         return _awaitable(self._spout.open(context, self._out))
 
     def switch(self, active: bool) -> Awaitable[None] | None:
         return _awaitable(self._spout.activate() if active else self._spout.deactivate())
 
     def ask(self, most: int) -> Awaitable[None] | None:
-        task, tracker, outbox = self.task, self._tracker, self._outbox
+        tracker, outbox, switches = self._tracker, self._outbox, self._switches
         enough = tracker.emitted + most  # one call may emit any number (law S3)
         while (before := tracker.emitted) < enough:
             try:
@@ -89,80 +88,112 @@ class SpoutFeed(HostFeed):
                 return None
             if result is not None:
                 if not isawaitable(result):
-                    raise self._blamed(result)
+                    raise self._dropped(result)
                 return self._await(result, before)
-            if task.pausing or self._nothing_came(before) or outbox.crowded:
+            if switches.pausing or self._nothing_came(before) or outbox.crowded:
                 return None
             if tracker.outcomes:  # one that is known at once comes before the next next_tuple (law L17)
-                pause = tracker.attend(self.settle, 1)
+                pause = self.settle(1)
                 if pause is not None:
-                    return task.told_outcome(pause)
-                task.doing = "next_tuple"
-            if tracker.has_work or not task.active:  # law C1
+                    return pause
+                self._user.method = "next_tuple"
+            if tracker.has_work or not switches.active:  # law C1
                 return None
         return None
 
     def _call(self, method: Callable[..., Awaitable[None] | None], *arguments: object) -> object:
         # In a context of its own for each call: what it sets travels with what it emits, not to the next call
         # (law B10).
-        context, topology = self._context, self._topology
+        variables, topology = self._variables, self._topology
         try:
-            result = context.run(method, *arguments)
+            result = variables.run(method, *arguments)
         except EndOfStream:
             raise
         except BaseException as error:
-            if not (self.task.stopping and isinstance(error, TopologyStopping)):
-                self.task.blame(error)
+            self._note(error)
             raise
         if result is not None and isawaitable(result):
-            self._context = topology.copy()
-            return Within(context, result)
-        if context != topology:
-            self._context = topology.copy()
+            self._variables = topology.copy()
+            return Within(variables, result)
+        if variables != topology:
+            self._variables = topology.copy()
         return result
+
+    def _note(self, error: BaseException) -> None:
+        # One that emits while the topology drains is refused, and need not know that it drains (law C3).
+        if not (self._switches.stopping and isinstance(error, TopologyStopping)):
+            self._user.raised(error)
 
     async def _await(self, result: Awaitable[object], before: int) -> None:
         try:
-            given = await self.task.from_source(Asking.NEXT_TUPLE, result)
+            given = await self._context.wait.for_source(Asking.NEXT_TUPLE, result)
             if given is not None:
-                raise self._blamed(given)
+                raise self._dropped(given)
         except Interrupted:
             return
         except EndOfStream:
             self.ended = True
         except TopologyStopping:
-            if not self.task.stopping:  # it tried to emit when it was cancelled at drain (law C3)
+            if not self._switches.stopping:  # it tried to emit when it was cancelled at drain (law C3)
                 raise
         else:
-            if not self.task.pausing:
+            if not self._switches.pausing:
                 self._nothing_came(before)
 
-    def _blamed(self, result: object) -> TypeError:
+    def _dropped(self, result: object) -> TypeError:
         """The error for what ``next_tuple`` has returned, which is user code's (law N2)."""
-        error = dropped(self.task.plan, "next_tuple", result)
-        self.task.blame(error)
+        error = dropped(self._context.plan, "next_tuple", result)
+        self._user.raised(error)
         return error
 
     def _nothing_came(self, before: int) -> bool:
         if self._tracker.emitted != before:
-            self._nap = FIRST_NAP
+            self._next_nap = FIRST_NAP
             return False
-        task = self.task
-        if task.woken:  # while next_tuple ran
-            task.woken = False
-            self._nap = FIRST_NAP
+        if self._switches.woken:  # while next_tuple ran
+            self._switches.woken = False
+            self._next_nap = FIRST_NAP
             return True
-        task.nap(self._nap)
-        self._nap = min(self._nap * 2, self._idle_max)
+        self.nap = self._next_nap
+        self._next_nap = min(self._next_nap * 2, self._idle_max)
         return True
 
-    def _settle(self, message_id: object, failure: Failure | None) -> Awaitable[None] | None:
-        if failure is None:
-            return _awaitable(self._call(self._receiver.ack, message_id))
-        return _awaitable(self._call(self._receiver.fail, message_id, failure))
+    def settle(self, most: int) -> Awaitable[None] | None:
+        if not self.hears_outcomes:
+            return super().settle(most)
+        for tree in self._tracker.settle(most):
+            pause = self._deliver(tree)
+            if pause is not None:
+                return self._delivered(pause)
+        return None
+
+    def _deliver(self, tree: OpenTree) -> Awaitable[None] | None:
+        """Call ``ack`` or ``fail``."""
+        failure = tree.failure
+        try:
+            if failure is None:
+                self._user.method = "ack"
+                return _awaitable(self._call(self._receiver.ack, tree.message_id))
+            self._user.method = "fail"
+            return _awaitable(self._call(self._receiver.fail, tree.message_id, failure))
+        except TopologyStopping:
+            if not self._switches.stopping:
+                raise
+            return None
+
+    async def _delivered(self, pause: Awaitable[None]) -> None:
+        try:
+            await self._context.wait.for_user_code(pause)
+        except TopologyStopping as error:
+            if not self._switches.stopping:
+                self._user.raised(error)
+                raise
+        except Exception as error:
+            self._user.raised(error)
+            raise
 
     def close(self) -> Awaitable[None] | None:
-        self.task.host.threads.close()  # for which it may wait
+        self._context.threads.close()  # for which it may wait
         return _awaitable(self._spout.close())
 
 

@@ -8,7 +8,6 @@ cancelled at its await and called again (law S7).
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
@@ -17,19 +16,23 @@ import msgspec
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.replay import ReplayPolicy
 from stormlet.core.tuples import Lineage
-from stormlet.errors import TopologyStopping
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
-from stormlet.runtime.acker.task import AckerTask
+from stormlet.runtime.acker.bookkeeper import Verdicts
+from stormlet.runtime.acker.task import AckerTask, DeadSpout
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.slices import Pace
-from stormlet.runtime.spout.feed import Asking, Feed, SourceWait
+from stormlet.runtime.spout.context import Asking, FeedContext, SourceWait, Switches
+from stormlet.runtime.spout.feeds import Feed
+from stormlet.runtime.spout.hand_overs import HandOvers
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import lineage_now
-from stormlet.runtime.spout.tracker import Tracker
+from stormlet.runtime.spout.replays import Replays
+from stormlet.runtime.spout.tracker import OUTCOMES_PER_CHUNK, Tracker
 from stormlet.runtime.task import Task
 from stormlet.runtime.usercode import as_exception
 from stormlet.runtime.wire.outbox import Outbox
@@ -39,120 +42,151 @@ from stormlet.runtime.wire.outlets import Outlet
 class SpoutTask(Task):
     """One task of a spout."""
 
-    feed: Feed
-    """Set before the task starts."""
-
     def __init__(
         self,
         plan: TaskPlan,
         engine: Engine,
         context: TaskContext,
-        outcomes: deque[OpenTree],
+        verdicts: Verdicts,
         number: int,
         outbox: Outbox,
-        ids: IdSource,
+        outlets: dict[str, Outlet],
         ackers: Sequence[AckerTask],
         dead_letters: DeadLetters,
+        make_feed: Callable[[FeedContext], Feed],
     ) -> None:
+        """``number`` is the index by which open trees name it."""
         super().__init__(plan, engine, context.config)
         self.context = context
         self.outbox = outbox
-        self.outlets: dict[str, Outlet] = {}
-        self.active = False
-        self.stopping = False
-        self.pausing = False
-        """True while it emits nothing more until everything is settled."""
-        self._pausing_for_own = False
-        self.woken = False
-        """True if the user has asked for ``next_tuple`` since it was last called (law S4)."""
-        self.tracker = Tracker(self, outcomes, number, ids, ackers, dead_letters, context.config)
-        self.host = HostEmits(self, self.tracker)
+        self.outlets = outlets
+        self.switches = switches = Switches()
+        self.outcomes = verdicts.trees
+        """Messages whose outcome is known and not settled yet."""
+        verdicts.notify = self._verdicts_came
+        self._number = number
+        self._ackers = ackers
+        self.tracker = self._tracker(dead_letters)
+        self.host = HostEmits(self.name, self.loop, self.tracker, outbox, switches)
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``open`` has returned."""
         self._pace = Pace()
-        self._told_pace = Pace()
+        self._settling_pace = Pace()
         self._has_slice = False
         """True while its slice goes on: it is not used up, and nothing was awaited in it."""
-        self._source_wait = SourceWait(self, outbox)
-        self.from_source = self._source_wait.from_source
+        self._wait = SourceWait(self.life, self.user, outbox, self.activity)
+        self._feed_context = FeedContext(
+            plan=plan,
+            variables=engine.context,
+            life=self.life,
+            user=self.user,
+            switches=switches,
+            tracker=self.tracker,
+            outbox=outbox,
+            wait=self._wait,
+            threads=self.host.threads,
+            wake=self.wake,
+            attend_soon=self.attend_soon,
+        )
         self._switched = False
-        self._told_active: bool = False
+        self._active_for_user = False
+        """The last of ``activate`` and ``deactivate`` that user code was called with."""
         self._opened = False
         self._nap: asyncio.TimerHandle | None = None
+        self._settled: asyncio.Future[None] | None = None
+        self.feed = make_feed(self._feed_context)
 
-    # What the rest of the topology asks and says.
+    def _tracker(self, dead_letters: DeadLetters) -> Tracker:
+        plan, engine, config = self.plan, self.engine, self.context.config
+        policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
+        random = engine.random(plan, "replays")
+        return Tracker(
+            plan,
+            self._number,
+            self.outbox,
+            self.outlets,
+            self.outcomes,
+            ids=IdSource(engine.random(plan, "roots")),
+            loads=[acker.load for acker in self._ackers],
+            most_pending=config.max_spout_pending,
+            policy=policy,
+            replays=Replays(self.loop, policy, random, self.attend_soon, self.guarded),
+            hand_overs=HandOvers(plan, engine, self.user, dead_letters, self._given_up),
+            user=self.user,
+            log=engine.failures,
+            clock=engine.clock,
+            observer=engine.observer,
+        )
 
-    @property
-    def outcomes(self) -> deque[OpenTree]:
-        """The queue to which ackers append verdicts."""
-        return self.tracker.outcomes
+    # Seen by the rest of the topology.
 
     @property
     def ended(self) -> bool:
         """True if the source can yield no more (law S5)."""
-        return self.stopping or self.feed.ended
+        return self.switches.stopping or self.feed.ended
 
     @property
     def still(self) -> bool:
         """True if it has ended, or is paused only by ``max_spout_pending``, or until everything is settled (law B8)."""
-        return self.ended or self._paused
-
-    @property
-    def _paused(self) -> bool:
-        return self.pausing or self.tracker.room <= 0
-
-    @property
-    def may_ask(self) -> bool:
-        """True if there is room for another message, here and in every queue that it may reach (law S3)."""
-        outbox = self.outbox
-        return not self._paused and outbox.has_room and outbox.full_consumer() is None
+        return self.ended or self._feed_context.paused
 
     def attend_soon(self) -> None:
         """Outcomes were appended, or something became due: see to it, even while the source is awaited."""
-        if self._source_wait.asking is Asking.NOTHING:
+        if self._wait.asking is Asking.NOTHING:
             self.wake()
         else:
             self.loop.call_soon(self.guarded, self._attend_beside)
 
-    def take_verdicts(self) -> None:
-        """Verdicts were appended to the outcomes: what the host awaits hears them at once, as no user code runs by
-        that; the rest is attended to soon."""
-        tracker = self.tracker
+    def _verdicts_came(self) -> None:
+        """Settle at once what was acked and the host awaits, as no user code runs by that; the rest soon."""
         try:
-            tracker.settle_awaited()
+            self.tracker.settle_awaited()
+            self._look_after_waiters()
         except Exception as error:  # in the name of an acker, which has no part in it
             self.engine.failed(self.plan, error)
-        if tracker.outcomes:
+        if self.outcomes:
             self.attend_soon()
 
-    def released(self) -> None:
-        """A message was settled for good: the host or a pause may have waited for that."""
-        if self._pausing_for_own and not self.tracker.pending:
-            self.resume()
+    def _given_up(self, outcome: OpenTree) -> None:
+        self.outcomes.append(outcome)
+        self.attend_soon()
+
+    def _look_after_waiters(self) -> None:
+        """Messages may have been settled for good: the host waits for room, a pause or the end for all of them."""
+        if not self.tracker.pending:
+            if self.switches.pausing_for_own:
+                self.resume()
+            if self._settled is not None and not self._settled.done():
+                self._settled.set_result(None)
         self.host.look_again()
 
     def switch(self, active: bool) -> None:
         """Activate or deactivate (law C1)."""
-        self.active = active
+        self.switches.active = active
         self._switched = True
         self._interrupt_or_wake()
 
-    def pause(self, *, own: bool) -> None:
-        """Ask for no more tuples until everything is settled, or until its ``own`` messages are."""
-        self.pausing, self._pausing_for_own = True, own
-        if own and not self.tracker.pending:
-            self.resume()
-
     def resume(self) -> None:
         """Everything is settled that it has paused for."""
-        self.pausing = self._pausing_for_own = False
+        self.switches.resume()
         self.wake()
 
     def stop_source(self) -> None:
         """Drain: the source ends now (law C3)."""
-        self.stopping = True
-        self.released()
+        self.switches.stopping = True
+        self._look_after_waiters()
         self._interrupt_or_wake()
+
+    def abandon(self, failure: Failure) -> None:
+        """Fail what waits for a replay (law C3)."""
+        self.tracker.abandon(failure)
+        self.attend_soon()
+
+    async def when_settled(self) -> None:
+        """Wait until every message of this task is settled."""
+        if self.tracker.pending:
+            self._settled = self.loop.create_future()
+            await self._settled
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
@@ -168,14 +202,14 @@ class SpoutTask(Task):
         self.outbox.leave()
 
     async def start(self) -> None:
-        self.doing = "open"
+        self.user.method = "open"
         await self._user(self.feed.open(self.context))
         self._opened = True
         self.ready.set_result(None)
 
     async def run(self) -> None:
         while True:
-            self.check_cancelled()
+            self.life.check_cancelled()
             await self._step()
 
     async def _step(self) -> None:
@@ -184,11 +218,11 @@ class SpoutTask(Task):
             await self._attend()
         elif self._switched:
             self._switched = False
-            await self._tell_switch()
-        elif self.stopping and not self.feed.ended:
-            self.doing = "close"
+            await self._call_switch()
+        elif self.switches.stopping and not self.feed.ended:
+            self.user.method = "close"
             await self._calling(self.feed.end)
-        elif self.feed.ended or self.feed.passive or not self.active or self._paused:
+        elif self.feed.ended or self.feed.passive or not self.switches.active or self._feed_context.paused:
             await self._rest()
         elif (full := self.outbox.full_consumer()) is not None:
             full.call_when_room(self.attend_soon)
@@ -196,46 +230,53 @@ class SpoutTask(Task):
         else:
             await self._ask()
 
-    async def _tell_switch(self) -> None:
-        if self.active is not self._told_active:  # it may have been switched there and back
-            self._told_active = self.active
-            self.doing = "activate" if self.active else "deactivate"
-            await self._calling(partial(self.feed.switch, self.active))
+    async def _call_switch(self) -> None:
+        active = self.switches.active
+        if active is not self._active_for_user:  # it may have been switched there and back
+            self._active_for_user = active
+            self.user.method = "activate" if active else "deactivate"
+            await self._calling(partial(self.feed.switch, active))
 
     async def _attend(self) -> None:
         await self._begin_slice()
         before = self.tracker.counts.settled
-        pause = self.tracker.attend(self.feed.settle, self._told_pace.chunk)
+        pause = self._settle(self._settling_pace.chunk)
         if pause is not None:
-            await self.told_outcome(pause)
-        await self._end_chunk(self._told_pace, max(1, self.tracker.counts.settled - before))
+            self._has_slice = False
+            await pause
+        await self._end_chunk(self._settling_pace, max(1, self.tracker.counts.settled - before))
 
-    async def told_outcome(self, pause: Awaitable[None]) -> None:
-        """Await a user's ``ack`` or ``fail``."""
+    def _settle(self, most: int) -> Awaitable[None] | None:
+        """Settle outcomes, and emit replays that are due. A user's async ``ack`` or ``fail`` must be awaited before
+        the next call."""
         try:
-            await self._user(pause)
-        except TopologyStopping as error:
-            if not self.stopping:
-                self.blame(error)
-                raise
-        except Exception as error:
-            self.blame(error)
-            raise
+            pause = self.feed.settle(most)
+        finally:
+            self._look_after_waiters()
+        if pause is None:
+            self.tracker.replay()
+        return pause
 
     async def _ask(self) -> None:
         """Ask the feed for a chunk of tuples."""
         await self._begin_slice()
-        if self.stopping or not self.active or not self.may_ask or self.tracker.has_work:
+        tracker, feed = self.tracker, self.feed
+        if self.ended or not self.switches.active or not self._feed_context.may_ask or tracker.has_work:
             return  # it changed while this task waited for its turn
-        tracker = self.tracker
-        before = tracker.emitted
-        self.doing = "next_tuple"
-        self.woken = False
-        pause = self.feed.ask(min(self._pace.chunk, tracker.room))
+        before, settled = tracker.emitted, tracker.counts.settled
+        self.user.method = "next_tuple"
+        self.switches.woken = False
+        feed.nap = 0.0
+        try:
+            pause = feed.ask(min(self._pace.chunk, tracker.room))
+        finally:
+            if tracker.counts.settled != settled:  # outcomes that were known at once (law L17)
+                self._look_after_waiters()
         if pause is not None:
             self._has_slice = False
             await pause
-        if self._nap is not None:
+        if feed.nap:
+            self._nap = self.loop.call_later(feed.nap, self.guarded, self.wake)
             await self._rest()
         else:
             await self._end_chunk(self._pace, max(1, tracker.emitted - before))
@@ -265,24 +306,21 @@ class SpoutTask(Task):
             await self.sleep()
         self._stop_nap()
 
-    def nap(self, seconds: float) -> None:
-        """The source has nothing now: ask it again after so long, or when woken (law S4)."""
-        self._nap = self.loop.call_later(seconds, self.guarded, self.wake)
-
     # While the source is awaited.
 
     def _attend_beside(self) -> None:
-        if self._source_wait.asking is Asking.NOTHING:
+        asking = self._wait.asking
+        if asking is Asking.NOTHING:
             self.wake()
-        elif self._source_wait.asking is Asking.NEXT_TUPLE and self.tracker.outcomes and self.feed.settle:
-            self._source_wait.interrupt()
+        elif asking is Asking.NEXT_TUPLE and self.outcomes and self.feed.hears_outcomes:
+            self._wait.interrupt()
         else:
             try:
-                self.tracker.attend(self.feed.settle)
+                self._settle(OUTCOMES_PER_CHUNK)
             except (Exception, asyncio.CancelledError) as error:
                 self.die(as_exception(error))
             self._attend_when_room()
-            if self.tracker.outcomes:
+            if self.outcomes:
                 self.attend_soon()
 
     def _attend_when_room(self) -> None:
@@ -291,18 +329,17 @@ class SpoutTask(Task):
             self.outbox.crowded[0].call_when_room(self.attend_soon)
 
     def _interrupt_or_wake(self) -> None:
-        asking = self._source_wait.asking
-        if asking is Asking.NOTHING or (asking is Asking.GENERATOR and not self.stopping):
+        asking = self._wait.asking
+        if asking is Asking.NOTHING or (asking is Asking.GENERATOR and not self.switches.stopping):
             self.wake()
-        elif (
-            asyncio.current_task(self.loop) is self.coroutine
-        ):  # its own code asks for it, and is not at an await
+        elif asyncio.current_task(self.loop) is self.coroutine:
+            # Its own code asks for it, and is not at an await.
             self.loop.call_soon(self.guarded, self._interrupt_if_switched)
         else:
-            self._source_wait.interrupt()
+            self._wait.interrupt()
 
     def _interrupt_if_switched(self) -> None:
-        if self._switched or self.stopping:
+        if self._switched or self.switches.stopping:
             self._interrupt_or_wake()
 
     async def _calling(self, method: Callable[[], Awaitable[None] | None]) -> None:
@@ -310,17 +347,13 @@ class SpoutTask(Task):
         try:
             await self._user(method())
         except Exception as error:
-            self.blame(error)
+            self.user.raised(error)
             raise
 
     async def _user(self, result: Awaitable[None] | None) -> None:
         if result is not None:
             self._has_slice = False
-            self.outbox.suspend()
-            try:
-                await self.checked(result)
-            finally:
-                self.outbox.enter()
+            await self._wait.for_user_code(result)
 
     @property
     def may_restart(self) -> bool:
@@ -335,34 +368,36 @@ class SpoutTask(Task):
         return self.may_restart and self.feed.survives_kills
 
     def lose(self, error: Exception) -> None:
-        """Have what the instance knows by message id fail; what the engine keeps goes on."""
+        """Fail what the instance knows by message id (law L14); what the engine keeps goes on."""
         self._stop_nap()
         self._has_slice = False
         self.outbox.leave()
         if self.feed.dies:
-            self.tracker.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+            failure = Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error)
+            for acker in self._ackers:
+                acker.fail_of_soon(DeadSpout(self._number, failure))
 
     async def let_go(self) -> None:
         if self.feed.dies:
             await self._close()
 
     async def renew(self) -> None:
-        self.doing = "the constructor"
+        self.user.method = "the constructor"
         feed = self.feed.renewed()
         if feed is self.feed:
             return
         self.feed = feed
-        self.pausing = False
-        self.doing = "open"
+        self.switches.pausing = False
+        self.user.method = "open"
         await self._user(feed.open(self.context))
         self._opened = True
-        self._told_active = False
-        self._switched = self.active
+        self._active_for_user = False
+        self._switched = self.switches.active
 
     async def stop(self) -> None:
         self._stop_nap()
         self.outbox.leave()
-        self.doing = "dead_letters"
+        self.user.method = "dead_letters"
         try:
             await self.tracker.close()
         finally:
@@ -381,11 +416,11 @@ class SpoutTask(Task):
         if not self._opened:
             return
         self._opened = False
-        self.doing = "close"
+        self.user.method = "close"
         try:
             await self._user(self.feed.close())
         except asyncio.CancelledError as error:
-            self._close_failed(self.survived(error))
+            self._close_failed(self.life.survived(error))
         except Exception as error:
             self._close_failed(error)
         finally:
@@ -393,5 +428,5 @@ class SpoutTask(Task):
 
     def _close_failed(self, error: Exception) -> None:
         self.engine.failures.raised(self.plan, "close", error)
-        if self.leaving and self.feed.resumes:  # the next run would not know how far this one has come
-            self.engine.crashed(self, error)
+        if self.life.leaving and self.feed.resumes:  # the next run would not know how far this one has come
+            self.crash(error)

@@ -33,19 +33,19 @@ cdef class Tracker:
     cdef public bint buries
     cdef public object observer
     cdef public object replays
-    cdef public object burials
-    cdef object _owner
-    cdef object _engine
+    cdef public object hand_overs
+    cdef object _plan
+    cdef object _outlets
     cdef Outbox _outbox
     cdef Py_ssize_t _number
     cdef object _ids
-    cdef object _ackers
     cdef list _loads
     cdef object _most_pending
     cdef object _policy
+    cdef object _user
+    cdef object _log
     cdef dict _awaited
     cdef CompleteLatency _latency
-    cdef object _quiet
 
     cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
     @cython.locals(load=AckerLoad)
@@ -55,5 +55,3 @@ cdef class Tracker:
     cdef bint _settle(self, OpenTree tree) except -1
     cdef _observe(self, OpenTree tree)
     cdef bint _settle_failed(self, OpenTree tree, object failure) except -1
-    cdef _tell(self, OpenTree tree, object settle)
-    cdef _released(self)

@@ -1,9 +1,14 @@
-"""The messages of one spout task: emitting them as roots of new trees, settling their outcomes, replaying
-them.
+"""The account of the messages of one spout task: emitting them as roots of new trees, settling their outcomes.
 
-There are two kinds. Those of a ``Spout`` class are known by their message id alone and get the user's ``ack``
-or ``fail`` (law S1). Those of generators, iterables and the host are kept as a ``Message`` and replayed by
-the engine (law S6, C4).
+Theory of operation
+-------------------
+There are two kinds of messages. Those of a ``Spout`` class are known by their message id alone, and the user's ``ack``
+or ``fail`` is called with it (law S1). Those of generators, iterables and the host are kept as a ``Message`` and
+replayed by the engine (law S6, C4).
+
+The tracker calls no user code but groupings, and knows no task. It is given outcomes by the ackers, and
+:meth:`Tracker.settle` gives back those that a ``Spout`` class must hear of; its feed calls that code. The task looks
+afterwards for those who wait until there is room, or until everything is settled.
 
 Conservation (law N1). ``pending`` is the account of the messages that have no final outcome. A message leaves it in
 the statement beside the one that counts its outcome, with no call between the two, and nowhere else. So whatever
@@ -13,29 +18,28 @@ N2), and what is pending when the run ends is left over. No code has to put a me
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from stormlet.core.ids import IdSource, shard_of
-from stormlet.core.ledger import OpenTree
+from stormlet.core.ledger import AckerLoad, OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
 from stormlet.core.tuples import Lineage
-from stormlet.errors import TopologyStopping
-from stormlet.model.configuration import Configuration
+from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
-from stormlet.runtime.acker.task import AckerTask, DeadSpout
-from stormlet.runtime.dead_letters import DeadLetters
-from stormlet.runtime.failure_log import UNKNOWN
-from stormlet.runtime.spout.messages import Buried, HostMessage, Message, SpoutMessage
-from stormlet.runtime.spout.owners import Owner
-from stormlet.runtime.spout.replays import Burials, Replays
+from stormlet.runtime.context import MessageObserver
+from stormlet.runtime.failure_log import UNKNOWN, FailureLog
+from stormlet.runtime.spout.hand_overs import HandOvers
+from stormlet.runtime.spout.messages import GivenUp, HostMessage, Message, SpoutMessage
+from stormlet.runtime.spout.replays import Replays
+from stormlet.runtime.usercode import UserCode
 from stormlet.runtime.wire.collector import undeclared
+from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.outlets import Outlet
 
 OLDEST = 60.0
-"""Seconds after which another message is measured, while somebody asks for statistics."""
+"""Seconds after which another message is measured, if statistics are asked for meanwhile."""
 
 
 class CompleteLatency:
@@ -54,12 +58,12 @@ class CompleteLatency:
         self._began = 0.0
 
     def begin(self, tree: OpenTree) -> None:
-        """It was emitted."""
+        """Measure this message, which was emitted now."""
         self.tree = tree
         self._began = self._clock()
 
     def end(self) -> None:
-        """It has its outcome."""
+        """Note that it has its outcome."""
         if self.tree is not None and self.tree.failure is None:
             self.seconds += self._clock() - self._began
             self.samples += 1
@@ -75,9 +79,6 @@ OVERFLOW = Failure(FailureKind.OVERFLOW)
 SHUTDOWN = Failure(FailureKind.SHUTDOWN)
 UNLIMITED = 1 << 60
 OUTCOMES_PER_CHUNK = 256
-
-Settle = Callable[[object, Failure | None], Awaitable[None] | None]
-"""Tells a ``Spout`` class the outcome of a message id."""
 
 
 class Counts:
@@ -117,16 +118,26 @@ class Tracker:
 
     def __init__(
         self,
-        owner: Owner,
-        outcomes: deque[OpenTree],
+        plan: TaskPlan,
         number: int,
+        outbox: Outbox,
+        outlets: Mapping[str, Outlet],
+        outcomes: deque[OpenTree],
+        *,
         ids: IdSource,
-        ackers: Sequence[AckerTask],
-        dead_letters: DeadLetters,
-        config: Configuration,
+        loads: Sequence[AckerLoad],
+        most_pending: int | None,
+        policy: ReplayPolicy,
+        replays: Replays,
+        hand_overs: HandOvers,
+        user: UserCode,
+        log: FailureLog,
+        clock: Callable[[], float],
+        observer: MessageObserver | None,
     ) -> None:
+        """``number`` is the index by which open trees name the spout task, ``loads`` are those of the ackers."""
         self.outcomes = outcomes
-        """Messages whose outcome is known and not delivered yet."""
+        """Messages whose outcome is known and not settled yet."""
         self.pending = 0
         """Messages without a final outcome, those that wait for a replay included (law S3)."""
         self.emitted = 0
@@ -134,26 +145,24 @@ class Tracker:
         self.counts = Counts()
         self.buries = True
         """True if messages that are given up go to the dead letters."""
-        self.observer = owner.engine.observer
-        """Looks on at the messages, if anybody does; may be changed at any time."""
-        engine = owner.engine
-        self._owner = owner
-        self._engine = engine
-        self._outbox = owner.outbox
-        self._number = number
-        self._ids = iter(ids)
-        self._ackers = ackers
-        self._loads = [acker.load for acker in ackers]
-        self._most_pending = config.max_spout_pending
-        self._policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
-        random = engine.random(owner.plan, "replays")
-        self.replays = Replays(engine.loop, self._policy, random, owner.attend_soon, owner.guarded)
+        self.observer = observer
+        """Looks on at the messages; may be changed at any time."""
+        self.replays = replays
         """Messages that wait to be emitted again."""
-        self.burials = Burials(owner, dead_letters, self._given_up)
+        self.hand_overs = hand_overs
         """Messages that are being handed to the dead letters."""
+        self._plan = plan
+        self._number = number
+        self._outbox = outbox
+        self._outlets = outlets
+        self._ids = iter(ids)
+        self._loads = list(loads)
+        self._most_pending = most_pending
+        self._policy = policy
+        self._user = user
+        self._log = log
         self._awaited: dict[HostMessage, None] = {}
-        self._latency = CompleteLatency(engine.clock)
-        self._quiet: asyncio.Future[None] | None = None
+        self._latency = CompleteLatency(clock)
 
     @property
     def room(self) -> int:
@@ -162,12 +171,12 @@ class Tracker:
 
     @property
     def has_work(self) -> bool:
-        """True if :meth:`attend` has something to do now."""
+        """True if an outcome can be settled or a replay emitted now."""
         return bool(self.outcomes or (self.replays.due and self._outbox.has_room))
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
-        counts, latency, outlets = self.counts, self._latency, self._owner.outlets.values()
+        counts, latency, outlets = self.counts, self._latency, self._outlets.values()
         latency.forget_old()
         return TaskStatistics(
             emitted=sum(outlet.emitted for outlet in outlets),
@@ -230,7 +239,7 @@ class Tracker:
         """Deliver as the root of a new tree. Outcomes that are known at once wait with the others (law L17). Nothing
         is called once the tree is noted: it is either tracked, or this raises."""
         if self.observer is not None:
-            self.observer.tracked(self._owner.plan, tree, value)
+            self.observer.tracked(self._plan, tree, value)
         if not self._loads:
             outlet.deliver(value, 0, lineage)
             self.outcomes.append(tree)  # law L9
@@ -262,30 +271,25 @@ class Tracker:
         self.counts.overflowed += 1
 
     def _outlet(self, stream: str, task: int | None) -> Outlet:
-        outlet = self._owner.outlets.get(stream)
+        outlet = self._outlets.get(stream)
         if outlet is None:
-            raise undeclared(self._owner.outlets, stream, self._owner.plan)
+            raise undeclared(self._outlets, stream, self._plan)
         return outlet if task is None else outlet.at(task)
 
     # Settling.
 
-    def attend(self, settle: Settle | None, most: int = OUTCOMES_PER_CHUNK) -> Awaitable[None] | None:
-        """Settle at most so many outcomes that wait, and emit replays that are due. A user's async ``ack`` or
-        ``fail`` must be awaited before the next call. What user code emits meanwhile is left for the next
-        call, so that it cannot go on for ever."""
-        try:
-            for _ in range(min(len(self.outcomes), most)):
-                tree = self.outcomes.popleft()
-                if self._settle(tree) and settle is not None:
-                    pause = self._tell(tree, settle)
-                    if pause is not None:
-                        return pause
-        finally:
-            self._released()
-        due = self.replays.due
-        while due and self._outbox.has_room:
-            self._replay(due.popleft())
-        return None
+    def settle(self, most: int) -> Iterator[OpenTree]:
+        """Settle at most so many of the outcomes that wait now; give those that a ``Spout`` class must hear of.
+
+        What user code emits meanwhile is left for the next call, so that it cannot go on for ever.
+        """
+        outcomes = self.outcomes
+        for _ in range(min(len(outcomes), most)):
+            if not outcomes:  # user code has had the host's settled meanwhile
+                return
+            tree = outcomes.popleft()
+            if self._settle(tree):
+                yield tree
 
     def settle_awaited(self) -> None:
         """Settle what was acked and the host awaits, up to the first outcome of another kind (law C4)."""
@@ -295,7 +299,6 @@ class Tracker:
             if type(tree) is not HostMessage or tree.failure is not None:
                 break
             self._settle(outcomes.popleft())
-        self._released()
 
     def _settle(self, tree: OpenTree) -> bool:
         """Deal with an outcome. Returns True if a ``Spout`` class is to hear of it."""
@@ -312,26 +315,26 @@ class Tracker:
         return type(tree) is not Message and type(tree) is not HostMessage
 
     def _observe(self, tree: OpenTree) -> None:
-        if self.observer is not None and type(tree) is not Buried:  # whose outcome was seen before
-            self.observer.settled(self._owner.plan, tree)
+        if self.observer is not None and type(tree) is not GivenUp:  # whose outcome was seen before
+            self.observer.settled(self._plan, tree)
 
     def _settle_failed(self, tree: OpenTree, failure: Failure) -> bool:
-        if type(tree) is Buried:
-            self._count_buried(failure)
+        if type(tree) is GivenUp:
+            self._count_given_up(failure)
             return True
         if type(tree) is HostMessage:
             self._settle_for_host(tree, failure)
         elif isinstance(tree, Message):
             self._settle_kept(tree, failure)
         else:
-            self._log(failure, tree.message_id)
+            self._note_failure(failure, tree.message_id)
             self._count_given_back(failure)
             self.counts.failed += 1
             return True
         self.counts.failed += 1
         return False
 
-    def _count_buried(self, failure: Failure) -> None:
+    def _count_given_up(self, failure: Failure) -> None:
         """A message that was given up has its final outcome."""
         if failure.kind is FailureKind.SHUTDOWN:
             self.counts.left_over += 1
@@ -342,41 +345,26 @@ class Tracker:
         self.pending -= 1
 
     def _count_given_back(self, failure: Failure) -> None:
-        """A message has failed, and whoever emitted it hears of it and sees to it."""
+        """A message has failed for good, and its ``Spout`` class or the host has it from there on."""
         if failure.kind is FailureKind.SHUTDOWN:
             self.counts.left_over += 1
         else:
             self.counts.given_back += 1
         self.pending -= 1
 
-    def _tell(self, tree: OpenTree, settle: Settle) -> Awaitable[None] | None:
-        """Tell a ``Spout`` class an outcome."""
-        failure = tree.failure
-        self._owner.doing = "ack" if failure is None else "fail"
-        try:
-            return settle(tree.message_id, failure)
-        except TopologyStopping as error:
-            if not self._owner.stopping:
-                self._owner.blame(error)
-                raise
-        except BaseException as error:
-            self._owner.blame(error)
-            raise
-        return None
-
     def _settle_kept(self, message: Message, failure: Failure) -> None:
         """An attempt at a message that the engine keeps has failed (law S6)."""
         message.failed(failure, counts=self._policy.counts(failure))
-        self._log(failure, message.message_id, message.value)
+        self._note_failure(failure, message.message_id, message.value)
         if failure.kind is FailureKind.SHUTDOWN or self._policy.gives_up(failure, message.attempts):
             self._give_up(message, failure)
         else:
             self.replays.add(message)
 
-    def _log(self, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
-        # An exception was told when it was raised; left-overs are counted at the end.
+    def _note_failure(self, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
+        # An exception was logged when it was raised; left-overs are counted at the end.
         if failure.exception is None and failure.kind is not FailureKind.SHUTDOWN:
-            self._engine.failures.failed(self._owner.plan, failure, message_id, value)
+            self._log.failed(self._plan, failure, message_id, value)
 
     def _settle_for_host(self, message: HostMessage, failure: Failure) -> None:
         """An attempt that the host waits for has failed (law C4)."""
@@ -390,43 +378,40 @@ class Tracker:
         self._count_given_back(failure)
 
     def _end_for_host(self, message: HostMessage, failure: Failure | None) -> None:
-        """The host hears the final outcome."""
+        """Settle the tree that the host got for a message."""
         message.collect_no_more()
         message.tree.settle(failure, message.history)
         self._awaited.pop(message, None)
 
-    def _released(self) -> None:
-        """Messages may have been settled for good: tell those who wait for that."""
-        self._owner.released()
-        if not self.pending and self._quiet is not None and not self._quiet.done():
-            self._quiet.set_result(None)
-
     def _give_up(self, message: Message, failure: Failure) -> None:
-        if self.buries or failure.kind is FailureKind.SHUTDOWN:
-            self.burials.bury_message(message, failure)
+        """Hand the message to the dead letters; an asynchronous sink appends the outcome when it has it."""
+        is_letter = self.buries or failure.kind is FailureKind.SHUTDOWN
+        if is_letter and not self.hand_overs.give_up(message, failure):
+            return
+        if type(message) is SpoutMessage:  # the spout must hear of it
+            self.outcomes.append(GivenUp(message_id=message.message_id, failure=failure))
         else:
-            self._given_up(message, failure)
+            self._count_given_up(failure)
 
-    async def bury(self, letter: DeadLetter) -> None:
-        """Give what a ``Spout`` class gives up to the dead letters; it counts as a message of its own."""
-        await self.burials.bury(letter)
+    async def dead_letter(self, letter: DeadLetter) -> None:
+        """Hand over what a ``Spout`` class gives up; it counts as a message of its own."""
+        await self.hand_overs.hand_over(letter)
         self.counts.messages += 1
         self.counts.dead_letters += 1
 
-    def _given_up(self, message: Message, failure: Failure) -> None:
-        """The dead letters have it; a ``ReliableSpout`` has yet to be told."""
-        if type(message) is SpoutMessage:
-            self.outcomes.append(Buried(message_id=message.message_id, failure=failure))
-            self._owner.attend_soon()
-        else:
-            self._count_buried(failure)
-            self._released()
+    # Replaying.
+
+    def replay(self) -> None:
+        """Emit the replays that are due, while there is room."""
+        due = self.replays.due
+        while due and self._outbox.has_room:
+            self._replay(due.popleft())
 
     def _replay(self, message: Message) -> None:
         """Emit once more. What user code raises, such as a key function, leaves the message due: the restarted
         task emits it, or the end fails it with what else is left (law S6, C3)."""
-        owner = self._owner
-        before, owner.doing = owner.doing, "replay"
+        user = self._user
+        before, user.method = user.method, "replay"
         try:
             if not self._outbox.armed:
                 self._outbox.arm()
@@ -434,15 +419,12 @@ class Tracker:
             self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
         except BaseException as error:
             self.replays.due.appendleft(message)
-            owner.blame(error)
+            user.raised(error)
             raise
-        owner.doing = before  # the source may be suspended in it
+        user.method = before  # the source may be suspended in it
         self.counts.replayed += 1
 
-    def lose(self, failure: Failure) -> None:
-        """The instance of a ``Spout`` class has died: fail what it knows by message id (law L14)."""
-        for acker in self._ackers:
-            acker.fail_of_soon(DeadSpout(self._number, failure))
+    # The end.
 
     def abandon(self, failure: Failure) -> None:
         """Fail what waits for a replay (law C3)."""
@@ -450,13 +432,6 @@ class Tracker:
         for message in waiting:
             message.failure = failure
         self.outcomes.extend(waiting)
-        self._owner.attend_soon()
-
-    async def when_quiet(self) -> None:
-        """Wait until every message of this task is settled."""
-        if self.pending:
-            self._quiet = self._engine.loop.create_future()
-            await self._quiet
 
     def settle_left_over(self, unsent: int) -> None:
         """The task has ended: settle what can be settled without it, and count the rest, with so many messages that its
@@ -466,10 +441,10 @@ class Tracker:
             self._observe(tree)
             if tree.failure is None:
                 self._settle_acked_at_end(tree)
-            elif type(tree) is not Buried:
+            elif type(tree) is not GivenUp:
                 self.counts.failed += 1
-            elif self.buries:  # else its spout was not told, and it is not given back
-                self._count_buried(tree.failure)
+            elif self.buries:  # else its spout has not heard of it, and it is not given back
+                self._count_given_up(tree.failure)
         self._latency.tree = None
         for message in list(self._awaited):
             failure = message.failure or SHUTDOWN
@@ -486,6 +461,6 @@ class Tracker:
         self.pending -= 1
 
     async def close(self) -> None:
-        """The task ends: no more replays, no more burials."""
+        """The task ends: no more replays, no more dead letters."""
         self.replays.close()
-        await self.burials.close()
+        await self.hand_overs.close()

@@ -12,7 +12,7 @@ cdef class Outbox:
     cdef object _clock
     cdef object _failed
     cdef object _loop
-    cdef object _shards
+    cdef public object posts
     cdef public dict acks
     cdef public bint armed
     cdef public list awaited

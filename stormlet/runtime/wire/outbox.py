@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Protocol
 
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
@@ -43,17 +42,13 @@ class Control:
         self.resets = resets
 
     @property
-    def told(self) -> int:
+    def size(self) -> int:
         """The number of its entries."""
         return len(self.inits) + len(self.acks) + len(self.fails) + len(self.resets)
 
 
-class Shard(Protocol):
-    """The acker task that owns a shard, as other tasks see it."""
-
-    def post(self, control: Control) -> None:
-        """Hand it a control message; never blocks (law F4)."""
-        ...
+Post = Callable[[Control], None]
+"""Hands a control message to the acker of one shard; never blocks (law F4)."""
 
 
 class Outbox:
@@ -63,7 +58,6 @@ class Outbox:
         "_clock",
         "_failed",
         "_loop",
-        "_shards",
         "acks",
         "armed",
         "awaited",
@@ -73,6 +67,7 @@ class Outbox:
         "fails",
         "found_empty",
         "inits",
+        "posts",
         "resets",
         "run",
         "sliced",
@@ -84,7 +79,7 @@ class Outbox:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        shards: Sequence[Shard],
+        posts: Sequence[Post],
         clock: Callable[[], float],
         failed: Callable[[Exception], None],
     ) -> None:
@@ -92,7 +87,8 @@ class Outbox:
         self._failed = failed
         """Takes what a flush raises that no task has asked for (law N2)."""
         self._clock = clock
-        self._shards = shards
+        self.posts = posts
+        """The ways to the ackers, by shard."""
         self.thread = LoopThread(loop)
         self.state = 0
         """An :class:`~stormlet.core.life.OutboxState`, as a plain int; see :mod:`stormlet.core.life`."""
@@ -232,16 +228,16 @@ class Outbox:
             self._failed(error)
 
     def _post(self) -> None:
-        """Send each item once, whatever raises meanwhile: an init that is told twice may have two verdicts."""
-        shards = self._shards
+        """Send each entry once, whatever raises meanwhile: an init that arrives twice may have two verdicts."""
+        posts = self.posts
         whole = Control(self.inits, self.acks, self.fails, self.resets)
         self.inits, self.acks, self.fails, self.resets = {}, {}, [], []
-        if len(shards) == 1:
-            shards[0].post(whole)
+        if len(posts) == 1:
+            posts[0](whole)
             return
-        for shard, control in zip(shards, _split(whole, len(shards)), strict=True):
-            if control.told:
-                shard.post(control)
+        for post, control in zip(posts, _split(whole, len(posts)), strict=True):
+            if control.size:
+                post(control)
 
 
 def _split(whole: Control, ackers: int) -> Sequence[Control]:

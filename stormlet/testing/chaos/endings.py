@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stormlet.runtime.bolt.task import BoltTask
-from stormlet.runtime.spout.messages import Buried
+from stormlet.runtime.spout.messages import GivenUp
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 from stormlet.testing.chaos.witness import Witness
@@ -15,10 +15,10 @@ def check_pending(witness: Witness, spout: SpoutTask) -> None:
     tracker = spout.tracker
     if spout.outbox.inits and not spout.working:
         witness.violation("{} is dead, and {} messages were not sent", spout.name, len(spout.outbox.inits))
-    untold = sum(type(tree) is not Buried for tree in tracker.outcomes)
+    untold = sum(type(tree) is not GivenUp for tree in tracker.outcomes)
     buried = len(tracker.outcomes) - untold
     sent = witness.open_of[spout.plan] + len(spout.outbox.inits)
-    known = sent + untold + buried + len(tracker.replays) + len(tracker.burials)
+    known = sent + untold + buried + len(tracker.replays) + len(tracker.hand_overs)
     if tracker.pending != known:
         witness.violation(
             "{} counts {} pending messages, and there are {}", spout.name, tracker.pending, known

@@ -30,7 +30,7 @@ from stormlet.runtime.task import Task
 from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 from stormlet.runtime.wire.inbox import Inbox
-from stormlet.runtime.wire.outbox import Control, Shard
+from stormlet.runtime.wire.outbox import Control, Post
 from stormlet.testing.chaos.disturbances import EngineError, InjectedError, Raising, Steps
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import FaultKind, Injector
@@ -200,12 +200,11 @@ class DisturbedKit(Kit):
 
         return bury
 
-    def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
-        """Ackers that messages may reach late, twice or not at all."""
-        acker_plans = [TaskPlan(ACKER, index + 1, index, len(ackers)) for index in range(len(ackers))]
+    def posts(self, plan: TaskPlan, posts: Sequence[Post]) -> Sequence[Post]:
+        """Ways on which messages come late, twice or not at all."""
+        ackers = [TaskPlan(ACKER, index + 1, index, len(posts)) for index in range(len(posts))]
         return [
-            DisturbedShard(self, plan, acker, acker_plan)
-            for acker, acker_plan in zip(ackers, acker_plans, strict=True)
+            DisturbedPost(self, plan, post, acker).post for post, acker in zip(posts, ackers, strict=True)
         ]
 
     def worker(self, plan: TaskPlan, worker: Worker) -> Worker:
@@ -280,13 +279,13 @@ class WatchedOutcomes(deque[OpenTree]):
             self.append(tree)
 
 
-class DisturbedShard:
+class DisturbedPost:
     """The way from one task to one acker."""
 
-    def __init__(self, kit: DisturbedKit, plan: TaskPlan, acker: Shard, acker_plan: TaskPlan) -> None:
+    def __init__(self, kit: DisturbedKit, plan: TaskPlan, post: Post, acker_plan: TaskPlan) -> None:
         self._kit = kit
         self._plan = plan
-        self._acker = acker
+        self._post = post
         self._acker_plan = acker_plan
 
     def post(self, control: Control) -> None:
@@ -300,7 +299,7 @@ class DisturbedShard:
             if (random := kit.strikes(FaultKind.DELAY, place)) is not None:
                 self._delay(each, random.uniform(0.0, LONGEST_DELAY))
             else:
-                self._acker.post(each)
+                self._post(each)
         self._kill(place)
         if (random := kit.strikes(FaultKind.JUMP, "clock")) is not None:
             seconds = random.uniform(0.0, LONGEST_JUMP)
@@ -330,7 +329,7 @@ class DisturbedShard:
         roots = [*control.inits, *control.acks, *(root for root, _ in control.fails), *control.resets]
         self._kit.witness.disturbed(roots)
         self._kit.witness.extended(roots)
-        asyncio.get_running_loop().call_later(seconds, self._acker.post, control)
+        asyncio.get_running_loop().call_later(seconds, self._post, control)
 
     def _kill(self, place: str) -> None:
         kit = self._kit

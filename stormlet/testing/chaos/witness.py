@@ -19,7 +19,7 @@ from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
 from stormlet.model.plan import TaskPlan
-from stormlet.runtime.spout.messages import Buried, Message
+from stormlet.runtime.spout.messages import GivenUp, Message
 from stormlet.testing.chaos.hearings import Burials, Tellings
 from stormlet.testing.chaos.journal import Journal
 
@@ -204,7 +204,7 @@ class Witness:
     def told(self, plan: TaskPlan, tree: OpenTree) -> None:
         """A spout task gets an outcome."""
         self.tellings.decided(plan, tree)
-        if type(tree) is Buried:
+        if type(tree) is GivenUp:
             return
         self.burials.decided(plan, tree)
         failure = tree.failure

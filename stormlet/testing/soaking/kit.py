@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from random import Random
 
 from stormlet.core.groupings import Grouping
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.wire.collector import AnyTuple
-from stormlet.runtime.wire.outbox import Control, Shard
+from stormlet.runtime.wire.outbox import Control, Post
 from stormlet.testing.chaos.endings import check_pending
 from stormlet.testing.chaos.faults import NO_FAULTS, FaultKind, Injector
 from stormlet.testing.chaos.kit import DisturbedKit
@@ -72,22 +73,12 @@ class SoakedKit(DisturbedKit):
         for spout in self.tasks.all_spouts:
             check_pending(self.witness, spout)
 
-    def shards(self, plan: TaskPlan, ackers: Sequence[Shard]) -> Sequence[Shard]:
-        """Ackers, with the witness before them."""
-        return [WatchedShard(self.witness, plan, acker) for acker in ackers]
+    def posts(self, plan: TaskPlan, posts: Sequence[Post]) -> Sequence[Post]:
+        """Ways to the ackers, with the witness before them."""
+        return [partial(self._post, plan, post) for post in posts]
 
-
-class WatchedShard:
-    """The way from one task to one acker, on which trees are seen that begin."""
-
-    def __init__(self, witness: SteadyWitness, plan: TaskPlan, acker: Shard) -> None:
-        self._witness = witness
-        self._plan = plan
-        self._acker = acker
-
-    def post(self, control: Control) -> None:
-        """Hand on a control message."""
+    def _post(self, plan: TaskPlan, post: Post, control: Control) -> None:
         for root, tree in control.inits.items():
-            self._witness.emitted(self._plan, root, tree)
-        self._witness.timeouts_reset |= bool(control.resets)
-        self._acker.post(control)
+            self.witness.emitted(plan, root, tree)
+        self.witness.timeouts_reset |= bool(control.resets)
+        post(control)
