@@ -16,7 +16,7 @@ A task that has nothing to do sleeps until :meth:`Task.wake`. It counts as activ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any
