@@ -42,7 +42,7 @@ from stormlet.errors import (
 )
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER, TaskPlan
-from stormlet.runtime.context import Engine
+from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.slow_code import Watched, restarting
 from stormlet.runtime.usercode import check_stray, is_stray, stray
 
@@ -340,9 +340,14 @@ class Task:
             if self.leaving:
                 raise error
             error = self.survived(error)
-        self.engine.crashed(self, error)
+        self.crashed(error)
         if isinstance(error, KeyboardInterrupt | SystemExit):
             raise error
+
+    def crashed(self, error: BaseException) -> None:
+        """Crash the topology, as user code of this task has raised where no tuple answers for it (law C5)."""
+        restarts = self.restarts.in_words(self.loop.time())
+        self.engine.crashed(CrashSite(self.plan, self.doing, restarts, self.way_out), error)
 
     def flush_outbox(self) -> None:
         """Send what is unsent, and be done with the slice: while a task is dead nothing may wait in it (law F1)."""

@@ -326,7 +326,7 @@ class BoltTask(Task):
         if isinstance(error, Exception):
             self.die(error)
         else:
-            self.engine.crashed(self, error)
+            self.crashed(error)
 
     async def _free_slot(self) -> None:
         self._slot = self.loop.create_future()

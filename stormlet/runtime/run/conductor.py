@@ -115,9 +115,7 @@ def _unflushed(tasks: Tasks) -> bool:
 def _resume(tasks: Tasks) -> None:
     for bolt in tasks.all_bolts:
         if bolt.holds_inputs:  # their trees are over, so that nothing would ever end the wait
-            bolt.engine.crashed(
-                bolt, StillHeld("it still holds inputs, whose trees have failed; settle them there")
-            )
+            bolt.crashed(StillHeld("it still holds inputs, whose trees have failed; settle them there"))
             return
     for spout in tasks.all_spouts:
         if spout.pausing:

@@ -25,7 +25,7 @@ from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER
 from stormlet.report.health import RunState
 from stormlet.report.log_fields import log_fields
-from stormlet.runtime.context import Culprit
+from stormlet.runtime.context import CrashSite
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.observers import Observer
@@ -176,7 +176,7 @@ class Lifecycle:
 
     def _miss(self, running: asyncio.Task[None]) -> None:
         if not self.ended:
-            self.crashed(self._running[running], StrayCancellation("somebody else has cancelled the task"))
+            self._running[running].crashed(StrayCancellation("somebody else has cancelled the task"))
 
     def host_leaves(self) -> bool:
         """Says if the host that has entered the block is being cancelled: whoever does that may cancel all else too."""
@@ -348,13 +348,11 @@ class Lifecycle:
 
     # Crashes.
 
-    def crashed(self, culprit: Culprit, error: BaseException) -> None:
+    def crashed(self, site: CrashSite, error: BaseException) -> None:
         """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
         if self.crash is None:
-            restarts, way_out = self._restarts(culprit), culprit.way_out
-            self._crash(
-                TopologyCrashed(self._name, culprit.plan.name, culprit.doing, restarts, way_out), error
-            )
+            crash = TopologyCrashed(self._name, site.task.name, site.method, site.restarts, site.way_out)
+            self._crash(crash, error)
 
     def _crash(self, crash: TopologyCrashed, error: BaseException | None) -> None:
         if self.crash is not None:
@@ -371,16 +369,6 @@ class Lifecycle:
         else:
             self._body_cancelled = True
             self._body.cancel()
-
-    def _restarts(self, culprit: Culprit) -> str:
-        """The recent restarts of the task that crashed, in words."""
-        restarts = culprit.restarts
-        count = restarts.within_window(self._loop.time())
-        return (
-            f"{count} {'restart' if count == 1 else 'restarts'}, of at most {restarts.policy}"
-            if count
-            else ""
-        )
 
     def _report_left_over(self) -> None:
         for name, spouts in self._tasks.spouts.items():

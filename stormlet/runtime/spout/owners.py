@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from stormlet.runtime.context import Culprit, Engine
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.context import Engine
 from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.outlets import Outlet
 
 
-class Owner(Culprit, Protocol):
+class Owner(Protocol):
     """A spout task."""
 
+    plan: TaskPlan
+    doing: str
     engine: Engine
     outbox: Outbox
     outlets: dict[str, Outlet]
     stopping: bool
+
+    def crashed(self, error: BaseException) -> None:
+        """Crash the topology, as user code raised where no tuple answers for it."""
+        ...
 
     def blame(self, error: BaseException) -> None:
         """Note that user code raised this."""

@@ -128,7 +128,7 @@ class Burials:
         try:
             pause = self._dead_letters.hand_over(letter)
         except (Exception, asyncio.CancelledError) as error:  # a restart would not bring the message back
-            owner.engine.crashed(owner, error)
+            owner.crashed(error)
             return
         if pause is None:
             self._arrived(letter)
@@ -176,9 +176,9 @@ class Burials:
         if burying.cancelled():
             owner.engine.failures.unkept(owner.plan, letter)
             if not self._closing and not owner.engine.host_leaves():
-                owner.engine.crashed(owner, StrayCancellation("somebody has cancelled the sink's coroutine"))
+                owner.crashed(StrayCancellation("somebody has cancelled the sink's coroutine"))
         elif (error := burying.exception()) is not None:
-            owner.engine.crashed(owner, error)
+            owner.crashed(error)
         owner.engine.activity.end()
         owner.attend_soon()
 

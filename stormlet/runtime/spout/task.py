@@ -394,4 +394,4 @@ class SpoutTask(Task):
     def _close_failed(self, error: Exception) -> None:
         self.engine.failures.raised(self.plan, "close", error)
         if self.leaving and self.feed.resumes:  # the next run would not know how far this one has come
-            self.engine.crashed(self, error)
+            self.crashed(error)

@@ -39,11 +39,11 @@ class Graveyard:
             loop=asyncio.get_running_loop(),
             activity=self.activity,
             failures=failures,
-            crashed=lambda owner, error: self.crashes.append(error),
             host_leaves=lambda: False,
         )
         owner: Any = SimpleNamespace(
             plan=SimpleNamespace(component="spout", name="spout[0]"),
+            crashed=self.crashes.append,
             engine=engine,
             attend_soon=lambda: self.attended.append(now()),
             guarded=lambda step, *arguments: step(*arguments),
