@@ -44,7 +44,7 @@ from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER, TaskPlan
 from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.slow_code import Watched, restarting
-from stormlet.runtime.usercode import check_stray, is_stray, stray
+from stormlet.runtime.usercode import checked, is_stray, stray
 
 FINAL = (MistakenFactory, NotExactlyOnce)
 """Errors that a restart cannot cure."""
@@ -195,20 +195,9 @@ class Task:
             self.change(TaskEvent.CANCEL)
             self._coroutine.cancel()
 
-    async def checked(self, result: Awaitable[R]) -> R:
-        """Await user code. A cancellation by the engine comes out whatever that code makes of it, and a stray one as
-        :class:`~stormlet.errors.StrayCancellation`."""
-        try:
-            value = await result
-        except asyncio.CancelledError as error:
-            self.check_cancelled()
-            check_stray(error)
-            raise
-        except Exception as error:
-            self.check_cancelled(error)
-            raise
-        self.check_cancelled()
-        return value
+    def checked(self, result: Awaitable[R]) -> Coroutine[Any, Any, R]:
+        """Await user code; see :func:`~stormlet.runtime.usercode.checked`."""
+        return checked(result, self.check_cancelled)
 
     def survived(self, error: asyncio.CancelledError) -> StrayCancellation:
         """The death by a cancellation that the engine did not ask for (law N3). Raises it again if the engine did, or
