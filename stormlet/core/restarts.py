@@ -52,6 +52,11 @@ class Restarts:
             self._in_window -= recent.popleft().count
         return self._in_window
 
+    def in_words(self, now: float) -> str:
+        """Return the restarts that the policy counts now, in words; empty if there are none."""
+        count = self.within_window(now)
+        return f"{count} {'restart' if count == 1 else 'restarts'}, of at most {self.policy}" if count else ""
+
     def pause_after_kill(self) -> float:
         """Count a restart after a kill and return the seconds to wait before it."""
         # The task's own code is not to blame, so the restart is not part of a crash loop.

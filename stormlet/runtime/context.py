@@ -7,27 +7,28 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from random import Random, SystemRandom
 from time import monotonic
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
-from stormlet.core.restarts import Restarts
 from stormlet.model.description import StreamId
 from stormlet.model.plan import Plan, TaskPlan
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.slices import Activity, CountedSlices, Slices, TimedSlices
 
+ENGINE_FAULT: Final = "this is a fault of stormlet's, or of an object that lets nobody look at it"
+"""The advice where the engine itself has raised, of which user code is not to blame (law N2)."""
 
-class Culprit(msgspec.Struct, frozen=True):
-    """The task for which something raised that ends the run."""
 
-    plan: TaskPlan
-    doing: str
-    """The method that raised."""
-    restarts: Restarts | None = None
-    """Its recent restarts, if it could have been restarted."""
+class CrashSite(msgspec.Struct, frozen=True):
+    """The task and the method in which an exception was raised that ends the run."""
+
+    task: TaskPlan
+    method: str
+    restarts: str = ""
+    """The recent restarts of that task, in words; empty if there were none."""
     way_out: str = ""
     """The reason it could not be restarted, and the way to let it be, in words; empty if there is nothing to say."""
 
@@ -55,7 +56,7 @@ class Engine(msgspec.Struct):
     seed: int
     context: Context
     """The context variables of the topology; a message that brings others carries them along (law B10)."""
-    crashed: Callable[[Culprit, BaseException], None]
+    crashed: Callable[[CrashSite, BaseException], None]
     """To be called with what user code raised where no tuple answers for it (law C5)."""
     host_leaves: Callable[[], bool]
     """Says if the host that has entered the block is being cancelled."""
@@ -73,8 +74,7 @@ class Engine(msgspec.Struct):
 
     def failed(self, task: TaskPlan, error: BaseException) -> None:
         """The engine itself has raised while it worked for this task: crash, with every message counted (law N2)."""
-        way_out = "this is a fault of stormlet's, or of an object that lets nobody look at it"
-        self.crashed(Culprit(task, "the engine's part", way_out=way_out), error)
+        self.crashed(CrashSite(task, "the engine's part", way_out=ENGINE_FAULT), error)
 
     def guarded(self, task: TaskPlan, step: Callable[..., object], *arguments: object) -> None:
         """Take a step of the engine for this task in a callback, where nobody would see what it raises (law N2)."""
@@ -99,7 +99,7 @@ def engine_on(
     seed: int | None,
     *,
     activity: Activity,
-    crashed: Callable[[Culprit, BaseException], None],
+    crashed: Callable[[CrashSite, BaseException], None],
     host_leaves: Callable[[], bool],
     failures: FailureLog,
     observer: MessageObserver | None,

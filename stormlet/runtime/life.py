@@ -18,12 +18,12 @@ together, when its instance ends.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from stormlet.core.life import TaskEvent, TaskState, task_state
 from stormlet.errors import EndOfStream, StrayCancellation, TopologyStopping
-from stormlet.runtime.usercode import check_stray, is_stray, stray
+from stormlet.runtime.usercode import checked, is_stray, stray
 
 CANCELLED_BY_ENGINE = (TaskState.CANCELLED, TaskState.ENDING)
 GONE = (TaskState.LEAVING, TaskState.ENDED)
@@ -95,20 +95,9 @@ class Life:
             self._log_answer(answer)
         raise asyncio.CancelledError
 
-    async def checked(self, result: Awaitable[R]) -> R:
-        """Await user code. A cancellation by the engine comes out whatever that code makes of it, and a stray one as
-        :class:`~stormlet.errors.StrayCancellation`."""
-        try:
-            value = await result
-        except asyncio.CancelledError as error:
-            self.check_cancelled()
-            check_stray(error)
-            raise
-        except Exception as error:
-            self.check_cancelled(error)
-            raise
-        self.check_cancelled()
-        return value
+    def checked(self, result: Awaitable[R]) -> Coroutine[Any, Any, R]:
+        """Await user code; see :func:`~stormlet.runtime.usercode.checked`."""
+        return checked(result, self.check_cancelled)
 
     def survived(self, error: asyncio.CancelledError) -> StrayCancellation:
         """Return the death by a cancellation that the engine did not ask for (law N3). Raises it again if the engine

@@ -26,7 +26,7 @@ from stormlet.core.restarts import RestartPolicy, Restarts
 from stormlet.errors import MistakenFactory, NotExactlyOnce, StartFailed, StrayCancellation, TaskKilled
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER, TaskPlan
-from stormlet.runtime.context import Culprit, Engine
+from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.life import Life
 from stormlet.runtime.slow_code import Watched, restarting
 from stormlet.runtime.usercode import UserCode
@@ -169,7 +169,8 @@ class Task:
 
     def crash(self, error: BaseException) -> None:
         """End the run with an error that no restart can cure (law C5)."""
-        self.engine.crashed(Culprit(self.plan, self.user.method, self.restarts, self.way_out), error)
+        restarts = self.restarts.in_words(self.loop.time())
+        self.engine.crashed(CrashSite(self.plan, self.user.method, restarts, self.way_out), error)
 
     def _log(self, error: Exception) -> None:
         self.engine.failures.raised(self.plan, self.user.method, error)

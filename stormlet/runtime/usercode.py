@@ -4,7 +4,7 @@ of results (law B1)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import Context
 from enum import Enum
@@ -97,6 +97,26 @@ def check_stray(error: asyncio.CancelledError) -> None:
     came out of something that user code awaited, and is an exception of that code like any other."""
     if is_stray():
         raise stray(error)
+
+
+async def checked(result: Awaitable[R], check_cancelled: Callable[[Exception | None], None]) -> R:
+    """Await user code. A cancellation by the engine comes out whatever that code makes of it, and a stray one as
+    :class:`~stormlet.errors.StrayCancellation`.
+
+    ``check_cancelled`` raises :class:`asyncio.CancelledError` if the engine has cancelled the running coroutine, and
+    takes what user code has raised instead.
+    """
+    try:
+        value = await result
+    except asyncio.CancelledError as error:
+        check_cancelled(None)
+        check_stray(error)
+        raise
+    except Exception as error:
+        check_cancelled(error)
+        raise
+    check_cancelled(None)
+    return value
 
 
 def stray(error: asyncio.CancelledError) -> StrayCancellation:

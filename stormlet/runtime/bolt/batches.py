@@ -4,10 +4,10 @@ timeouts of those that wait."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from inspect import isawaitable
 from math import inf
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, cast
 
 from stormlet.core.outstanding import spelt
 from stormlet.core.shortened import shortened
@@ -15,89 +15,63 @@ from stormlet.core.tuples import HELD, Tuple
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import BatchBolt, Bolt, Collector, TaskContext, overrides
 from stormlet.model.number_checks import is_int, is_seconds
-from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.functions import BoltWorker
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt
-from stormlet.runtime.bolt.worker import Desk
-from stormlet.runtime.life import Life
-from stormlet.runtime.usercode import as_exception, dropped
+from stormlet.runtime.bolt.worker import Raised, Wiring
+from stormlet.runtime.usercode import as_exception, checked, dropped
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
 RESETS_PER_TIMEOUT = 3
 """So that one late reset does no harm yet."""
 
 
-class Holder(Protocol):
-    """The part of the task that is needed here."""
-
-    loop: asyncio.AbstractEventLoop
-    out: BoltCollector
-
-    def tuples(self) -> Iterable[AnyTuple]:
-        """Every unsettled tuple that is with the task: queued, in hand or held."""
-        ...
-
-
 class TimeoutResets:
     """Gives the trees of all that a task has their full time again (law L12), as long as it has anything
     (law S4)."""
 
-    def __init__(self, holder: Holder, message_timeout: float) -> None:
-        self._holder = holder
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        message_timeout: float,
+        unsettled: Callable[[], Iterable[AnyTuple]],
+        reset: Callable[[AnyTuple], None],
+    ) -> None:
+        self._loop = loop
         self._interval = message_timeout / RESETS_PER_TIMEOUT
+        self._unsettled = unsettled
+        self._reset = reset
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """The bolt is prepared: what is queued by now has waited for the restart of the task."""
-        self._reset()
+        """An instance is about to be prepared: what is queued by now has waited for the restart of the task."""
+        self._reset_all()
         self.arm()
 
     def arm(self) -> None:
-        """The task has got an input."""
+        """The task has got inputs."""
         if self._timer is None:
-            self._timer = self._holder.loop.call_later(self._interval, self._reset)
+            self._timer = self._loop.call_later(self._interval, self._reset_all)
 
     def cancel(self) -> None:
-        """The task ends."""
+        """The instance ends."""
         if self._timer is not None:
             self._timer.cancel()
 
-    def _reset(self) -> None:
+    def _reset_all(self) -> None:
         self._timer = None
-        unsettled = list(self._holder.tuples())
+        unsettled = list(self._unsettled())
         for tup in unsettled:
-            self._holder.out.reset_timeout(tup)
+            self._reset(tup)
         if unsettled:
             self.arm()
 
 
-R = TypeVar("R")
+class BatchCancelled(asyncio.CancelledError):
+    """Somebody has cancelled the coroutine in which these inputs were executed together."""
 
-
-class BatchDesk(Protocol):
-    """The part of its task that the runner needs."""
-
-    plan: TaskPlan
-    loop: asyncio.AbstractEventLoop
-    life: Life
-    out: BoltCollector
-
-    def tuples(self) -> Iterable[AnyTuple]:
-        """Every unsettled tuple that is here."""
-        ...
-
-    def ask(self, errand: str) -> None:
-        """Have a method of the bolt called soon, between two executes."""
-        ...
-
-    def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
-        """User code raised while it processed these inputs (law B4)."""
-        ...
-
-    def batch_cancelled(self, tups: Sequence[AnyTuple]) -> None:
-        """The call that processed these inputs was cancelled. If it was one of several concurrent calls, and not
-        cancelled by the engine, they fail (law N3)."""
-        ...
+    def __init__(self, members: Sequence[AnyTuple]) -> None:
+        super().__init__("the call with a batch was cancelled")
+        self.members = members
 
 
 def check_batch(component: str, bolt: BatchBolt[Any, Any]) -> None:
@@ -121,16 +95,22 @@ class Batch:
 
 
 class BatchRunner(Bolt[Any, Any]):
-    """The bolt around a ``BatchBolt``; its errand ``due`` executes the batches whose time has come."""
+    """The bolt around a ``BatchBolt``; its method ``due`` executes the batches whose time has come.
 
-    def __init__(self, bolt: BatchBolt[Any, Any], desk: BatchDesk) -> None:
+    A batch that fails is raised as :class:`~stormlet.runtime.bolt.worker.Raised`, with all its members. It is no batch
+    any more then, so that ``due``, ``flush`` and ``finish`` go on with the others when they are called again.
+    """
+
+    def __init__(self, bolt: BatchBolt[Any, Any], wiring: Wiring) -> None:
         self._bolt = bolt
         self._weighs = overrides(bolt, BatchBolt, "weight")
-        self._desk = desk
+        self._wiring = wiring
+        self._plan = wiring.plan
+        self._loop = wiring.loop
         self._batches: dict[Hashable, Batch] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._resets: TimeoutResets | None = None
         self.restartable = bolt.restartable
+        self.resets_timeouts = bolt.resets_timeouts
 
     def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         """The threads that run user code now, by ident, each with the batch that it was handed."""
@@ -140,31 +120,20 @@ class BatchRunner(Bolt[Any, Any]):
         """In words, the batch that an input is in."""
         for batch in self._batches.values():
             if tup in batch.members:
-                due = max(0.0, batch.due - self._desk.loop.time())
+                due = max(0.0, batch.due - self._loop.time())
                 return f"in a batch that has {batch.weight} of {self._bolt.size} and is due in {spelt(due)}"
         return "in a batch that is executed now"
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
-        if self._bolt.resets_timeouts and context.config.message_timeout is not None:
-            self._resets = TimeoutResets(self._desk, context.config.message_timeout)
-            self._resets.begin()
-        try:
-            preparing = self._bolt.prepare(context)
-            if isawaitable(preparing):
-                return self._prepared(preparing)
-            check_batch(self._desk.plan.component, self._bolt)
-        except BaseException:
-            self._cancel_timers()
-            raise
+        preparing = self._bolt.prepare(context)
+        if isawaitable(preparing):
+            return self._prepared(preparing)
+        check_batch(self._plan.component, self._bolt)
         return None
 
     async def _prepared(self, preparing: Awaitable[None]) -> None:
-        try:
-            await preparing
-            check_batch(self._desk.plan.component, self._bolt)
-        except BaseException:
-            self._cancel_timers()  # there is no cleanup of what was not prepared
-            raise
+        await preparing
+        check_batch(self._plan.component, self._bolt)
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
         key = self._bolt.key(tup.value)
@@ -176,12 +145,10 @@ class BatchRunner(Bolt[Any, Any]):
                 f"key of {self._task} gave {shortened(key)} as the name of a batch: {error}"
             ) from error
         if batch is None:
-            batch = self._batches[key] = Batch(self._desk.loop.time() + self._bolt.within)
+            batch = self._batches[key] = Batch(self._loop.time() + self._bolt.within)
             self._wait()
         batch.members.append(tup)
         batch.weight += weight
-        if self._resets is not None:
-            self._resets.arm()
         return self._run(key, out) if batch.weight >= self._bolt.size else None
 
     def _weight(self, value: object) -> int:
@@ -199,7 +166,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     @property
     def _task(self) -> str:
-        return f"{self._desk.plan.component!r} (task {self._desk.plan.task})"
+        return f"{self._plan.component!r} (task {self._plan.task})"
 
     def tick(self, out: Collector[Any]) -> Awaitable[None] | None:
         return self._bolt.tick(out)
@@ -216,20 +183,15 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def due(self, out: Collector[Any]) -> None:
         """Execute the batches whose first member has waited long enough."""
-        now = self._desk.loop.time()
+        now = self._loop.time()
         for key in [key for key, batch in self._batches.items() if batch.due <= now]:
             await _maybe(self._run(key, out))
         self._wait()
 
     def cleanup(self) -> Awaitable[None] | None:
-        self._cancel_timers()
-        return self._bolt.cleanup()
-
-    def _cancel_timers(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        if self._resets is not None:
-            self._resets.cancel()
+        return self._bolt.cleanup()
 
     async def _run_all(self, out: Collector[Any]) -> None:
         for key in list(self._batches):
@@ -247,9 +209,8 @@ class BatchRunner(Bolt[Any, Any]):
             if not isawaitable(result):
                 self._check("execute_batch", result)
         except (Exception, asyncio.CancelledError) as error:  # nothing was awaited
-            self._desk.user_failed(members, as_exception(error), collector)
             collector.default_anchors = ()
-            return None
+            raise Raised(members, as_exception(error)) from None
         if isawaitable(result):
             return self._await(members, result, collector)
         _ack(members, collector)
@@ -258,12 +219,11 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
         try:
-            self._check("execute_batch", await self._desk.life.checked(result))
+            self._check("execute_batch", await checked(result, self._wiring.check_cancelled))
         except asyncio.CancelledError:
-            self._desk.batch_cancelled(members)
-            raise
+            raise BatchCancelled(members) from None
         except Exception as error:
-            self._desk.user_failed(members, error, out)
+            raise Raised(members, error) from None
         else:
             _ack(members, out)
         finally:
@@ -274,13 +234,15 @@ class BatchRunner(Bolt[Any, Any]):
 
     def _check(self, method: str, result: object) -> None:
         if result is not None:
-            raise dropped(self._desk.plan, method, result)
+            raise dropped(self._plan, method, result)
 
     def _wait(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         first = min((batch.due for batch in self._batches.values()), default=None)
-        self._timer = None if first is None else self._desk.loop.call_at(first, self._desk.ask, "due")
+        self._timer = (
+            None if first is None else self._loop.call_at(first, self._wiring.pending_calls.add, "due")
+        )
 
 
 def _ack(members: list[Tuple[Any]], out: BoltCollector) -> None:
@@ -297,9 +259,10 @@ async def _maybe(result: Awaitable[None] | None) -> None:
 class BatchWorker(BoltWorker):
     """``BatchBolt``, by way of its runner: holds inputs until their batch is executed."""
 
-    def __init__(self, desk: Desk, runner: BatchRunner) -> None:
-        super().__init__(desk, runner)
+    def __init__(self, wiring: Wiring, runner: BatchRunner) -> None:
+        super().__init__(wiring, runner)
         self._runner = runner
+        self.resets_timeouts = runner.resets_timeouts
 
     def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         return self._runner.threads()

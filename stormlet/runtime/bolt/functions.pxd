@@ -28,5 +28,7 @@ cdef class BasicWorker(InstanceWorker):
     cpdef work(self, object tuples)
 
 cdef class BoltWorker(InstanceWorker):
+    cdef dict _held
+
     @cython.locals(tup=Delivered, root=cython.ulonglong, outbox=Outbox, crowded=list, out=BoltCollector, held=dict)
     cpdef work(self, object tuples)

@@ -12,7 +12,7 @@ from stormlet.core.schema import schema_of
 from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN, Lineage, Source
 from stormlet.model.components import DEFAULT_STREAM, BasicBolt, Bolt, BoltBase, TaskContext, To
 from stormlet.model.plan import TaskPlan
-from stormlet.runtime.bolt.worker import Desk, Method, Worker, own_context
+from stormlet.runtime.bolt.worker import Method, Pause, Raised, Wiring, Worker, own_context, raised_on
 from stormlet.runtime.usercode import Kinds, ResultKind, dropped
 from stormlet.runtime.wire.collector import Anchors, AnyTuple, BoltCollector, undeclared
 from stormlet.runtime.wire.outlets import Outlet
@@ -24,15 +24,15 @@ ITERATOR, VALUE = ResultKind.ITERATOR, ResultKind.VALUE  # to ask an enum for th
 class FunctionWorker(Worker):
     """Functions and generator functions of the value (law B1)."""
 
-    def __init__(self, desk: Desk, function: Callable[[Any], object], outlets: Mapping[str, Outlet]) -> None:
-        super().__init__(desk)
+    def __init__(self, wiring: Wiring, function: Callable[[Any], object]) -> None:
+        super().__init__(wiring)
         self._function = function
-        self._outlets = outlets
-        self._undeclared = UndeclaredOutlet(desk.plan, outlets)
-        self._kinds = Kinds(desk.plan.component)
+        self._outlets = wiring.outlets
+        self._undeclared = UndeclaredOutlet(wiring.plan, wiring.outlets)
+        self._kinds = Kinds(wiring.plan.component)
 
-    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
-        function, desk, outbox = self._function, self.desk, self.outbox
+    def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
+        function, outbox = self._function, self.outbox
         outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
         crowded = outbox.crowded
         for tup in tuples:
@@ -44,7 +44,7 @@ class FunctionWorker(Worker):
                 if result is not None and self._emits_more(tup, result, outlet):
                     return self._rest(tup, result)
             except Exception as error:
-                desk.user_failed((tup,), error, desk.out)
+                return Raised((tup,), error)
             else:
                 tup.state = ACKED
                 root = tup.root
@@ -64,7 +64,7 @@ class FunctionWorker(Worker):
             crowded = self.outbox.crowded
             for value in result:
                 if type(value) is To:
-                    self._emit(tup, cast("object", value), self.desk.out)
+                    self._emit(tup, cast("object", value), self.out)
                 else:
                     tup.edge ^= outlet.deliver(value, root, lineage)
                 if crowded:
@@ -73,7 +73,7 @@ class FunctionWorker(Worker):
         if kind is not VALUE:
             return True
         if type(result) is To:
-            self._emit(tup, cast("object", result), self.desk.out)
+            self._emit(tup, cast("object", result), self.out)
         else:
             tup.edge ^= outlet.deliver(result, root, lineage)
         return False
@@ -89,18 +89,18 @@ class FunctionWorker(Worker):
         result = self._function(tup.value) if context is None else context.run(self._function, tup.value)
         await self._deal(tup, result, out, context)
 
-    async def _rest(self, tup: AnyTuple, result: object) -> None:
-        out = self.desk.out
+    async def _rest(self, tup: AnyTuple, result: object) -> Raised | None:
+        out = self.out
         try:
             await self.outbox.room()
             await self._deal(tup, result, out, None)
         except asyncio.CancelledError as error:
-            self.desk.user_failed((tup,), self.stray(error), out)
+            return Raised((tup,), self.stray(error))
         except Exception as error:
-            self.desk.user_failed((tup,), error, out)
-        else:
-            self.done(tup, out)
-            await self.outbox.room()
+            return Raised((tup,), error)
+        self.done(tup, out)
+        await self.outbox.room()
+        return None
 
     async def _deal(self, tup: AnyTuple, result: object, out: BoltCollector, context: Context | None) -> None:
         if result is None:
@@ -165,8 +165,8 @@ class UndeclaredOutlet(Outlet):
 class InstanceWorker(Worker):
     """The base of the workers for bolt classes."""
 
-    def __init__(self, desk: Desk, bolt: Bolt[Any, Any] | BasicBolt[Any, Any]) -> None:
-        super().__init__(desk)
+    def __init__(self, wiring: Wiring, bolt: Bolt[Any, Any] | BasicBolt[Any, Any]) -> None:
+        super().__init__(wiring)
         self.bolt = bolt
 
     @property
@@ -178,7 +178,7 @@ class InstanceWorker(Worker):
         return None if own is getattr(BoltBase, name, None) else cast("Method", getattr(self.bolt, name))
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
-        self.desk.out.threads.open()
+        self.out.threads.open()
         return self.bolt.prepare(context)
 
     def cleanup(self) -> Awaitable[None] | None:
@@ -203,33 +203,30 @@ class InstanceWorker(Worker):
 
     def _check(self, result: object) -> None:
         if result is not None:
-            raise dropped(self.desk.plan, "execute", result)
+            raise dropped(self.plan, "execute", result)
 
-    def refuse(self, tup: AnyTuple, result: object) -> bool:
-        """Treat the input as if its call had raised (law B4), and return True, unless the result is to be awaited."""
+    def returned(self, tup: AnyTuple, result: object) -> Raised | Pause:
+        """Deal with a result of ``execute`` that is not None: await it, or refuse it as if the call had raised."""
         if isawaitable(result):
-            return False
-        self.desk.user_failed((tup,), dropped(self.desk.plan, "execute", result), self.desk.out)
-        return True
+            return self._rest(tup, result)
+        return Raised((tup,), dropped(self.plan, "execute", result))
 
-    async def rest(self, tup: AnyTuple, result: Awaitable[None]) -> None:
-        """Await what ``execute`` returned, then settle its input as usual."""
-        out = self.desk.out
+    async def _rest(self, tup: AnyTuple, result: Awaitable[None]) -> Raised | None:
         try:
             self._check(await self.awaited(result, None))
         except Exception as error:
-            self.desk.user_failed((tup,), error, out)
-        else:
-            self.done(tup, out)
-            await self.outbox.room()
+            return raised_on(tup, error)
+        self.done(tup, self.out)
+        await self.outbox.room()
+        return None
 
 
 class BasicWorker(InstanceWorker):
     """``BasicBolt``: anchored to the input, acked on return (law B1)."""
 
-    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
-        execute, desk, outbox = self.bolt.execute, self.desk, self.outbox
-        out, crowded = desk.out, outbox.crowded
+    def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
+        execute, out, outbox = self.bolt.execute, self.out, self.outbox
+        crowded = outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
             if lineage is not PLAIN and self.needs_care(tup, lineage):
@@ -238,10 +235,10 @@ class BasicWorker(InstanceWorker):
             try:
                 result = execute(tup, out)
             except Exception as error:
-                desk.user_failed((tup,), error, out)
+                return raised_on(tup, error)
             else:
-                if result is not None and not self.refuse(tup, result):
-                    return self.rest(tup, result)
+                if result is not None:
+                    return self.returned(tup, result)
                 if tup.state == OPEN:
                     tup.state = ACKED
                     root = tup.root
@@ -259,9 +256,13 @@ class BoltWorker(InstanceWorker):
 
     auto_acks = False
 
-    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
-        execute, desk, outbox = self.bolt.execute, self.desk, self.outbox
-        out, held, crowded = desk.out, desk.account.held, outbox.crowded
+    def __init__(self, wiring: Wiring, bolt: Bolt[Any, Any]) -> None:
+        super().__init__(wiring, bolt)
+        self._held = wiring.account.held
+
+    def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
+        execute, out, outbox = self.bolt.execute, self.out, self.outbox
+        held, crowded = self._held, outbox.crowded
         for tup in tuples:
             lineage = tup.lineage
             if lineage is not PLAIN and self.needs_care(tup, lineage):
@@ -269,10 +270,10 @@ class BoltWorker(InstanceWorker):
             try:
                 result = execute(tup, out)
             except Exception as error:
-                desk.user_failed((tup,), error, out)
+                return raised_on(tup, error)
             else:
-                if result is not None and not self.refuse(tup, result):
-                    return self.rest(tup, result)
+                if result is not None:
+                    return self.returned(tup, result)
                 if tup.state == OPEN:
                     tup.state = HELD
                     held[tup] = None
@@ -286,4 +287,4 @@ class BoltWorker(InstanceWorker):
     def done(self, tup: AnyTuple, out: BoltCollector) -> None:
         if tup.state == OPEN:
             tup.state = HELD
-            self.desk.account.held[tup] = None
+            self._held[tup] = None

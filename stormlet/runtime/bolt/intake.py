@@ -1,23 +1,24 @@
-"""The inputs that a bolt task has taken from its inbox together, and how far it has come with them."""
+"""The work at hand of a bolt task: the inputs that it has taken from its inbox together, and the calls that are due
+between two inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
 
 from stormlet.runtime.wire.collector import AnyTuple
 
 
 class Intake:
-    """A list and a cursor in it.
+    """A list of inputs and a cursor in it.
 
     The cursor is the list's own iterator, which workers go through. It says how many are left, exactly (PEP 424 asks
     that of lists), wherever a worker has stopped: at a pause, at an exception, or when the task is cancelled. To count
     each input beside it would cost several hundredths of an acked tuple.
     """
 
-    __slots__ = ("_rest", "all")
+    __slots__ = ("all", "rest")
 
     def __init__(self) -> None:
         self.begin([])
@@ -25,17 +26,23 @@ class Intake:
     def begin(self, tuples: list[AnyTuple]) -> None:
         """Go through these from now on."""
         self.all = tuples
-        self._rest = iter(tuples)
+        self.rest: Iterator[AnyTuple] = iter(tuples)
+        """The cursor; who advances it takes an input."""
+
+    def end(self) -> None:
+        """All were taken, and the calls with them are over."""
+        # The cursor is used up, so that it counts none of another list, either.
+        self.all = []
 
     @property
     def left(self) -> int:
         """The number of inputs that user code has not been called with."""
-        return length_hint(self._rest)
+        return length_hint(self.rest)
 
     @property
     def passed(self) -> int:
         """The number of the others."""
-        return len(self.all) - length_hint(self._rest)
+        return len(self.all) - length_hint(self.rest)
 
     @property
     def taken(self) -> Sequence[AnyTuple]:
@@ -53,10 +60,19 @@ class Intake:
         passed = self.passed
         return self.all[passed - 1] if passed else None
 
-    def take(self, most: int) -> Iterator[AnyTuple]:
-        """The next inputs, each taken when it is asked for."""
-        return islice(self._rest, most)
 
-    def take_one(self) -> AnyTuple:
-        """The next input. Raises :class:`StopIteration` if none is left."""
-        return next(self._rest)
+class PendingCalls:
+    """The calls of ``tick``, ``flush``, ``finish`` and ``due`` that a bolt task has to make between two inputs, in
+    order; at most one of each (law B5)."""
+
+    __slots__ = ("_wake", "names")
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self.names: deque[str] = deque()
+
+    def add(self, name: str) -> None:
+        """Have this method called soon."""
+        if name not in self.names:
+            self.names.append(name)
+            self._wake()

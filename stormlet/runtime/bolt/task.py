@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from inspect import isawaitable
-from itertools import chain
+from itertools import chain, islice
 from typing import NoReturn
 
 from stormlet.core.outcomes import Failure, FailureKind
@@ -18,8 +17,9 @@ from stormlet.model.components import TaskContext
 from stormlet.model.description import OnError
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
-from stormlet.runtime.bolt.intake import Intake
-from stormlet.runtime.bolt.worker import Worker
+from stormlet.runtime.bolt.batches import BatchCancelled, TimeoutResets
+from stormlet.runtime.bolt.intake import Intake, PendingCalls
+from stormlet.runtime.bolt.worker import Raised, Wiring, Worker
 from stormlet.runtime.context import Engine
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.task import Task
@@ -33,17 +33,12 @@ EMITTING = ("tick", "flush", "finish")
 """Methods that emit, and so may be thought to do so by what they return."""
 FATAL = (KeyFunctionFailed, MistakenFactory, NotExactlyOnce)
 """Errors that are no fault of the input, whatever ``on_error`` says."""
-LEAST_CALM = 0.05
+PAUSE_BETWEEN_TICKS = 0.05
 """The part of an interval that must pass before the next tick, after one that took longer than the interval."""
 
 
 class BoltTask(Task):
     """One task of a bolt."""
-
-    worker: Worker
-    """The instance at work; set before the task starts."""
-    make_worker: Callable[[], Worker]
-    """Makes another one; set before the task starts."""
 
     def __init__(
         self,
@@ -51,19 +46,20 @@ class BoltTask(Task):
         engine: Engine,
         context: TaskContext,
         outbox: Outbox,
-        outlets: dict[str, Outlet],
         *,
         make_inbox: Callable[[Callable[[], None]], Inbox],
+        make_worker: Callable[[Wiring], Worker],
         concurrency: int = 1,
         on_error: OnError = "fail",
     ) -> None:
         super().__init__(plan, engine, context.config)
         self.context = context
         self.outbox = outbox
-        self.outlets = outlets
+        self.outlets: dict[str, Outlet] = {}
+        """By stream; filled when all tasks are made."""
         self.inbox = make_inbox(self.wake)
         self.account = Account()
-        self.out = BoltCollector(plan, engine.loop, outbox, outlets, self.account)
+        self.out = BoltCollector(plan, engine.loop, outbox, self.outlets, self.account)
         self.flushed_after = -1
         """The ``progress`` when ``flush`` was last asked for."""
         self.finished_after = -1
@@ -75,8 +71,8 @@ class BoltTask(Task):
         self.concurrency = concurrency
         self.on_error = on_error
         self._pace = Pace()
-        self._errand_pace = Pace()
-        self._errands: deque[str] = deque()
+        self._pace_between = Pace()
+        self._pending = PendingCalls(self.wake)
         self._intake = Intake()
         self._paused = False
         self._executed_before = 0
@@ -89,6 +85,23 @@ class BoltTask(Task):
         self._tick_ended = 0.0
         self._time = engine.clock
         self._execute_seconds = 0.0
+        self._resets: TimeoutResets | None = None
+        self._make_worker = make_worker
+        self._wiring = Wiring(
+            plan,
+            engine.loop,
+            engine.clock,
+            engine.context,
+            engine.slices,
+            outbox,
+            self.outlets,
+            self.out,
+            self.account,
+            self._pending,
+            self.life.check_cancelled,
+        )
+        self.worker = make_worker(self._wiring)
+        """The worker of the instance at work."""
 
     @property
     def executed(self) -> int:
@@ -107,16 +120,16 @@ class BoltTask(Task):
         """True if it has inputs that ``execute`` returned from without settling them (law B8)."""
         return bool(self.account.held)
 
-    def ask(self, errand: str) -> None:
-        """Have the user's ``tick``, ``flush`` or ``finish`` called; at most one of each is outstanding (law
-        B5)."""
-        if errand not in self._errands:
-            self._errands.append(errand)
-            self.wake()
+    def ask(self, name: str) -> None:
+        """Have the user's ``tick``, ``flush`` or ``finish`` called between two inputs."""
+        self._pending.add(name)
 
     def has_just_ticked(self, interval: float) -> bool:
         """True if its last tick took longer than the interval and has only just ended."""
-        return self._tick_seconds >= interval and self.loop.time() - self._tick_ended < interval * LEAST_CALM
+        return (
+            self._tick_seconds >= interval
+            and self.loop.time() - self._tick_ended < interval * PAUSE_BETWEEN_TICKS
+        )
 
     def queue(self) -> Sequence[AnyTuple]:
         """The inputs that its user code has not been called with yet, in their order."""
@@ -153,24 +166,21 @@ class BoltTask(Task):
         in_hand = dict.fromkeys((*self._intake.all, *self._calls.values()))
         return [tup for tup in in_hand if tup.state == OPEN]
 
-    def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
-        """User code raised on these inputs: fail those that are not settled, and go on (law B4)."""
+    def _act_on(self, raised: Raised) -> None:
+        """User code has raised: fail the inputs that are not settled and go on, or die of it (law B4)."""
+        inputs, error = raised.inputs, raised.error
         self.user.method = "execute"
         if isinstance(error, FATAL) or self.on_error == "stop":
             self._die_of(error)
-        unsettled = [tup for tup in tups if tup.state <= HELD]
-        if not unsettled and self.user.is_logged(
-            error
-        ):  # of a batch; now it ends the call that has completed it
-            self._die_of(error)
+        unsettled = [tup for tup in inputs if tup.state <= HELD]
+        rejected = isinstance(error, Reject)
         for tup in unsettled:
-            reason = text_of(error) if isinstance(error, Reject) else ""
-            out.fail(tup, reason, exception=error, permanent=isinstance(error, Reject))
+            self.out.fail(tup, text_of(error) if rejected else "", exception=error, permanent=rejected)
         self._errors += not unsettled
-        roots = (root for tup in tups for root in tup.roots)
-        values = [tup.value for tup in tups]
+        roots = (root for tup in inputs for root in tup.roots)
+        values = [tup.value for tup in inputs]
         self.engine.failures.raised(self.plan, "execute", error, values, roots, settled=not unsettled)
-        if self.on_error == "restart" and not isinstance(error, Reject):
+        if self.on_error == "restart" and not rejected:
             self.user.logged(error)
             self._die_of(error)
 
@@ -198,9 +208,25 @@ class BoltTask(Task):
         self.outbox.leave()
 
     async def start(self) -> None:
-        await self._call_user("prepare", partial(self.worker.prepare, self.context))
-        self._prepared = True
+        await self._prepare()
         self.ready.set_result(None)
+
+    async def _prepare(self) -> None:
+        timeout = self.context.config.message_timeout
+        if self.worker.resets_timeouts and timeout is not None:
+            self._resets = TimeoutResets(self.loop, timeout, self.tuples, self.out.reset_timeout)
+            self._resets.begin()
+        try:
+            await self._call_user("prepare", partial(self.worker.prepare, self.context))
+        except BaseException:
+            self._end_resets()  # no cleanup follows, which would do that
+            raise
+        self._prepared = True
+
+    def _end_resets(self) -> None:
+        if self._resets is not None:
+            self._resets.cancel()
+            self._resets = None
 
     async def run(self) -> None:
         await self.outbox.room()  # for which the one that died may have been waiting (law B6)
@@ -208,57 +234,60 @@ class BoltTask(Task):
             self.life.check_cancelled()
             await self._work()
             self.outbox.leave()
-            if not self.inbox.items and not self._errands:
+            if not self.inbox.items and not self._pending.names:
                 await self.sleep()
 
     async def _work(self) -> None:
-        if self._errands:
-            await self._run_errands()
-        while self._intake.all or self.inbox.items:
-            sliced = self.concurrency == 1
+        if self._pending.names:
+            await self._make_pending_calls()
+        intake, inbox, sliced = self._intake, self.inbox, self.concurrency == 1
+        while intake.all or inbox.items:
             if sliced and not self.slices.begin(watched=False):
                 await self._next_slice()
-            if not self._intake.all:  # else a task that died has left some
-                self._intake.begin(self.inbox.take())  # with what has come while it waited for the slice
+            if not intake.all:  # else a task that died has left some
+                intake.begin(inbox.take())  # with what has come while it waited for the slice
+            if self._resets is not None:
+                self._resets.arm()
             await (self._execute_batch() if sliced else self._start_calls())
-            self._executed_before += len(self._intake.all)
-            self._intake.begin([])
+            self._executed_before += len(intake.all)
+            intake.end()
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
         self.outbox.enter()
-        intake = self._intake
-        left = intake.left
-        while left:
+        rest, pace = self._intake.rest, self._pace
+        chunk, left = rest, self._intake.left
+        raised: Raised | None = None
+        while left or raised is not None:
             before = left
             self.user.method = "execute"
             began, waited = self._time(), self.outbox.waited
+            if raised is None:  # else the chunk goes on
+                size = self.worker.chunk or pace.chunk
+                chunk = rest if left <= size else islice(rest, size)
             try:
-                pause = self.worker.work(intake.take(self.worker.chunk or self._pace.chunk))
+                happened = self.worker.work(chunk)
             except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
-                pause = None
-                self.slices.watch()
-                self._failed_by(error)
+                happened = Raised(() if self.current is None else (self.current,), stray(error))
             except BaseException:
                 self.slices.watch()  # the task dies of it, and nobody asks whether that was all of the slice
                 raise
-            if pause is not None:
-                self._paused = True
+            raised = None
+            if happened is not None:
                 self.slices.watch()
-                await pause
+                self._paused = True
+                raised = happened if isinstance(happened, Raised) else await happened
                 self._paused = False
+                if raised is not None:
+                    self._act_on(raised)
             # A wait for room says something of its consumers, not of this bolt.
             self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
             self.out.default_anchors = ()
-            left = intake.left
-            if self.slices.spent(self._pace, before - left, awaited=pause is not None):
+            left = self._intake.left
+            if self.slices.spent(pace, before - left, awaited=happened is not None):
                 await self._next_slice()
-            if self._errands:
-                await self._run_errands()
-
-    def _failed_by(self, error: asyncio.CancelledError) -> None:
-        taken = () if self.current is None else (self.current,)
-        self.user_failed(taken, stray(error), self.out)
+            if self._pending.names and raised is None:
+                await self._make_pending_calls()
 
     async def _next_slice(self) -> None:
         self.outbox.leave()
@@ -270,12 +299,12 @@ class BoltTask(Task):
         while self._intake.left:
             while len(self._calls) >= self.concurrency:
                 await self._free_slot()
-            tup = self._intake.take_one()
+            tup = next(self._intake.rest)
             call = self.spawn(self._call(tup), f"{self.name} execute")
             self.activity.begin()
             self._calls[call] = tup
             call.add_done_callback(partial(self.guarded, self._called))
-            await self._run_errands()
+            await self._make_pending_calls()
 
     async def _call(self, tup: AnyTuple) -> None:
         if not self.slices.begin():
@@ -283,11 +312,21 @@ class BoltTask(Task):
         self.user.method = "execute"
         out = self.out.for_call()
         began = self._time()
-        await self.life.checked(self.worker.execute(tup, out))  # what ended as cancelled would go unnoticed
+        await self.life.checked(self._execute(tup, out))  # what ended as cancelled would go unnoticed
         self._execute_seconds += self._time() - began
         out.default_anchors = ()
         self.slices.spent(self._pace, 1)
         await self.outbox.room()
+
+    async def _execute(self, tup: AnyTuple, out: BoltCollector) -> None:
+        try:
+            raised = await self.worker.execute(tup, out)
+        except BatchCancelled as cancelled:
+            if not self._engine_cancels:
+                self._fail_cancelled(cancelled.members)
+            raise
+        if raised is not None:
+            self._act_on(raised)
 
     def _called(self, call: asyncio.Task[None]) -> None:
         tup = self._calls.pop(call)
@@ -310,18 +349,13 @@ class BoltTask(Task):
         except Exception as error:
             self._call_raised(tup, error)
 
-    def batch_cancelled(self, tups: Sequence[AnyTuple]) -> None:
-        """See :meth:`stormlet.runtime.bolt.batches.BatchDesk.batch_cancelled`."""
-        if asyncio.current_task(self.loop) in self._calls and not self._engine_cancels:
-            self._fail_cancelled(tups)
-
     @property
     def _engine_cancels(self) -> bool:
         return self.life.calls_cancelled or self.engine.host_leaves()
 
     def _fail_cancelled(self, tups: Sequence[AnyTuple]) -> None:
         if any(tup.state <= HELD for tup in tups):
-            self.user_failed(tups, StrayCancellation("somebody else has cancelled the call"), self.out)
+            self._act_on(Raised(tups, StrayCancellation("somebody else has cancelled the call")))
 
     def _call_raised(self, tup: AnyTuple, error: BaseException) -> None:
         self._fatal_calls.append(tup)
@@ -334,26 +368,37 @@ class BoltTask(Task):
         self._slot = self.loop.create_future()
         await self._slot
 
-    async def _run_errands(self) -> None:
-        while self._errands:
-            name = self._errands[0]
+    async def _make_pending_calls(self) -> None:
+        names = self._pending.names
+        while names:
+            name = names[0]
             method = self.worker.method(name)
-            if method is not None:
-                if not self.slices.begin():
-                    await self._next_slice()
-                self.out.default_anchors = ()
-                self.outbox.enter()
-                began = self.loop.time()
-                await self._call_user(name, partial(method, self.out))
-                if name == "tick":
-                    self._tick_ended = self.loop.time()
-                    self._tick_seconds = self._tick_ended - began
-                self._errands.popleft()  # what asks for it again from here on must be heard
-                await self.outbox.room()
-                if self.slices.spent(self._errand_pace, 1):
-                    await self._next_slice()
+            if method is None:
+                names.popleft()
+                continue
+            if not self.slices.begin():
+                await self._next_slice()
+            self.out.default_anchors = ()
+            self.outbox.enter()
+            began = self.loop.time()
+            await self._call_for_all(name, partial(method, self.out))
+            if name == "tick":
+                self._tick_ended = self.loop.time()
+                self._tick_seconds = self._tick_ended - began
+            names.popleft()  # what asks for it again from here on must be heard
+            await self.outbox.room()
+            if self.slices.spent(self._pace_between, 1):
+                await self._next_slice()
+
+    async def _call_for_all(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
+        """Call a method again for as long as some of the inputs that it executes together have failed."""
+        while True:
+            try:
+                await self._call_user(name, method)
+            except Raised as raised:
+                self._act_on(raised)
             else:
-                self._errands.popleft()
+                return
 
     async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
         self.user.method = name
@@ -363,6 +408,8 @@ class BoltTask(Task):
                 result = await self.worker.awaited(result, None)
             if result is not None and name in EMITTING:
                 raise dropped(self.plan, name, result)
+        except Raised:
+            raise
         except Exception as error:
             self.user.raised(error)
             raise
@@ -383,7 +430,7 @@ class BoltTask(Task):
             self.outbox.fails.extend((root, failure) for root in tup.roots)
         self.account.held.clear()
         self._fatal_calls.clear()
-        self._errands.clear()
+        self._pending.names.clear()
         self.flushed_after = self.finished_after = -1
         self._paused = False
         self.out.default_anchors = ()
@@ -403,10 +450,8 @@ class BoltTask(Task):
 
     async def renew(self) -> None:
         self.user.method = "the constructor"
-        worker = self.make_worker()
-        self.worker = worker
-        await self._call_user("prepare", partial(worker.prepare, self.context))
-        self._prepared = True
+        self.worker = self._make_worker(self._wiring)
+        await self._prepare()
 
     async def stop(self) -> None:
         await self._end_calls()
@@ -427,6 +472,7 @@ class BoltTask(Task):
     async def _clean_up(self) -> None:
         self.outbox.leave()
         self.out.threads.close()  # for which ``cleanup`` may wait
+        self._end_resets()
         if not self._prepared:
             return
         self._prepared = False

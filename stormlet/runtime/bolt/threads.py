@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,7 +22,7 @@ from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import DEFAULT_STREAM, BatchBolt, TaskContext, To
 from stormlet.model.plan import TaskPlan
-from stormlet.runtime.bolt.worker import Desk, Method, Worker
+from stormlet.runtime.bolt.worker import Method, Pause, Raised, Wiring, Worker
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.usercode import dropped, stray
 from stormlet.runtime.wire.collector import UNSAID, Anchors, AnyTuple, BoltCollector, failed
@@ -126,10 +127,12 @@ class Recording(msgspec.Struct, frozen=True):
 class Threads:
     """The threads of one bolt task: one, or as many as it has concurrent calls."""
 
-    def __init__(self, desk: Desk, threads: int) -> None:
+    def __init__(self, wiring: Wiring, threads: int) -> None:
         self._running: dict[int, Sequence[AnyTuple]] = {}
-        self._desk = desk
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=desk.plan.name)
+        self._loop = wiring.loop
+        self._context = wiring.context
+        self._outbox = wiring.outbox
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix=wiring.plan.name)
 
     def running(self) -> Mapping[int, Sequence[AnyTuple]]:
         """Those that run user code now, by ident, each with the inputs that it was handed."""
@@ -137,15 +140,12 @@ class Threads:
 
     async def call(self, function: Callable[[], R], inputs: Sequence[AnyTuple] = ()) -> R:
         """Call in a thread, in the topology's context variables; what is unsent leaves meanwhile (law F1)."""
-        outbox = self._desk.outbox
-        outbox.suspend()
+        self._outbox.suspend()
         try:
-            context = self._desk.engine.context.copy()
-            return await self._desk.loop.run_in_executor(
-                self._pool, context.run, partial(self._noted, function, inputs)
-            )
+            run = self._context.copy().run
+            return await self._loop.run_in_executor(self._pool, run, partial(self._noted, function, inputs))
         finally:
-            outbox.enter()
+            self._outbox.enter()
 
     def _noted(self, function: Callable[[], R], inputs: Sequence[AnyTuple]) -> R:
         ident = threading.get_ident()
@@ -174,14 +174,19 @@ class Threads:
 class ThreadWorker(Worker):
     """Has another worker's user code run in threads."""
 
-    def __init__(self, inner: Worker, desk: Desk, threads: int) -> None:
-        super().__init__(desk)
+    def __init__(self, inner: Worker, threads: int) -> None:
+        wiring = inner.wiring
+        super().__init__(wiring)
         self.auto_acks = inner.auto_acks
         self.chunk = 1
         self._inner = inner
-        self._recorder = Recorder(desk.out, desk.plan)
-        self._threads = Threads(desk, threads)
+        self._recorder = Recorder(wiring.out, wiring.plan)
+        self._threads = Threads(wiring, threads)
+        self._clock = wiring.clock
+        self._slices = wiring.slices
         self._pace = Pace()
+        self._recorded: deque[tuple[AnyTuple, Recording]] = deque()
+        """What the last hand-over of a chunk has brought, and the loop has not done yet."""
 
     @property
     def restartable(self) -> bool:
@@ -190,11 +195,16 @@ class ThreadWorker(Worker):
     def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         return self._threads.running()
 
-    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
-        return self._hand_over(list(tuples), self.desk.out)
+    def work(self, tuples: Iterable[AnyTuple]) -> Pause | None:
+        if self._recorded:  # one of them has raised, and the task lives on
+            return self._apply_all()
+        tups = list(tuples)
+        return self._hand_over(tups) if tups else None
 
-    async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
-        await self._hand_over([tup], out)
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
+        (recording,) = await self._executed([tup])
+        self._slices.begin()
+        return self._apply(tup, recording, out)
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
         return self._threads.prepare(partial(self._inner.prepare, context))
@@ -207,33 +217,50 @@ class ThreadWorker(Worker):
         return None if method is None else partial(self._call_method, name, method)
 
     async def _call_method(self, name: str, method: Method, out: BoltCollector) -> None:
-        call = partial(_emitted, self.desk.plan, name, partial(method, self._recorder))
+        call = partial(_emitted, self.plan, name, partial(method, self._recorder))
         recording = await self._threads.call(partial(self._recorder.record, call))
         recording.apply(out)
 
-    async def _hand_over(self, tups: list[AnyTuple], out: BoltCollector) -> None:
+    async def _hand_over(self, tups: list[AnyTuple]) -> Raised | None:
         self.calling = len(tups)
-        began = self.desk.engine.clock()
-        recordings = await self._threads.call(partial(self._execute_all, tups), tups)
-        self._adapt(self.desk.engine.clock() - began)
-        self.desk.slices.begin()
-        for tup, recording in zip(tups, recordings, strict=True):
-            self._apply(tup, recording, out)
-            self.calling -= 1
-            await self.outbox.room()
-            if self.desk.slices.spent(self._pace, 1):
-                self.outbox.leave()
-                await self.desk.slices.turn()
-                self.outbox.enter()
+        recordings = await self._executed(tups)
+        self._slices.begin()
+        self._recorded.extend(zip(tups, recordings, strict=True))
+        return await self._apply_all()
 
-    def _apply(self, tup: AnyTuple, recording: Recording, out: BoltCollector) -> None:
+    async def _executed(self, tups: list[AnyTuple]) -> list[Recording]:
+        began = self._clock()
+        recordings = await self._threads.call(partial(self._execute_all, tups), tups)
+        self._adapt(self._clock() - began)
+        return recordings
+
+    async def _apply_all(self) -> Raised | None:
+        """Do what was recorded, input by input, up to one that has raised: the task may die of it, and the others
+        with it."""
+        recorded = self._recorded
+        while recorded:
+            raised = self._apply(*recorded.popleft(), self.out)
+            self.calling = len(recorded)
+            if raised is not None:
+                return raised
+            await self._pause_between()
+        return None
+
+    async def _pause_between(self) -> None:
+        await self.outbox.room()
+        if self._slices.spent(self._pace, 1):
+            self.outbox.leave()
+            await self._slices.turn()
+            self.outbox.enter()
+
+    def _apply(self, tup: AnyTuple, recording: Recording, out: BoltCollector) -> Raised | None:
         out.default_anchors = self._inner.anchors_for(tup)
         try:
             recording.apply(out)
         except Exception as error:
-            self.desk.user_failed((tup,), error, out)
-        else:
-            self._inner.done(tup, out)
+            return Raised((tup,), error)
+        self._inner.done(tup, out)
+        return None
 
     def _adapt(self, seconds: float) -> None:
         if seconds < SHORT:
@@ -253,11 +280,11 @@ class ThreadWorker(Worker):
 class ThreadedBatchBolt(BatchBolt[Any, Any]):
     """A ``BatchBolt`` whose batches are executed in a thread; they are collected on the loop."""
 
-    def __init__(self, bolt: BatchBolt[Any, Any], desk: Desk, threads: int) -> None:
+    def __init__(self, bolt: BatchBolt[Any, Any], wiring: Wiring, threads: int) -> None:
         self._bolt = bolt
-        self._plan = desk.plan
-        self._threads = Threads(desk, threads)
-        self._recorder = Recorder(desk.out, desk.plan)
+        self._plan = wiring.plan
+        self._threads = Threads(wiring, threads)
+        self._recorder = Recorder(wiring.out, wiring.plan)
         self._copy_bounds()
         self.resets_timeouts = bolt.resets_timeouts
         self.restartable = bolt.restartable

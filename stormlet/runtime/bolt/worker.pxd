@@ -1,8 +1,11 @@
+from stormlet.runtime.wire.collector cimport BoltCollector
 from stormlet.runtime.wire.outbox cimport Outbox
 
 cdef class Worker:
     cdef dict __dict__
-    cdef public object desk
+    cdef public object wiring
+    cdef public object plan
+    cdef public BoltCollector out
     cdef public Outbox outbox
 
     cpdef work(self, object tuples)

@@ -1,9 +1,22 @@
 """Workers: one for each kind of bolt, which executes the inputs of its task.
 
-``work`` is the hot loop: plain calls over a chunk of tuples, without a coroutine or a future per tuple. Whenever
-something has to be awaited, it returns that as an awaitable, a *pause*; the task awaits it and calls ``work`` again
-with the tuples that are left. ``execute`` is the careful way for one tuple: in the context it brought (law B10),
-joined to several trees, or in one of several concurrent calls.
+Theory of operation
+-------------------
+A worker knows how an input is executed, and not whose input it is. It is given a :class:`Wiring`, calls user code, and
+returns what happened. Its task acts on that.
+
+:meth:`Worker.work` is the hot loop: plain calls over a chunk of tuples, without a coroutine or a future for each. It
+stops early where it cannot go on by itself, and returns one of two things:
+
+- A *pause*, an awaitable, where something must be awaited. The task awaits it and goes on with the tuples left.
+- :class:`Raised`, where user code has raised. A pause may give one, too. The task fails the inputs or dies of the
+  exception, as ``on_error`` says, and calls ``work`` again with what is left of the same chunk.
+
+:meth:`Worker.execute` is the careful way for one tuple: in the context that it brought (law B10), joined to several
+trees, or in one of several concurrent calls.
+
+A cancellation by the engine comes only once, and user code may swallow it. So a worker awaits user code by
+:func:`~stormlet.runtime.usercode.checked` alone, which asks after each await.
 """
 
 from __future__ import annotations
@@ -11,38 +24,60 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import Context
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
+
+import msgspec
 
 from stormlet.core.tuples import OPEN, JoinedTuple, Lineage
 from stormlet.errors import StrayCancellation
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
-from stormlet.runtime.context import Engine
-from stormlet.runtime.life import Life
+from stormlet.runtime.bolt.intake import PendingCalls
 from stormlet.runtime.slices import Slices
-from stormlet.runtime.usercode import Within, is_stray, stray
+from stormlet.runtime.usercode import Within, checked, is_stray, stray
 from stormlet.runtime.wire.collector import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.wire.outbox import Outbox
+from stormlet.runtime.wire.outlets import Outlet
 
 R = TypeVar("R")
 Method = Callable[[Any], Awaitable[None] | None]
 
 
-class Desk(Protocol):
-    """The part of its task that a worker needs."""
+class Raised(Exception):
+    """User code has raised while it processed these inputs (law B4).
+
+    A worker returns it. It is an exception itself for the sake of methods that return nothing and may come to several
+    failures, such as those of a batch runner: they raise it, and are called again for the rest.
+    """
+
+    def __init__(self, inputs: Sequence[AnyTuple], error: Exception) -> None:
+        super().__init__(inputs, error)
+        self.inputs = inputs
+        self.error = error
+
+
+Pause = Awaitable[Raised | None]
+
+
+class Wiring(msgspec.Struct, frozen=True):
+    """All that a worker gets from its task."""
 
     plan: TaskPlan
-    engine: Engine
-    life: Life
     loop: asyncio.AbstractEventLoop
-    outbox: Outbox
+    clock: Callable[[], float]
+    """Seconds, to measure how long something takes."""
+    context: Context
+    """The context variables of the topology."""
     slices: Slices
+    outbox: Outbox
+    outlets: Mapping[str, Outlet]
+    """By stream; complete when all tasks are made."""
     out: BoltCollector
     account: Account
-
-    def user_failed(self, tups: Sequence[AnyTuple], error: Exception, out: BoltCollector) -> None:
-        """User code raised while it processed these inputs (law B4)."""
-        ...
+    pending_calls: PendingCalls
+    check_cancelled: Callable[[Exception | None], None]
+    """Raises :class:`asyncio.CancelledError` if the engine has cancelled the running coroutine; see
+    :func:`~stormlet.runtime.usercode.checked`."""
 
 
 class Worker:
@@ -57,34 +92,39 @@ class Worker:
     calling = 1
     """The number of inputs that are with user code while the task waits for a pause."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
-        self.outbox = desk.outbox
+    resets_timeouts = False
+    """True if the trees of all inputs that are with the task get their full time again and again (law L12)."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self.wiring = wiring
+        self.plan = wiring.plan
+        self.out = wiring.out
+        self.outbox = wiring.outbox
 
     @property
     def restartable(self) -> bool:
         """True if another worker can take over."""
         return True
 
-    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
-        """Execute inputs until there are none left, or until something must be awaited."""
+    def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
+        """Execute inputs until there are none left, something must be awaited, or user code has raised."""
         raise NotImplementedError
 
-    async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
         """Execute one input in any circumstances and settle it as the kind of bolt does."""
         try:
             await self.process(tup, out)
         except asyncio.CancelledError as error:
-            self.desk.user_failed((tup,), self.stray(error), out)
+            return Raised((tup,), self.stray(error))
         except Exception as error:
-            self.desk.user_failed((tup,), error, out)
-        else:
-            self.done(tup, out)
+            return raised_on(tup, error)
+        self.done(tup, out)
+        return None
 
     def stray(self, error: asyncio.CancelledError) -> StrayCancellation:
         """The error for a cancellation that user code lets out. Raises it again if another task has cancelled the
         call."""
-        self.desk.life.check_cancelled()
+        self.wiring.check_cancelled(None)
         if not is_stray():
             raise error
         return stray(error)
@@ -129,18 +169,27 @@ class Worker:
         """True for a tuple that must go the careful way because its lineage is not plain."""
         return lineage.context is not None or isinstance(tup, JoinedTuple)
 
-    async def carefully(self, tup: AnyTuple) -> None:
+    async def carefully(self, tup: AnyTuple) -> Raised | None:
         """The careful way within the task's own sequence of calls."""
-        await self.execute(tup, self.desk.out)
-        await self.outbox.room()
+        raised = await self.execute(tup, self.out)
+        if raised is None:  # else it must be known before anything is awaited in which the task may die
+            await self.outbox.room()
+        return raised
 
     async def awaited(self, result: Awaitable[R], context: Context | None) -> R:
         """Await user code, so that it hides nothing unsent (law F1), in the context it belongs to."""
         self.outbox.suspend()
         try:
-            return await self.desk.life.checked(result if context is None else Within(context, result))
+            return await checked(
+                result if context is None else Within(context, result), self.wiring.check_cancelled
+            )
         finally:
             self.outbox.enter()
+
+
+def raised_on(tup: AnyTuple, error: Exception) -> Raised:
+    """The report that this came out of the call with an input: of that one, unless the error says of which."""
+    return error if isinstance(error, Raised) else Raised((tup,), error)
 
 
 def own_context(tup: AnyTuple) -> Context | None:

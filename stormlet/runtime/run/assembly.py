@@ -41,7 +41,7 @@ from stormlet.runtime.bolt.batches import BatchRunner, BatchWorker, check_batch
 from stormlet.runtime.bolt.functions import BasicWorker, BoltWorker, FunctionWorker
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt, ThreadWorker
-from stormlet.runtime.bolt.worker import Worker
+from stormlet.runtime.bolt.worker import Wiring, Worker
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.run.kit import Kit
@@ -104,19 +104,14 @@ class Assembly:
 
     def tasks(self) -> Tasks:
         """Make all tasks and wire them."""
+        spouts = self._spouts()
         bolts = {
             id: [self._bolt(spec, each) for each in self._plan.tasks[id]]
             for id, spec in self._description.bolts.items()
         }
         self._inboxes = {task.plan.task: task for tasks in bolts.values() for task in tasks}
-        spouts = self._spouts()
         for id, spec in self._description.components.items():
             self._wire([*bolts.get(id, ()), *spouts.get(id, ())], id, spec.outputs)
-        for id, spec in self._description.bolts.items():
-            for task in bolts[id]:
-                task.make_worker = partial(self._worker, spec, task)
-                with _making(f"bolt {id!r}"):
-                    task.worker = task.make_worker()
         return Tasks(self._ackers, spouts, bolts, self._progress)
 
     def _acker(self, plan: TaskPlan, unsettled: Unsettled) -> AckerTask:
@@ -129,16 +124,17 @@ class Assembly:
     def _bolt(self, spec: BoltSpec, plan: TaskPlan) -> BoltTask:
         context = self._context(plan, tuple(self._schema(each.source) for each in spec.inputs))
         bound = min(context.config.queue_capacity, sys.maxsize)  # which no list exceeds
-        return BoltTask(
-            plan,
-            self._engine,
-            context,
-            self._outbox(plan),
-            {},
-            make_inbox=partial(self._kit.inbox, plan, bound),
-            concurrency=spec.concurrency,
-            on_error=spec.on_error,
-        )
+        with _making(f"bolt {spec.id!r}"):
+            return BoltTask(
+                plan,
+                self._engine,
+                context,
+                self._outbox(plan),
+                make_inbox=partial(self._kit.inbox, plan, bound),
+                make_worker=partial(self._worker, spec),
+                concurrency=spec.concurrency,
+                on_error=spec.on_error,
+            )
 
     def _spouts(self) -> Mapping[str, Sequence[SpoutTask]]:
         spouts: dict[str, list[SpoutTask]] = {}
@@ -242,17 +238,17 @@ class Assembly:
 
     # User code.
 
-    def _worker(self, spec: BoltSpec, task: BoltTask) -> Worker:
+    def _worker(self, spec: BoltSpec, wiring: Wiring) -> Worker:
         # Under simulated time threads would break the order of events: their code runs inline (law B9).
         threads = spec.concurrency if spec.executor == "thread" and not self._engine.simulated else 0
-        worker = self._worker_of(spec, task, threads)
+        worker = self._worker_of(spec, wiring, threads)
         if threads and not isinstance(worker, BatchWorker):
-            worker = ThreadWorker(worker, task, threads)
-        return self._kit.worker(task.plan, worker)
+            worker = ThreadWorker(worker, threads)
+        return self._kit.worker(wiring.plan, worker)
 
-    def _worker_of(self, spec: BoltSpec, task: BoltTask, threads: int) -> Worker:
+    def _worker_of(self, spec: BoltSpec, wiring: Wiring, threads: int) -> Worker:
         if spec.kind is LogicKind.FUNCTION:
-            return FunctionWorker(task, cast("Callable[[Any], object]", spec.logic), task.outlets)
+            return FunctionWorker(wiring, cast("Callable[[Any], object]", spec.logic))
         bolt = self._make(f"bolt {spec.id!r}", cast("Callable[[], BoltBase[Any, Any]]", spec.logic))
         if not isinstance(cast("object", bolt), BoltBase):
             raise InvalidTopology(
@@ -265,15 +261,14 @@ class Assembly:
             raise InvalidTopology(
                 f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
             )
-        self._kit.instance(task.plan, bolt)
+        self._kit.instance(wiring.plan, bolt)
         if isinstance(bolt, BatchBolt):
             check_batch(spec.id, bolt)
-            return BatchWorker(
-                task, BatchRunner(ThreadedBatchBolt(bolt, task, threads) if threads else bolt, task)
-            )
+            batches = ThreadedBatchBolt(bolt, wiring, threads) if threads else bolt
+            return BatchWorker(wiring, BatchRunner(batches, wiring))
         if isinstance(bolt, BasicBolt):
-            return BasicWorker(task, bolt)
-        return BoltWorker(task, cast("Bolt[Any, Any]", bolt))
+            return BasicWorker(wiring, bolt)
+        return BoltWorker(wiring, cast("Bolt[Any, Any]", bolt))
 
     def _check_acks(self, where: str, component: BoltBase[Any, Any] | Spout[Any]) -> None:
         if component.needs_acks and not self._ackers:

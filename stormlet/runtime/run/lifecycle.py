@@ -20,13 +20,12 @@ from typing import Any
 
 from stormlet.core.life import TaskEvent
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.core.restarts import Restarts
 from stormlet.errors import StartFailed, StrayCancellation, TopologyCrashed
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER
 from stormlet.report.health import RunState
 from stormlet.report.log_fields import log_fields
-from stormlet.runtime.context import Culprit
+from stormlet.runtime.context import CrashSite
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.observers import Observer
@@ -349,11 +348,10 @@ class Lifecycle:
 
     # Crashes.
 
-    def crashed(self, culprit: Culprit, error: BaseException) -> None:
+    def crashed(self, site: CrashSite, error: BaseException) -> None:
         """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
         if self.crash is None:
-            restarts = "" if culprit.restarts is None else self._in_words(culprit.restarts)
-            crash = TopologyCrashed(self._name, culprit.plan.name, culprit.doing, restarts, culprit.way_out)
+            crash = TopologyCrashed(self._name, site.task.name, site.method, site.restarts, site.way_out)
             self._crash(crash, error)
 
     def _crash(self, crash: TopologyCrashed, error: BaseException | None) -> None:
@@ -371,14 +369,6 @@ class Lifecycle:
         else:
             self._body_cancelled = True
             self._body.cancel()
-
-    def _in_words(self, restarts: Restarts) -> str:
-        count = restarts.within_window(self._loop.time())
-        return (
-            f"{count} {'restart' if count == 1 else 'restarts'}, of at most {restarts.policy}"
-            if count
-            else ""
-        )
 
     def _report_left_over(self) -> None:
         for name, spouts in self._tasks.spouts.items():

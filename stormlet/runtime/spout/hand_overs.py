@@ -9,7 +9,7 @@ from functools import partial
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.errors import StrayCancellation
 from stormlet.model.plan import TaskPlan
-from stormlet.runtime.context import Culprit, Engine
+from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.spout.messages import GivenUp, Message
 from stormlet.runtime.usercode import UserCode, all_ended, check_stray
@@ -99,7 +99,7 @@ class HandOvers:
         engine.activity.end()
 
     def _crash(self, error: BaseException) -> None:
-        self._engine.crashed(Culprit(self._plan, "dead_letters"), error)
+        self._engine.crashed(CrashSite(self._plan, "dead_letters"), error)
 
 
 async def _taken(pause: Awaitable[None]) -> None:

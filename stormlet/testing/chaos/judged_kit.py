@@ -6,7 +6,7 @@ Calls of user code may come one at a time instead, to compare with runs in which
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AsyncExitStack
 from enum import Enum
 from functools import partial
@@ -15,7 +15,7 @@ from typing import Any
 
 from stormlet.model.components import Bolt, BoltBase, ReliableSpout, Spout
 from stormlet.model.plan import TaskPlan
-from stormlet.runtime.bolt.worker import Method, Worker
+from stormlet.runtime.bolt.worker import Method, Pause, Raised, Worker
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
@@ -45,15 +45,18 @@ class SerialWorker(DisturbedWorker):
         self._turn = turn
         self._in_order = way is Way.IN_ORDER
 
-    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
+    def work(self, tuples: Iterable[AnyTuple]) -> Pause:
         return self._one_by_one(tuples)
 
-    async def _one_by_one(self, tuples: Iterable[AnyTuple]) -> None:
+    async def _one_by_one(self, tuples: Iterable[AnyTuple]) -> Raised | None:
         for tup in tuples:
-            await self.execute(tup, self.desk.out)
+            raised = await self.execute(tup, self.out)
+            if raised is not None:
+                return raised
             await self.outbox.room()
+        return None
 
-    async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
         self._kit.executing(self._plan, tup)
         random = self._kit.strikes(FaultKind.SLOW, self._plan.name)
         pause = 0.0 if random is None else self._kit.slowness(random)
@@ -65,7 +68,7 @@ class SerialWorker(DisturbedWorker):
                 self._kit.witness.moved()
             if not self._in_order:
                 await self.awaited(turn.enter_async_context(self._turn), None)
-            await self._inner.execute(tup, out)
+            return await self._inner.execute(tup, out)
 
     def method(self, name: str) -> Method | None:
         method = super().method(name)

@@ -21,7 +21,7 @@ from stormlet.model.components import BoltBase, Spout, TaskContext
 from stormlet.model.plan import ACKER, TaskPlan
 from stormlet.report.explanation import Explanation
 from stormlet.runtime.bolt.task import BoltTask
-from stormlet.runtime.bolt.worker import Method, Worker
+from stormlet.runtime.bolt.worker import Method, Pause, Raised, Worker, raised_on
 from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.run.kit import Kit
@@ -345,8 +345,9 @@ class DisturbedWorker(Worker):
     """Around another worker, which has the tuples between two faults for itself."""
 
     def __init__(self, kit: DisturbedKit, plan: TaskPlan, inner: Worker) -> None:
-        super().__init__(inner.desk)
+        super().__init__(inner.wiring)
         self.auto_acks = inner.auto_acks
+        self.resets_timeouts = inner.resets_timeouts
         self.chunk = inner.chunk
         self._kit = kit
         self._plan = plan
@@ -357,22 +358,24 @@ class DisturbedWorker(Worker):
     def restartable(self) -> bool:
         return self._inner.restartable
 
-    def work(self, tuples: Iterable[AnyTuple]) -> Awaitable[None] | None:
-        pause = self._inner.work(self._until_fault(tuples))
-        if self._met is None:
-            return pause
+    def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
+        # After an input before the fault has raised, the inner worker is called again, and may have others in hand.
+        happened = self._inner.work(self._until_fault(tuples) if self._met is None else ())
+        if self._met is None or isinstance(happened, Raised):
+            return happened
+        if happened is not None:  # of threads, which take what is before the fault at once
+            return self._suffer_after(happened)
         (tup, kind, random), self._met = self._met, None
-        if pause is not None:  # of threads, which take what is before the fault at once
-            return self._suffer_after(pause, tup, kind, random)
         if kind is FaultKind.KILL and random.random() < 0.5:
             self._die()  # with what is unsent
-        return self._suffer(tup, kind, random, self.desk.out)
+        return self._suffer(tup, kind, random, self.out)
 
-    async def _suffer_after(
-        self, pause: Awaitable[None], tup: AnyTuple, kind: FaultKind, random: Random
-    ) -> None:
-        await pause
-        await self._suffer(tup, kind, random, self.desk.out)
+    async def _suffer_after(self, pause: Pause) -> Raised | None:
+        raised = await pause
+        if raised is None and self._met is not None:
+            met, self._met = self._met, None
+            raised = await self._suffer(*met, self.out)
+        return raised
 
     def _until_fault(self, tuples: Iterable[AnyTuple]) -> Iterator[AnyTuple]:
         for tup in tuples:
@@ -394,32 +397,34 @@ class DisturbedWorker(Worker):
                 return kind, random
         return None
 
-    async def execute(self, tup: AnyTuple, out: BoltCollector) -> None:
+    async def execute(self, tup: AnyTuple, out: BoltCollector) -> Raised | None:
         self._kit.executing(self._plan, tup)
         fault = self._fault()
         if fault is None:
-            await self._inner.execute(tup, out)
-        else:
-            await self._suffer(tup, *fault, out)
+            return await self._inner.execute(tup, out)
+        return await self._suffer(tup, *fault, out)
 
-    async def _suffer(self, tup: AnyTuple, kind: FaultKind, random: Random, out: BoltCollector) -> None:
+    async def _suffer(
+        self, tup: AnyTuple, kind: FaultKind, random: Random, out: BoltCollector
+    ) -> Raised | None:
         name, journal = self._plan.name, self._kit.journal
         if kind is FaultKind.ERROR:
             journal.note("FAULT: {} raises on {}", name, tup.value)
-            await self._raise_on(tup, random, out)
-        elif kind is FaultKind.SLOW:
-            seconds = self._kit.slowness(random)
-            journal.note("FAULT: {} takes {} s for {}", name, round(seconds, 3), tup.value)
-            await self.awaited(asyncio.sleep(seconds), None)
-            self._kit.witness.moved()
-            await self._inner.execute(tup, out)
-        else:
+            return await self._raised_on(tup, random, out)
+        if kind is FaultKind.KILL:
             if random.random() < 0.5:
                 await self._inner.execute(tup, out)
             self._die()
-        await self.outbox.room()
+        seconds = self._kit.slowness(random)
+        journal.note("FAULT: {} takes {} s for {}", name, round(seconds, 3), tup.value)
+        await self.awaited(asyncio.sleep(seconds), None)
+        self._kit.witness.moved()
+        raised = await self._inner.execute(tup, out)
+        if raised is None:
+            await self.outbox.room()
+        return raised
 
-    async def _raise_on(self, tup: AnyTuple, random: Random, out: BoltCollector) -> None:
+    async def _raised_on(self, tup: AnyTuple, random: Random, out: BoltCollector) -> Raised:
         """Instead of executing an input, or, where the engine acks, when everything is emitted that comes of it."""
         error: Exception = InjectedError(f"{self._plan.name} was to raise")
         if self.auto_acks and random.random() < 0.5:
@@ -427,7 +432,7 @@ class DisturbedWorker(Worker):
                 await self._inner.process(tup, out)
             except Exception as own:
                 error = own
-        self.desk.user_failed((tup,), error, out)
+        return raised_on(tup, error)
 
     def _die(self) -> NoReturn:
         self._kit.journal.note("FAULT: {} dies", self._plan.name)
