@@ -1,4 +1,4 @@
-"""Tells of failures: the first of each kind at once, the others as counts.
+"""The log of failures: the first of each kind at once, the others as counts.
 
 A component that fails on every tuple would otherwise write as many lines as there are tuples. Every single
 failure is there at the level DEBUG (law B4).
@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import Protocol
 
 from stormlet.core.calls import forget_earlier_raises, raised_in
 from stormlet.core.outcomes import DeadLetter, Failure
@@ -26,33 +25,29 @@ logger = logging.getLogger(__name__)
 SHOWN_VALUES = 3
 """The number of values of a failed batch that a line shows."""
 COUNTED_FOR = 10.0
-"""Seconds from the first repetition of a failure until its count is told."""
+"""Seconds from the first repetition of a failure until its count is logged."""
 
 UNKNOWN = object()
 """The value of a message of a ``Spout`` class, which is known by its id alone."""
 
 
-class Messages(Protocol):
-    """Knows which message a tuple came of."""
-
-    def message_id(self, roots: Iterable[int]) -> object:
-        """The message id of the first of these trees that is open; None if none is."""
-        ...
-
-
 class FailureLog:
-    """The failures of one run."""
+    """The failures of one run.
+
+    ``message_id`` gives the message id of the first of some trees that is open, and None if none is. ``unanswered`` is
+    called with failures for which no tuple answers.
+    """
 
     def __init__(
         self,
         topology: str,
         loop: asyncio.AbstractEventLoop,
-        messages: Messages,
+        message_id: Callable[[Iterable[int]], object],
         unanswered: Callable[[TaskPlan, RepeatedFailure], None] | None = None,
     ) -> None:
         self._topology = topology
         self._loop = loop
-        self._messages = messages
+        self._message_id = message_id
         self._unanswered = unanswered
         self._counts = FailureCounts()
         self._timer: asyncio.TimerHandle | None = None
@@ -82,7 +77,7 @@ class FailureLog:
             shortened(error),
             place=_place(error),
             value=_shown(values),
-            message_id=self._messages.message_id(roots),
+            message_id=self._message_id(roots),
         )
         where = f"{failure.task} raised" if values else f"{method} of {failure.task} raised"
         line = f"{where} {failure.error}{f' on {failure.value}' if values else ''}"

@@ -35,24 +35,28 @@ from typing import Protocol
 class Activity:
     """The number of tasks and calls that can still move something by themselves.
 
-    A task counts from the moment it is woken, not from the moment it runs: in between nothing may look calm.
+    A task counts from the moment it is woken, not from the moment it runs: in between nothing may look quiet.
     """
 
-    __slots__ = ("_on_calm", "busy")
+    __slots__ = ("_on_quiet", "busy")
 
-    def __init__(self, on_calm: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self.busy = 0
-        self._on_calm = on_calm
+        self._on_quiet: Callable[[], None] | None = None
+
+    def call_when_quiet(self, on_quiet: Callable[[], None]) -> None:
+        """Have this called whenever the count falls to zero."""
+        self._on_quiet = on_quiet
 
     def begin(self) -> None:
         """One more is under way."""
         self.busy += 1
 
     def end(self) -> None:
-        """One less; when it was the last, the owner is told."""
+        """One less."""
         self.busy -= 1
-        if not self.busy:
-            self._on_calm()
+        if not self.busy and self._on_quiet is not None:
+            self._on_quiet()
 
 
 LONGEST_CHUNK = 32

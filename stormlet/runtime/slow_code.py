@@ -22,13 +22,12 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
 from contextlib import contextmanager
 from itertools import chain, dropwhile
 from pathlib import PurePath
 from types import FrameType
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from stormlet.core.calls import Call, call_of, is_ours, stack_line
 from stormlet.model.plan import TaskPlan
@@ -135,86 +134,68 @@ def _first(owner: object, *names: str) -> Any:
 logger = logging.getLogger(__name__)
 
 PATIENCE: Final = 5.0
-"""Seconds after which those that have not ended are told, once."""
-MOST_TOLD: Final = 3
+"""Seconds after which user code that is still at work is logged, once."""
+MOST_NAMED: Final = 3
 
 
-class Late(Protocol):
-    """A task, and where its user code may be."""
+class UserCode(NamedTuple):
+    """The user code of one task."""
 
     plan: TaskPlan
-    name: str
-    doing: str
-
-    @property
-    def coroutine(self) -> asyncio.Task[None] | None:
-        """The coroutine that it lives in."""
-        ...
-
-    @property
-    def concurrent_calls(self) -> Sequence[asyncio.Task[None]]:
-        """The coroutines of calls that run beside that."""
-        ...
-
-    def threads(self) -> Sequence[int]:
-        """The idents of the threads that run user code of it."""
-        ...
+    place: Callable[[], str]
+    """Finds the place where it is now, in words."""
 
 
-async def wait_for_end(topology: str, running: Mapping[asyncio.Task[None], Late]) -> None:
-    """Wait until all of them have ended, however long that takes; the log has who takes long."""
-    notice = asyncio.get_running_loop().call_later(PATIENCE, _tell_late, topology, running)
+async def wait_for_end(topology: str, running: Mapping[asyncio.Task[None], UserCode]) -> None:
+    """Wait until all of these tasks have ended, however long that takes; log those that take long."""
+    notice = asyncio.get_running_loop().call_later(PATIENCE, _log_slow_end, topology, running)
     await all_ended(running)
     notice.cancel()
 
 
-def _tell_late(topology: str, running: Mapping[asyncio.Task[None], Late]) -> None:
-    _tell(topology, [task for each, task in running.items() if not each.done()])
+def _log_slow_end(topology: str, running: Mapping[asyncio.Task[None], UserCode]) -> None:
+    late = [code for task, code in running.items() if not task.done()]
+    for plan, place in late[:MOST_NAMED]:
+        logger.warning(
+            "topology %r cannot end: %s still runs %g s after it was asked to end, in %s",
+            topology,
+            plan.name,
+            PATIENCE,
+            place(),
+            extra=log_fields(topology, plan.component, plan.task),
+        )
+    if len(late) > MOST_NAMED:
+        logger.warning("topology %r waits for %d more tasks", topology, len(late) - MOST_NAMED)
 
 
 @contextmanager
-def restarting(topology: str, task: Late) -> Generator[None]:
-    """A block between the death of a task and its next life; the log has what takes long in it."""
-    notice = asyncio.get_running_loop().call_later(PATIENCE, _tell_restart, topology, task)
+def restarting(topology: str, code: UserCode) -> Generator[None]:
+    """A block between the death of a task and its next life; it is logged if it takes long."""
+    notice = asyncio.get_running_loop().call_later(PATIENCE, _log_slow_restart, topology, code)
     try:
         yield
     finally:
         notice.cancel()
 
 
-def _tell_restart(topology: str, task: Late) -> None:
+def _log_slow_restart(topology: str, code: UserCode) -> None:
+    plan, place = code
     logger.warning(
         "%s of topology %r is not restarted yet: for %g s it has been in %s",
-        task.name,
+        plan.name,
         topology,
         PATIENCE,
-        _place(task),
-        extra=log_fields(topology, task.plan.component, task.plan.task),
+        place(),
+        extra=log_fields(topology, plan.component, plan.task),
     )
 
 
-def _tell(topology: str, late: list[Late]) -> None:
-    for task in late[:MOST_TOLD]:
-        logger.warning(
-            "topology %r cannot end: %s still runs %g s after it was asked to end, in %s",
-            topology,
-            task.name,
-            PATIENCE,
-            _place(task),
-            extra=log_fields(topology, task.plan.component, task.plan.task),
-        )
-    if len(late) > MOST_TOLD:
-        logger.warning("topology %r waits for %d more tasks", topology, len(late) - MOST_TOLD)
-
-
-def _place(task: Late) -> str:
-    """The place of its user code: that of the first call that is in any."""
-    calls = [task.coroutine, *task.concurrent_calls]
-    stacks: Iterable[tuple[Call, ...]] = chain(
-        (users_of(frames_of(each)) for each in calls if each is not None),
-        (users_of(thread_frames(ident)) for ident in task.threads()),
+def place_in(calls: Iterable[asyncio.Task[Any]], threads: Iterable[int], method: str) -> str:
+    """The place of the first of these calls and threads that is in user code; if none is, the name of the method."""
+    stacks = chain(
+        (users_of(frames_of(each)) for each in calls), (users_of(thread_frames(each)) for each in threads)
     )
-    return next((stack_line(stack) for stack in stacks if stack), task.doing)
+    return next((stack_line(stack) for stack in stacks if stack), method)
 
 
 R = TypeVar("R")

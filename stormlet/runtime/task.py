@@ -43,7 +43,7 @@ from stormlet.errors import (
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER, TaskPlan
 from stormlet.runtime.context import Engine
-from stormlet.runtime.slow_code import Watched, restarting
+from stormlet.runtime.slow_code import UserCode, Watched, place_in, restarting
 from stormlet.runtime.usercode import check_stray, is_stray, stray
 
 FINAL = (MistakenFactory, NotExactlyOnce)
@@ -119,6 +119,15 @@ class Task:
     def threads(self) -> Sequence[int]:
         """The idents of the threads that run its user code now."""
         return ()
+
+    @property
+    def user_code(self) -> UserCode:
+        """The user code of this task, for the log of what takes long."""
+        return UserCode(self.plan, self._place_of_user_code)
+
+    def _place_of_user_code(self) -> str:
+        own = () if self._coroutine is None else (self._coroutine,)
+        return place_in((*own, *self.concurrent_calls), self.threads(), self.doing)
 
     def wake(self) -> None:
         """Have the task look for work; does nothing if it is not asleep."""
@@ -308,7 +317,7 @@ class Task:
 
     async def _timely(self, step: Awaitable[None]) -> None:
         """User code may hang in it, and nothing else would tell."""
-        with restarting(self.engine.plan.description.name, self):
+        with restarting(self.engine.plan.description.name, self.user_code):
             await step
 
     def _pause_after(self, error: Exception) -> float:

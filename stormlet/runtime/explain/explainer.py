@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.outstanding import Place
 from stormlet.errors import NotTracked
+from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.runtime.context import Engine
 from stormlet.runtime.explain.occupations import Occupations
@@ -25,6 +25,8 @@ from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
 UNRECORDED = "record_edges=1 would tell since when, and by which way they came"
+UNFINISHED = (FailureKind.TIMEOUT, FailureKind.SHUTDOWN)
+"""Failures that come from outstanding tuples."""
 NO_TUPLES = "no task has a tuple of it: an ack was lost, or is with code in a thread"
 
 
@@ -32,12 +34,26 @@ class Explainer:
     """Looks through one run."""
 
     def __init__(self, engine: Engine, tasks: Tasks) -> None:
-        self.recorder = EdgeRecorder(tasks, engine.clock)
+        spouts, bolts = tasks.all_spouts, tasks.all_bolts
+        names = {task.plan.task: task.plan.name for task in (*spouts, *bolts)}
+        self.recorder = EdgeRecorder({task.name: task.outlets for task in spouts}, bolts, engine.clock)
         self._engine = engine
         self._tasks = tasks
-        self._whereabouts = Whereabouts(tasks, self.recorder, engine.clock)
-        self._occupations = Occupations(tasks)
-        self.recorder.tell = self._whereabouts.of_failed
+        self._whereabouts = Whereabouts(names, bolts, self.recorder.trees, engine.clock)
+        self._occupations = Occupations(bolts)
+
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
+        """See :meth:`stormlet.runtime.context.MessageObserver.tracked`."""
+        self.recorder.tracked(tree, value)
+
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
+        """See :meth:`stormlet.runtime.context.MessageObserver.settled`. The failure of a recorded attempt gets to know
+        what was outstanding."""
+        recorded = self.recorder.settled(tree)
+        failure = tree.failure
+        if recorded is not None and failure is not None:
+            outstanding = self._whereabouts.of_failed(recorded) if failure.kind in UNFINISHED else ()
+            tree.failure = failure.recorded(self._engine.clock() - recorded.began, tuple(outstanding))
 
     def of_root(self, root: int) -> Explanation:
         """Of the tree of this root; also of one that is not open, of which bolts may still have tuples.
@@ -47,7 +63,7 @@ class Explainer:
         self._check_tracked()
         if not root:
             raise ValueError("0 is the root of no tree: what is untracked belongs to none (law L10)")
-        tree = self._open_tree(root)
+        tree = self._tasks.open_tree(root)
         if tree is not None:
             return self._of_open({root: tree})[0]
         message = next((each for each in self.between_attempts() if each.root == root), None)
@@ -82,7 +98,7 @@ class Explainer:
 
     def is_open(self, root: int, tree: OpenTree) -> bool:
         """True for the open tree of this root; also if its acker has not heard of it yet."""
-        return self._open_tree(root) is tree
+        return self._tasks.open_tree(root) is tree
 
     def between_attempts(self) -> Iterator[Message]:
         """The messages whose last attempt has failed, whether their spouts have been told or not."""
@@ -99,22 +115,11 @@ class Explainer:
                 "the topology runs with ackers=0, so there are no trees; set ackers to 1 or more"
             )
 
-    def _open_tree(self, root: int) -> OpenTree | None:
-        acker = self._tasks.ackers[shard_of(root, len(self._tasks.ackers))]
-        tree = acker.ledger.open_tree(root)
-        if tree is not None:
-            return tree
-        on_their_way = (
-            *(control.inits for control in acker.unread),
-            *(spout.outbox.inits for spout in self._tasks.all_spouts),
-        )
-        return next((inits[root] for inits in on_their_way if root in inits), None)
-
     def _acks_under_way(self, root: int) -> Iterator[str]:
         for task in self._tasks.all_bolts:
             if _tells_of(root, task.outbox.unsent_acks, task.outbox.fails):
                 yield task.plan.name
-        acker = self._tasks.ackers[shard_of(root, len(self._tasks.ackers))]
+        acker = self._tasks.acker_of(root)
         if any(_tells_of(root, control.acks, control.fails) for control in acker.unread):
             yield acker.name
 
@@ -125,7 +130,7 @@ class Explainer:
         return [self._of_tree(root, tree, found[root]) for root, tree in trees.items()]
 
     def _of_tree(self, root: int, tree: OpenTree, found: Sequence[Found]) -> Explanation:
-        recorded = self.recorder.recorded(root)
+        recorded = self.recorder.trees.get(root)
         acks = tuple(self._acks_under_way(root))
         return msgspec.structs.replace(
             self._of_message(self._tasks.all_spouts[tree.spout], tree, recorded),

@@ -11,7 +11,6 @@ from stormlet.core.shortened import shortened
 from stormlet.report.explanation import Occupation
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.slow_code import frames_of, thread_frames, users_of
-from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.outbox import Outbox
@@ -20,8 +19,8 @@ from stormlet.runtime.wire.outbox import Outbox
 class Occupations:
     """Looks at the tasks of one run."""
 
-    def __init__(self, tasks: Tasks) -> None:
-        self._consumers = {id(task.inbox): task for task in tasks.all_bolts}
+    def __init__(self, bolts: Iterable[BoltTask]) -> None:
+        self._consumers = {id(task.inbox): task for task in bolts}
 
     def of(self, tasks: Iterable[BoltTask]) -> tuple[Occupation, ...]:
         """The occupations of these tasks, and of those that they wait for, and so on; each once."""

@@ -77,7 +77,7 @@ ORPHAN_TIMEOUT = 30.0
 (law L5)."""
 
 
-def helping(
+def background(
     description: Description, tasks: Tasks, conductor: Conductor, explainer: Explainer
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """Each with its name; to be run from the start of the spouts to the end."""

@@ -26,12 +26,14 @@ from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
 from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.assembly import Assembly
-from stormlet.runtime.run.background import helping
+from stormlet.runtime.run.background import background
+from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
-from stormlet.runtime.run.observers import OBSERVE, Observers
+from stormlet.runtime.run.observers import OBSERVE, ObservedRun, Observers
+from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import HostMessage
 from stormlet.runtime.tasks import Directory
@@ -60,28 +62,21 @@ class Running:
         self._name = description.name
         self._configuration = description.configuration
         self._loop = loop
-        self._conductor = Conductor(loop)
+        self._block = Block(self._name, loop)
+        activity = Activity()
         observe = OBSERVE.get()
         self._observer = None if observe is None else observe()
         directory = Directory()
         unanswered = None if self._observer is None else self._observer.unanswered
-        self._failures = FailureLog(self._name, loop, directory, unanswered)
-        self._lifecycle = Lifecycle(
-            self._name,
-            self._configuration,
-            self._conductor,
-            self._failures,
-            self._observer,
-            active=options.active,
-        )
+        self._failures = FailureLog(self._name, loop, directory.message_id, unanswered)
         kit: Kit = getattr(loop, "kit", None) or Kit()
         self._engine = engine_on(
             loop,
             plan,
             options.seed,
-            activity=self._conductor.activity,
-            crashed=self._lifecycle.crashed,
-            host_leaves=self._lifecycle.host_leaves,
+            activity=activity,
+            crashed=self._block.crashed,
+            host_leaves=self._block.host_leaves,
             failures=self._failures,
             observer=self._observer,
         )
@@ -94,12 +89,22 @@ class Running:
         self._explainer = Explainer(self._engine, self._tasks)
         self._record(self._configuration.record_edges)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
-        self._conductor.conduct(self._tasks, plan.order)
-        self._lifecycle.lead(
-            self._tasks, partial(helping, description, self._tasks, self._conductor, self._explainer)
+        self._conductor = Conductor(loop, activity, self._tasks, plan.order)
+        self._lifecycle = Lifecycle(
+            self._name,
+            self._configuration,
+            self._block,
+            self._tasks,
+            self._conductor,
+            partial(background, description, self._tasks, self._conductor, self._explainer),
+            self._failures,
+            self._observer,
+            active=options.active,
         )
         if self._observer is not None:
-            self._observer.built(self._name, self, self._tasks)
+            self._observer.built(
+                ObservedRun(self._name, self._tasks, self.record_edges, self.explain_oldest, self.health)
+            )
 
     # What the host does.
 
@@ -182,7 +187,7 @@ class Running:
             )
 
     def _raise_crash(self) -> None:
-        crash = self._lifecycle.crash
+        crash = self._block.crash
         if crash is not None:
             raise crash.with_traceback(None)  # it may be raised any number of times
 
@@ -278,10 +283,10 @@ class Running:
         self._record(share)
 
     def _record(self, share: float) -> None:
-        recorder = self._explainer.recorder
-        recorder.record(share)
+        explainer = self._explainer
+        explainer.recorder.record(share)
         for task in self._tasks.all_spouts:
-            task.tracker.observer = Observers.of(recorder if recorder.on else None, self._observer)
+            task.tracker.observer = Observers.of(explainer if explainer.recorder.on else None, self._observer)
 
     def health(self) -> Health:
         """The state of the topology now; cheap enough for a readiness probe."""
@@ -292,7 +297,7 @@ class Running:
             full=tuple(
                 id for id, tasks in self._tasks.bolts.items() if any(task.inbox.full for task in tasks)
             ),
-            crash=None if lifecycle.crash is None else str(lifecycle.crash),
+            crash=None if self._block.crash is None else str(self._block.crash),
             closing=tuple(lifecycle.closing()) if lifecycle.ended else (),
             restarting=() if lifecycle.ended else tuple(lifecycle.restarting()),
         )

@@ -25,8 +25,8 @@ from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER
 from stormlet.report.health import RunState
 from stormlet.report.log_fields import log_fields
-from stormlet.runtime.context import Culprit
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.observers import Observer
 from stormlet.runtime.slow_code import wait_for_end
@@ -42,8 +42,8 @@ LEAVING = 1.0
 LAST_OUTCOMES = 1.0
 """Seconds that spouts get at most to take note of what failed at the deadline."""
 
-Helping = Callable[[], Iterable[tuple[str, Coroutine[Any, Any, None]]]]
-"""Makes the coroutines that help the tasks, each with its name."""
+Background = Callable[[], Iterable[tuple[str, Coroutine[Any, Any, None]]]]
+"""Makes the coroutines beside the tasks, each with its name."""
 
 
 class Lifecycle:
@@ -53,46 +53,39 @@ class Lifecycle:
         self,
         name: str,
         configuration: Configuration,
+        block: Block,
+        tasks: Tasks,
         conductor: Conductor,
+        background: Background,
         failures: FailureLog,
         observer: Observer | None,
         *,
         active: bool,
     ) -> None:
-        self.crash: TopologyCrashed | None = None
-        """The error it crashed with, if it has."""
         self.ended = False
         """True once its tasks have ended, or are about to."""
         self._name = name
         self._configuration = configuration
+        self._block = block
+        self._tasks = tasks
         self._conductor = conductor
+        self._background = background
         self._failures = failures
         self._observer = observer
         self._active = active
         self._loop = asyncio.get_running_loop()
-        self._tasks: Tasks
-        self._helping: Helping
         self._running: dict[asyncio.Task[None], Task] = {}
         self._helpers: list[asyncio.Task[None]] = []
-        self._crash_known: asyncio.Future[None] = self._loop.create_future()
-        self._body: asyncio.Task[Any] | None = None
-        self._cancelled_before = 0
         self._started = False
-        self._in_body = False
-        self._body_cancelled = False
         self._draining: asyncio.Task[None] | None = None
         self._is_cut_short = False
         self._ending: asyncio.Task[None] | None = None
-
-    def lead(self, tasks: Tasks, helping: Helping) -> None:
-        """Take over these tasks, and what helps them."""
-        self._tasks = tasks
-        self._helping = helping
+        block.crash_known.add_done_callback(self._crash_seen)
 
     @property
     def state(self) -> RunState:
         """The stage of the run."""
-        if self.crash is not None:
+        if self._block.crash is not None:
             return RunState.CRASHED
         if self.ended:
             return RunState.STOPPED
@@ -127,8 +120,6 @@ class Lifecycle:
     async def start(self) -> None:
         """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what
         user code raised."""
-        self._body = body = asyncio.current_task()
-        self._cancelled_before = 0 if body is None else body.cancelling()
         if not self._tasks.ackers:
             logger.warning(
                 "topology %r runs with ackers=0: nothing is tracked, and every message counts as acked",
@@ -148,10 +139,10 @@ class Lifecycle:
         if self._active:
             self.switch(True)
         self._started = True
-        self._in_body = True
+        self._block.enter()
 
     def _start_helpers(self) -> None:
-        for name, coroutine in self._helping():
+        for name, coroutine in self._background():
             helper = self._loop.create_task(coroutine, name=f"{self._name} {name}")
             self._helpers.append(helper)
             helper.add_done_callback(partial(self._helper_ended, name))
@@ -161,31 +152,22 @@ class Lifecycle:
         if self.ended:
             return
         if not helper.cancelled():
-            self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), helper.exception())
-        elif not self.host_leaves():
-            cancelled = StrayCancellation("somebody else has cancelled it")
-            self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), cancelled)
+            self._block.engine_failed(name, helper.exception())
+        elif not self._block.host_leaves():
+            self._block.engine_failed(name, StrayCancellation("somebody else has cancelled it"))
 
     def _task_ended(self, running: asyncio.Task[None]) -> None:
         """A task lives until the end; one that was cancelled together with the host has ended before, if the host then
         leaves (law N3)."""
-        if self.host_leaves():
+        if self._block.host_leaves():
             self._loop.call_later(LEAVING, self._miss, running)
         else:
             self._miss(running)
 
     def _miss(self, running: asyncio.Task[None]) -> None:
         if not self.ended:
-            self.crashed(self._running[running], StrayCancellation("somebody else has cancelled the task"))
-
-    def host_leaves(self) -> bool:
-        """Says if the host that has entered the block is being cancelled: whoever does that may cancel all else too."""
-        body = self._body
-        return body is not None and not body.done() and self._is_cancelled(body) and not self._body_cancelled
-
-    def _is_cancelled(self, body: asyncio.Task[Any]) -> bool:
-        """Says if that has happened since it entered the block; it may have caught an earlier one."""
-        return body.cancelling() > self._cancelled_before
+            cancelled = StrayCancellation("somebody else has cancelled the task")
+            self._block.crashed(self._running[running], cancelled)
 
     def _spawn(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
@@ -195,9 +177,9 @@ class Lifecycle:
 
     async def _ready(self, ready: Sequence[asyncio.Future[None]]) -> None:
         for each in ready:
-            await asyncio.wait([each, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
-            if self.crash is not None:
-                raise StartFailed(self._name, self.crash.task, self.crash.what) from self.crash.__cause__
+            await asyncio.wait([each, self._block.crash_known], return_when=asyncio.FIRST_COMPLETED)
+            if (crash := self._block.crash) is not None:
+                raise StartFailed(self._name, crash.task, crash.what) from crash.__cause__
 
     def switch(self, active: bool) -> None:
         """Have the spouts asked for tuples, or no longer."""
@@ -217,7 +199,9 @@ class Lifecycle:
             self._is_cut_short = True
             self._draining.cancel()
             self._abandon()  # the body may wait for a tree
-            self._conductor.give_up(None)  # a drain that has not begun yet cannot say that it is over
+            self._conductor.give_up(
+                self._block.crash
+            )  # a drain that has not begun yet cannot say that it is over
 
     def _drain_ended(self, draining: asyncio.Task[None]) -> None:
         if draining.cancelled() and not self._is_cut_short:
@@ -226,29 +210,32 @@ class Lifecycle:
     async def leave(self, error: BaseException | None) -> None:
         """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
         C5)."""
-        self._in_body = False
-        if self._body_cancelled and self._body is not None:
-            self._body.uncancel()
+        self._block.leave()
         try:
-            if error is None and self.crash is None:
+            if error is None and self._block.crash is None:
                 await self._drained()
         finally:
             await self._end()
             if self._observer is not None:
                 self._observer.ended(drained=error is None and self._has_drained)
-        if self.crash is not None:
-            raise self.crash
+        if self._block.crash is not None:
+            raise self._block.crash
 
     @property
     def _has_drained(self) -> bool:
         draining = self._draining
-        return self.crash is None and draining is not None and draining.done() and not draining.cancelled()
+        return (
+            self._block.crash is None
+            and draining is not None
+            and draining.done()
+            and not draining.cancelled()
+        )
 
     async def _drained(self) -> None:
         if self._draining is None:
             self.stop()
         assert self._draining is not None
-        await asyncio.wait([self._draining, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([self._draining, self._block.crash_known], return_when=asyncio.FIRST_COMPLETED)
 
     async def _drain(self) -> None:
         """Steps 1 to 3 of the end."""
@@ -262,9 +249,9 @@ class Lifecycle:
         except TopologyCrashed:
             pass  # whoever leaves the block raises it
         except Exception as error:
-            self._crash(TopologyCrashed(self._name, "the engine", "the drain"), error)
+            self._block.engine_failed("drain", error)
         finally:
-            self._conductor.give_up(None)
+            self._conductor.give_up(self._block.crash)
 
     async def _give_up(self) -> None:
         self._abandon()
@@ -286,8 +273,8 @@ class Lifecycle:
             await self._until_ended()
         except asyncio.CancelledError:
             await self._until_ended()
-            if not self._body_cancelled or self._body is None or self._is_cancelled(self._body):
-                raise  # else a crash has cancelled the body in the midst of a call of its own
+            if not self._block.cancelled_by_crash_alone:
+                raise  # else the crash came in the midst of a call of the body's own
 
     async def _until_ended(self) -> None:
         while True:
@@ -313,7 +300,7 @@ class Lifecycle:
         try:
             await self._end_all()
         except Exception as error:
-            self._crash(TopologyCrashed(self._name, "the engine", "the end"), error)
+            self._block.engine_failed("end", error)
             await self._end_all()
 
     async def _end_all(self) -> None:
@@ -325,9 +312,9 @@ class Lifecycle:
         self._abandon()
         for task in self._tasks.all_spouts:
             task.settle_left_over()
-        self._conductor.give_up(self.crash)
-        if not self._crash_known.done():
-            self._crash_known.cancel()
+        self._conductor.give_up(self._block.crash)
+        if not self._block.crash_known.done():
+            self._block.crash_known.cancel()
         self._report_left_over()
         self._failures.close()
 
@@ -344,43 +331,14 @@ class Lifecycle:
             if not task.leaving:
                 task.change(TaskEvent.END)
                 each.cancel()
-        await wait_for_end(self._name, {each: self._running[each] for each in running})
+        await wait_for_end(self._name, {each: self._running[each].user_code for each in running})
 
-    # Crashes.
-
-    def crashed(self, culprit: Culprit, error: BaseException) -> None:
-        """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
-        if self.crash is None:
-            restarts, way_out = self._restarts(culprit), culprit.way_out
-            self._crash(
-                TopologyCrashed(self._name, culprit.plan.name, culprit.doing, restarts, way_out), error
-            )
-
-    def _crash(self, crash: TopologyCrashed, error: BaseException | None) -> None:
-        if self.crash is not None:
+    def _crash_seen(self, known: asyncio.Future[None]) -> None:
+        if known.cancelled():
             return
-        self.crash = crash
-        self.crash.__cause__ = error
-        if not self._crash_known.done():
-            self._crash_known.set_result(None)
-        self._conductor.give_up(self.crash)
-        if not self._in_body or self._body is None:
-            return
-        if self._body.done():  # it has entered the block, as in a notebook, and nobody may ever leave it
+        self._conductor.give_up(self._block.crash)
+        if self._block.abandoned:
             self._begin_to_end()
-        else:
-            self._body_cancelled = True
-            self._body.cancel()
-
-    def _restarts(self, culprit: Culprit) -> str:
-        """The recent restarts of the task that crashed, in words."""
-        restarts = culprit.restarts
-        count = restarts.within_window(self._loop.time())
-        return (
-            f"{count} {'restart' if count == 1 else 'restarts'}, of at most {restarts.policy}"
-            if count
-            else ""
-        )
 
     def _report_left_over(self) -> None:
         for name, spouts in self._tasks.spouts.items():

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Protocol
 
+import msgspec
+
 from stormlet.core.ledger import OpenTree
 from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation
@@ -16,28 +18,24 @@ from stormlet.runtime.context import MessageObserver
 from stormlet.runtime.tasks import Tasks
 
 
-class Observed(Protocol):
-    """A run, as its observer sees it."""
+class ObservedRun(msgspec.Struct, frozen=True):
+    """A run, as its observer gets it."""
 
-    def record_edges(self, share: float) -> None:
-        """Have trees recorded."""
-        ...
-
-    def explain_oldest(self, most: int = 10) -> Sequence[Explanation]:
-        """Explanations of the trees that are open longest."""
-        ...
-
-    def health(self) -> Health:
-        """The health of the run now."""
-        ...
+    name: str
+    """The name of the topology."""
+    tasks: Tasks
+    record_edges: Callable[[float], None]
+    """Has this share of the trees recorded."""
+    explain_oldest: Callable[[], Sequence[Explanation]]
+    """Explains the trees that time out first."""
+    health: Callable[[], Health]
 
 
 class Observer(MessageObserver, Protocol):
     """Looks on at one run."""
 
-    def built(self, name: str, run: Observed, tasks: Tasks) -> None:
-        """The tasks of the topology of this name are wired and none has started: outlets may still be
-        wrapped."""
+    def built(self, run: ObservedRun) -> None:
+        """The tasks of the run are wired and none has started: outlets may still be wrapped."""
         ...
 
     def unanswered(self, task: TaskPlan, failure: RepeatedFailure) -> None:

@@ -11,9 +11,9 @@ in the end nothing is left (S5).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableSet
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
@@ -22,8 +22,6 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.messages import Buried, Message
 from stormlet.testing.chaos.hearings import Burials, Tellings
 from stormlet.testing.chaos.journal import Journal
-
-T = TypeVar("T", contravariant=True)
 
 TINY = 1e-6
 
@@ -59,15 +57,6 @@ class Queue:
     """By producer: those of its largest call so far."""
 
 
-class Remembered(Protocol[T]):
-    """A set, as far as it is needed here; one that forgets sees less."""
-
-    def add(self, thing: T, /) -> None: ...
-    def discard(self, thing: T, /) -> None: ...
-    def clear(self) -> None: ...
-    def __contains__(self, thing: object, /) -> bool: ...
-
-
 class Witness:
     """The judge of one run."""
 
@@ -99,8 +88,8 @@ class Witness:
         self._time = time
         self._tuples: dict[int, list[Tuple[Any]]] = {}
         self._disturbed = set[int]()
-        self._acked: Remembered[int] = set()
-        self._told: Remembered[OpenTree] = set()
+        self._acked: MutableSet[int] = set()
+        self._told: MutableSet[OpenTree] = set()
         self._queues: dict[int, Queue] = {}
         self._extended = set[int]()
         self._last_moved = -1.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator, MutableSet
+from typing import Any, TypeVar
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
@@ -86,7 +86,7 @@ class SteadyWitness(Witness):
 T = TypeVar("T", bound=Hashable)
 
 
-class Recent(Generic[T]):
+class Recent(MutableSet[T]):
     """At least the last ``size`` things that were added, and at most twice as many."""
 
     def __init__(self, size: int) -> None:
@@ -94,16 +94,16 @@ class Recent(Generic[T]):
         self._newer = set[T]()
         self._older = set[T]()
 
-    def add(self, thing: T) -> None:
+    def add(self, value: T) -> None:
         """Remember it."""
-        self._newer.add(thing)
+        self._newer.add(value)
         if len(self._newer) > self._size:
             self._older, self._newer = self._newer, set[T]()
 
-    def discard(self, thing: T) -> None:
+    def discard(self, value: T) -> None:
         """Forget it, if it is remembered."""
-        self._newer.discard(thing)
-        self._older.discard(thing)
+        self._newer.discard(value)
+        self._older.discard(value)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -112,3 +112,9 @@ class Recent(Generic[T]):
 
     def __contains__(self, thing: object) -> bool:
         return thing in self._newer or thing in self._older
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._newer | self._older)
+
+    def __len__(self) -> int:
+        return len(self._newer | self._older)

@@ -30,7 +30,7 @@ class Graveyard:
         self.crashes: list[BaseException] = []
         self.unkept: list[object] = []
         self.attended: list[float] = []
-        self.activity = Activity(lambda: None)
+        self.activity = Activity()
         failures: Any = SimpleNamespace(
             buried=lambda plan, letter: None,
             unkept=lambda plan, letter: self.unkept.append(letter.value),
