@@ -13,11 +13,11 @@ from stormlet.testing.chaos.journal import Journal, Tree
 from stormlet.testing.chaos.witness import Attempt, Witness
 
 REMEMBERED = 5_000
-"""Trees whose outcome is known, in case that more is heard of them."""
+"""Trees whose outcome is known, in case that more comes of them."""
 LINES = 2_000
 """Of the journal."""
 LATENESS = 0.05
-"""Seconds by which an outcome may seem early: the witness hears of a tree at the end of the slice that emitted it."""
+"""Seconds by which an outcome may seem early: the witness sees a tree at the end of the slice that emitted it."""
 
 
 class LastLines(Journal):
@@ -37,7 +37,7 @@ class SteadyWitness(Witness):
     def __init__(self, time: Callable[[], float], journal: Journal) -> None:
         super().__init__(time, journal)
         self._acked = Recent[int](REMEMBERED)
-        self._told = Recent[OpenTree](REMEMBERED)
+        self._settled = Recent[OpenTree](REMEMBERED)
         self._failed = Recent[int](REMEMBERED)
         self.emissions = 0
         self.acks = 0
