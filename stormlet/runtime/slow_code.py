@@ -2,7 +2,7 @@
 
 A coroutine that waits shows what it awaits, and so on down to the future. Four things hide it, and are looked
 through: the awaitables of async generators (``async for``), those of compiled coroutines, another task that is
-awaited, also by ``gather`` or ``wait_for``, and :func:`~stormlet.runtime.usercode.Within`.
+awaited, also by ``gather``, and :func:`~stormlet.runtime.usercode.Within`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ ASYNCIO: Final = PurePath(asyncio.__file__).parent
 """The folder of asyncio: the engine itself waits in its files, when it has called no user code."""
 SUSPENDABLE: Final[tuple[type[Any], ...]] = (AsyncGenerator, Coroutine)
 """Compiled ones among them."""
-TASKS: Final[tuple[type[Any], ...]] = (asyncio.Task,)
 LONGEST: Final = 50
 """The number of frames followed at most: a chain that awaits itself has no end."""
 
@@ -60,9 +59,8 @@ def frames_of(task: asyncio.Task[Any]) -> list[FrameType]:
     frames: list[FrameType] = []
     waiting: asyncio.Future[Any] | None = task
     while isinstance(waiting, asyncio.Task) and len(frames) < LONGEST:
-        own = list(suspended_frames(waiting.get_coro()))
-        frames.extend(own)
-        waiting = _awaited_by(waiting, own[-1] if own else None)
+        frames.extend(suspended_frames(waiting.get_coro()))
+        waiting = _awaited_by(waiting)
     return frames[:LONGEST]
 
 
@@ -105,22 +103,12 @@ def _suspendable(referents: Collection[object]) -> object:
     return None
 
 
-def _awaited_by(task: asyncio.Task[Any], innermost: FrameType | None) -> asyncio.Future[Any] | None:
+def _awaited_by(task: asyncio.Task[Any]) -> asyncio.Future[Any] | None:
     """The future that a task waits for; of those of a ``gather``, the first that is not done."""
+    # Before Python 3.12 wait_for() awaits a plain future while a task of its own runs, and nothing leads on to that.
     waiting: asyncio.Future[Any] | None = getattr(task, "_fut_waiter", None)
-    if isinstance(waiting, asyncio.Task):
-        return waiting
     children: Iterable[asyncio.Future[Any]] = getattr(waiting, "_children", ())
-    return next((each for each in (*children, *_tasks_of_asyncio(innermost)) if not each.done()), waiting)
-
-
-def _tasks_of_asyncio(frame: FrameType | None) -> Iterable[asyncio.Task[Any]]:
-    """The tasks that a function of asyncio has in hand: before Python 3.12 ``wait_for`` makes one, and awaits a plain
-    future meanwhile."""
-    if frame is None or not _is_of_asyncio(frame):
-        return ()
-    held: Iterable[object] = frame.f_locals.values()
-    return (cast("asyncio.Task[Any]", each) for each in held if isinstance(each, TASKS))
+    return next((each for each in children if not each.done()), waiting)
 
 
 def _is_of_asyncio(frame: FrameType) -> bool:
