@@ -145,7 +145,7 @@ class DeadLetters:
         if self.sync is None:
             self._failures.lost(plan, letter)
         else:
-            self._failures.buried(plan, letter)
+            self._failures.given_up(plan, letter)
 
     def _keep(self, letter: DeadLetter) -> None:
         self.last.append(letter)

@@ -81,25 +81,25 @@ class FailureLog:
         )
         where = f"{failure.task} raised" if values else f"{method} of {failure.task} raised"
         line = f"{where} {failure.error}{f' on {failure.value}' if values else ''}"
-        self._tell(logging.ERROR, plan.task, failure, line, error)
+        self._log(logging.ERROR, plan.task, failure, line, error)
         if self._unanswered is not None and (settled or not values):
             self._unanswered(plan, failure)
 
     def failed(self, plan: TaskPlan, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
-        """A message of this spout failed, and no exception has told why."""
-        told = _of_message("message", plan, failure, message_id, value)
-        line = f"message {shortened(message_id)} of {plan.name} failed: {told.error}{_and_value(told)}"
-        self._tell(logging.WARNING, plan.task, told, line)
+        """A message of this spout failed, and no exception was logged for it."""
+        counted = _of_message("message", plan, failure, message_id, value)
+        line = f"message {shortened(message_id)} of {plan.name} failed: {counted.error}{_and_value(counted)}"
+        self._log(logging.WARNING, plan.task, counted, line)
 
     def held(self, plan: TaskPlan, method: str, seconds: float) -> None:
         """User code has held the event loop for so long."""
         error = f"held the event loop for {seconds:.2f} s"
-        told = RepeatedFailure(plan.component, plan.name, method, "held the event loop", error)
+        failure = RepeatedFailure(plan.component, plan.name, method, "held the event loop", error)
         line = (
             f"{plan.name} {error} in {method}: "
             f"await what takes long, or have a thread do it (a bolt: executor='thread')"
         )
-        self._tell(logging.WARNING, plan.task, told, line)
+        self._log(logging.WARNING, plan.task, failure, line)
 
     def restarts(self, plan: TaskPlan, error: Exception, pause: float, restarts: Restarts) -> None:
         """A task that died of this is restarted after so many seconds."""
@@ -117,17 +117,17 @@ class FailureLog:
             extra=log_fields(self._topology, plan.component, plan.task),
         )
 
-    def buried(self, plan: TaskPlan, letter: DeadLetter) -> None:
-        """A message went to the dead letters, where all that is known of it stands."""
-        told = _of_message("dead letter", plan, letter.failure, letter.message_id, letter.value)
-        line = f"dead letter of {plan.name}: message {shortened(letter.message_id)}: {told.error}"
-        self._tell(logging.ERROR, plan.task, told, line)
+    def given_up(self, plan: TaskPlan, letter: DeadLetter) -> None:
+        """The sink of dead letters has this one, and with it all that is known of the message."""
+        failure = _of_message("dead letter", plan, letter.failure, letter.message_id, letter.value)
+        line = f"dead letter of {plan.name}: message {shortened(letter.message_id)}: {failure.error}"
+        self._log(logging.ERROR, plan.task, failure, line)
 
     def lost(self, plan: TaskPlan, letter: DeadLetter) -> None:
         """A dead letter that nothing receives: its line is all that stays of it, so each has one (law S6)."""
-        self._tell_letter("", plan, letter)
+        self._log_letter("", plan, letter)
 
-    def _tell_letter(self, note: str, plan: TaskPlan, letter: DeadLetter) -> None:
+    def _log_letter(self, note: str, plan: TaskPlan, letter: DeadLetter) -> None:
         logger.error(
             "dead letter of %s: %smessage %s, value %s, attempt %d: %s",
             plan.name,
@@ -141,15 +141,15 @@ class FailureLog:
 
     def unkept(self, plan: TaskPlan, letter: DeadLetter) -> None:
         """The topology ended before the sink had kept the letter, which must not be lost silently."""
-        self._tell_letter("not kept by its sink before the end: ", plan, letter)
+        self._log_letter("not kept by its sink before the end: ", plan, letter)
 
     def close(self) -> None:
-        """The run is over: tell what was not told."""
+        """The run is over: log the counts that were not logged yet."""
         if self._timer is not None:
             self._timer.cancel()
-            self._tell_counts()
+            self._log_counts()
 
-    def _tell(
+    def _log(
         self,
         level: int,
         task: int,
@@ -170,11 +170,11 @@ class FailureLog:
                 extra=fields,
             )
         if not first and self._timer is None:
-            self._timer = self._loop.call_later(COUNTED_FOR, self._tell_counts)
+            self._timer = self._loop.call_later(COUNTED_FOR, self._log_counts)
 
-    def _tell_counts(self) -> None:
+    def _log_counts(self) -> None:
         self._timer = None
-        for failure, more in self._counts.take_untold():
+        for failure, more in self._counts.take_unlogged():
             logger.warning(
                 "%s of %s again, %s more%s: %s%s",
                 failure.what,

@@ -20,7 +20,7 @@ SHARDS = 64
 
 
 class FoundHolders:
-    """By root, the components that hold tuples of its tree. In many dicts, from which each is taken when it is told: a
+    """By root, the components that hold tuples of its tree. In many dicts, from which each is taken when it is used: a
     large one holds the loop for milliseconds when it grows and when it is dropped (law F2). These have numbers of what
     most roots have in common, so that the garbage collector does not look into them."""
 

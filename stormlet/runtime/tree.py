@@ -118,8 +118,8 @@ class Tree(Generic[V]):
     def _check_loop(self, running: asyncio.AbstractEventLoop) -> None:
         if self._loop not in (None, running):
             raise RuntimeError(
-                f"a tree of {self._spout!r} was awaited outside the event loop of its topology, where nobody would "
-                f"tell of its outcome; from another thread, use asyncio.run_coroutine_threadsafe"
+                f"a tree of {self._spout!r} was awaited outside the event loop of its topology, where its outcome "
+                f"never arrives; from another thread, use asyncio.run_coroutine_threadsafe"
             )
 
 

@@ -1,4 +1,4 @@
-"""Finds out of a tree, or of a message between two attempts, what there is to tell."""
+"""Explanations of a tree, or of a message between two attempts: its state, its outstanding tuples, and their places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
-UNRECORDED = "record_edges=1 would tell since when, and by which way they came"
+UNRECORDED = "record_edges=1 would show since when, and by which way they came"
 UNFINISHED = (FailureKind.TIMEOUT, FailureKind.SHUTDOWN)
 """Failures that come from outstanding tuples."""
 NO_TUPLES = "no task has a tuple of it: an ack was lost, or is with code in a thread"
@@ -47,8 +47,8 @@ class Explainer:
         self.recorder.tracked(tree, value)
 
     def settled(self, task: TaskPlan, tree: OpenTree) -> None:
-        """See :meth:`stormlet.runtime.context.MessageObserver.settled`. The failure of a recorded attempt gets to know
-        what was outstanding."""
+        """See :meth:`stormlet.runtime.context.MessageObserver.settled`. The failure of a recorded attempt gets what was
+        outstanding."""
         recorded = self.recorder.settled(tree)
         failure = tree.failure
         if recorded is not None and failure is not None:
@@ -77,14 +77,14 @@ class Explainer:
             for due, each in spout.tracker.replays:
                 if each is message:
                     return self._of_waiting(spout, due, each)
-        return self._of_told(message)
+        return self._of_settled(message)
 
     def oldest(self, most: int) -> Sequence[Explanation]:
         """Of the open trees that time out first, then of messages that wait for a replay or for ``dead_letters=`` to
         return; at most so many."""
         self._check_tracked()
         trees = dict(islice(self.open_trees(), most))
-        others = chain(self._replays(), self._burials())
+        others = chain(self._replays(), self._dead_letters())
         return [*self._of_open(trees), *islice(others, most - len(trees))]
 
     def of_trees(self, trees: Mapping[int, OpenTree]) -> Sequence[Explanation]:
@@ -97,11 +97,11 @@ class Explainer:
         return (each for turn in in_turn for each in turn if each is not None)
 
     def is_open(self, root: int, tree: OpenTree) -> bool:
-        """True for the open tree of this root; also if its acker has not heard of it yet."""
+        """True for the open tree of this root; also if its acker has not read of it yet."""
         return self._tasks.open_tree(root) is tree
 
     def between_attempts(self) -> Iterator[Message]:
-        """The messages whose last attempt has failed, whether their spouts have been told or not."""
+        """The messages whose last attempt has failed, whether their spouts know of it or not."""
         for spout in self._tasks.all_spouts:
             for tree in (*spout.tracker.outcomes, *(message for _, message in spout.tracker.replays)):
                 if isinstance(tree, Message):
@@ -117,13 +117,13 @@ class Explainer:
 
     def _acks_under_way(self, root: int) -> Iterator[str]:
         for task in self._tasks.all_bolts:
-            if _tells_of(root, task.outbox.unsent_acks, task.outbox.fails):
+            if _is_settled_in(root, task.outbox.unsent_acks, task.outbox.fails):
                 yield task.plan.name
         acker = self._tasks.acker_of(root)
-        if any(_tells_of(root, control.acks, control.fails) for control in acker.unread):
+        if any(_is_settled_in(root, control.acks, control.fails) for control in acker.unread):
             yield acker.name
 
-    # Telling.
+    # Explaining.
 
     def _of_open(self, trees: Mapping[int, OpenTree]) -> list[Explanation]:
         found = self._whereabouts.of(trees)
@@ -171,7 +171,7 @@ class Explainer:
             occupations=() if due else self._occupations.with_full_queues(spout.outbox),
         )
 
-    def _of_told(self, message: Message) -> Explanation:
+    def _of_settled(self, message: Message) -> Explanation:
         spout = self._tasks.all_spouts[message.spout]
         return msgspec.structs.replace(
             self._of_message(spout, message, None), state=TreeState.TELLING, root=message.root or None
@@ -191,14 +191,14 @@ class Explainer:
             for due, message in spout.tracker.replays:
                 yield self._of_waiting(spout, due, message)
 
-    def _burials(self) -> Iterator[Explanation]:
+    def _dead_letters(self) -> Iterator[Explanation]:
         for spout in self._tasks.all_spouts:
-            for burying, letter in spout.tracker.burials.letters.items():
-                yield _of_letter(burying, letter)
+            for writing, letter in spout.tracker.burials.letters.items():
+                yield _of_letter(writing, letter)
 
 
-def _of_letter(burying: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
-    stack = users_of(frames_of(burying))
+def _of_letter(writing: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
+    stack = users_of(frames_of(writing))
     return Explanation(
         state=TreeState.BURYING,
         spout=letter.component,
@@ -209,7 +209,7 @@ def _of_letter(burying: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
     )
 
 
-def _tells_of(root: int, acks: Mapping[int, int], fails: Sequence[tuple[int, Failure]]) -> bool:
+def _is_settled_in(root: int, acks: Mapping[int, int], fails: Sequence[tuple[int, Failure]]) -> bool:
     """True if acks or fails of this tree are there."""
     return root in acks or any(root == each for each, _ in fails)
 

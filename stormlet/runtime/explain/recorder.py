@@ -1,7 +1,7 @@
 """Follows trees edge by edge: since when each tuple is where it is, and what it came through.
 
 It costs nothing while it is off: outlets are wrapped when it is switched on, and unwrapped again. Of a tree it knows
-what was delivered, and each tuple tells itself whether it is settled; a tree is forgotten with its attempt.
+what was delivered, and each tuple has its own state; a tree is forgotten with its attempt.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Seen(msgspec.Struct):
     root: int
     attempt_since: float
     """The time at which its running attempt was first seen."""
-    told: bool = False
+    explained: bool = False
 
     def attempted(self, root: int, now: float) -> None:
         """It is open under this root."""
@@ -67,8 +67,8 @@ class StuckTrees:
             await asyncio.sleep(self._seconds / LOOKS)
             try:
                 self._look(loop.time())
-            except Exception:  # the messages are none the worse for it
-                logger.exception("what keeps trees of topology %r open cannot be told", self._topology)
+            except Exception:  # it must not end with the first tree that cannot be explained
+                logger.exception("what keeps trees of topology %r open cannot be explained", self._topology)
 
     def _warn(self, timeout: float) -> None:
         self._log(
@@ -82,7 +82,7 @@ class StuckTrees:
             self._seen.setdefault(tree, Seen(now, root, now)).attempted(root, now)
         stuck = {seen.root: tree for tree, seen in self._seen.items() if self._is_news(tree, seen, now)}
         if stuck:
-            self._tell(stuck, now)
+            self._explain(stuck, now)
 
     def _still_there(self, now: float) -> Iterator[tuple[OpenTree, Seen]]:
         """Those that have no final outcome, whether they are among the watched ones or not."""
@@ -96,12 +96,12 @@ class StuckTrees:
                 yield tree, seen
 
     def _is_news(self, tree: OpenTree, seen: Seen, now: float) -> bool:
-        is_old = now - seen.since >= self._enough and not seen.told
+        is_old = now - seen.since >= self._enough and not seen.explained
         return is_old and self._explainer.is_open(seen.root, tree)
 
-    def _tell(self, stuck: Mapping[int, OpenTree], now: float) -> None:
+    def _explain(self, stuck: Mapping[int, OpenTree], now: float) -> None:
         for tree in stuck.values():
-            self._seen[tree].told = True
+            self._seen[tree].explained = True
         most = min(AT_ONCE, IN_ALL - self._explained)
         explained = self._explainer.of_trees(dict(islice(stuck.items(), most)))
         for tree, each in zip(stuck.values(), explained, strict=False):  # of the first ones

@@ -91,7 +91,7 @@ class Whereabouts:
 
     def of_failed(self, tree: RecordedTree) -> Sequence[Outstanding]:
         """Some of what was outstanding of a recorded tree when it failed. That is quick, as many trees may time out at
-        once, and so it does not tell how many others are ahead of one that is queued."""
+        once, and so it leaves out how many others are ahead of one that is queued."""
         edges = islice(tree.outstanding, MOST_KEPT)
         return [each.outstanding for each in _sorted([self._of_edge(edge) for edge in edges])]
 

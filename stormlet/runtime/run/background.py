@@ -45,7 +45,7 @@ async def tick_bolts(tasks: Sequence[BoltTask], seconds: float) -> None:
     """Have ``tick`` called every so many seconds at each of these tasks, without drift.
 
     Ticks that a lagging loop has missed are left out. After a tick that took longer than its interval comes a
-    pause: else there might never be a moment of calm, and a finite run would not end (law S5).
+    pause: else there might never be a quiet moment, and a finite run would not end (law S5).
     """
     loop = asyncio.get_running_loop()
     start = loop.time()
@@ -73,7 +73,7 @@ def _ring(waiter: asyncio.Future[None]) -> None:
 
 
 ORPHAN_TIMEOUT = 30.0
-"""Seconds after which the ackers forget what they heard of trees that never began, where timeouts are off
+"""Seconds after which the ackers forget what they know of trees that never began, where timeouts are off
 (law L5)."""
 
 

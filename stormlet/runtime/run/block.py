@@ -1,6 +1,6 @@
 """The block of the host, and the first crash, which cancels it (law C5).
 
-A crash cancels the body of the block, as a task group does, so that the host hears of it at whatever it awaits. Others
+A crash cancels the body of the block, as a task group does, so that the host gets it at whatever it awaits. Others
 may cancel the body, too: a timeout around the block, or ``asyncio.run`` at Ctrl-C. Whoever does that often cancels all
 tasks of the loop together, those of the topology as well, and these must not take it for a fault (law N3). So it
 matters who has cancelled the body, and asyncio only counts how often: the crash remembers that it has done so, and the

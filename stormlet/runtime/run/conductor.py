@@ -57,7 +57,7 @@ class Conductor:
             if self._activity.busy:
                 continue
             if _unflushed(self._tasks):
-                self._loop.call_soon(self._bell.set)  # what leaves then may wake somebody (law S5)
+                self._loop.call_soon(self._bell.set)  # what leaves then may wake a task (law S5)
             else:
                 self._step()
 

@@ -204,7 +204,7 @@ class Running:
         self._lifecycle.switch(True)
 
     def deactivate(self) -> None:
-        """Ask the spouts for no more tuples; what is under way is processed, but bolts are not told to flush what
+        """Ask the spouts for no more tuples; what is under way is processed, but bolts are not asked to flush what
         they hold (Storm's ``deactivate``)."""
         self._check_loop("deactivate")
         self._lifecycle.switch(False)
@@ -272,7 +272,7 @@ class Running:
         return self._explainer.oldest(min(most, sys.maxsize))
 
     def record_edges(self, share: float = 1.0) -> None:
-        """Record the edges of this share of the trees that begin from now on, so that explanations tell since when each
+        """Record the edges of this share of the trees that begin from now on, so that explanations say since when each
         tuple is where it is, and which way it came; 0 ends that and makes it free again. A run begins with its
         configuration's ``record_edges``.
 

@@ -6,7 +6,7 @@ request goes straight to 4.
 1. Every source ends: no more ``next_tuple``, generators are closed, waiting ``running.emit`` calls raise
 ``TopologyStopping``. 2. The conductor works through what is there, with ``flush`` and ``finish``, upstream
 first, until the topology is quiescent. 3. At the deadline all that is left fails with SHUTDOWN, and the
-spouts are told. 4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
+spouts get these outcomes. 4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class DisturbedRun:
         self.steps = Steps(injector, self.kill)
         self.raising = Raising(injector, self.journal)
         self.engine_raised = False
-        """After that messages may be in nobody's hands, until the end counts them."""
+        """After that messages may be in no account, until the end counts them."""
         self.immortal: frozenset[str] = frozenset()
         """Components whose tasks cannot be restarted."""
         self.infallible: frozenset[str] = frozenset()
