@@ -68,6 +68,7 @@ class FailureLog:
     ) -> None:
         """User code raised on these values, which belong to these trees, and were ``settled`` before or fail by it; on
         none, in a method that gets none."""
+        # An exception that user code keeps and raises again has the frames of all its raises, ever more of them.
         forget_earlier_raises(error)
         failure = RepeatedFailure(
             plan.component,
@@ -79,9 +80,11 @@ class FailureLog:
             value=_shown(values),
             message_id=self._message_id(roots),
         )
+        # The line names the method only where there is no value: with one it can only have been execute.
         where = f"{failure.task} raised" if values else f"{method} of {failure.task} raised"
         line = f"{where} {failure.error}{f' on {failure.value}' if values else ''}"
         self._log(logging.ERROR, plan.task, failure, line, error)
+        # The failure of an unsettled input reaches the user by its tree; anything else would be in this log alone.
         if self._unanswered is not None and (settled or not values):
             self._unanswered(plan, failure)
 
@@ -103,6 +106,7 @@ class FailureLog:
 
     def restarts(self, plan: TaskPlan, error: Exception, pause: float, restarts: Restarts) -> None:
         """A task that died of this is restarted after so many seconds."""
+        # The number of a restart says how near the task is to crashing its topology.
         if isinstance(error, TaskKilled):  # which no limit counts
             why, number = "was killed", ""
         else:
@@ -157,9 +161,11 @@ class FailureLog:
         line: str,
         error: BaseException | None = None,
     ) -> None:
+        # Before it is counted, as the line and its fields must name the kind that it is counted as.
         failure = self._counts.told_apart(failure)
         first = self._counts.add(failure)
         fields = log_fields(self._topology, failure.component, task, failure.message_id)
+        # The repetitions are for those who have asked for DEBUG; all others get their number (law B4).
         logger.log(level if first else logging.DEBUG, "%s", line, exc_info=error, extra=fields)
         if first and failure.is_of_other_kinds:
             logger.warning(
@@ -169,11 +175,13 @@ class FailureLog:
                 MOST_KINDS,
                 extra=fields,
             )
+        # From the first repetition on, and not at fixed times: a run without failures has no timer.
         if not first and self._timer is None:
             self._timer = self._loop.call_later(COUNTED_FOR, self._log_counts)
 
     def _log_counts(self) -> None:
         self._timer = None
+        # Without a task in the fields: the count is that of all tasks of the component.
         for failure, more in self._counts.take_unlogged():
             logger.warning(
                 "%s of %s again, %s more%s: %s%s",
@@ -203,6 +211,7 @@ def _of_message(
 
 def _kind(failure: Failure) -> str:
     error = "" if failure.exception is None else f" {type(failure.exception).__qualname__}"
+    # What one bolt raises by two types are two failures; a timeout is another one for each set of holders.
     return f"{failure.kind.name} {failure.component or ', '.join(failure.holders)}{error}"
 
 
@@ -217,5 +226,6 @@ def _shown(values: Sequence[object]) -> str:
 
 def _place(error: BaseException) -> str:
     """The line that raised."""
+    # The last line of the user's, as stormlet's own frames below it say nothing to its author.
     call = raised_in(error)
     return "" if call is None else f"{PurePath(call.file).name}:{call.line}"

@@ -47,6 +47,7 @@ LONGEST: Final = 50
 def thread_frames(ident: int) -> list[FrameType]:
     """The frames of a thread, outermost first."""
     frames: list[FrameType] = []
+    # A thread that ends meanwhile has none; its ident may have been given to another thread by then.
     frame = sys._current_frames().get(ident)  # pyright: ignore[reportPrivateUsage] - it is documented
     while frame is not None:
         frames.append(frame)
@@ -61,6 +62,7 @@ def frames_of(task: asyncio.Task[Any]) -> list[FrameType]:
     while isinstance(waiting, asyncio.Task) and len(frames) < LONGEST:
         frames.extend(suspended_frames(waiting.get_coro()))
         waiting = _awaited_by(waiting)
+    # The outermost are kept: they name the user's function, and a chain that is cut is a circle.
     return frames[:LONGEST]
 
 
@@ -72,11 +74,15 @@ def suspended_frames(awaited: object) -> Iterator[FrameType]:
         if frame is not None:
             yield frame
         shown = _first(awaited, "cr_await", "gi_yieldfrom", "ag_await")
+        # What has a frame and awaits nothing is the innermost one. What has neither is an object in C, which must
+        # be looked through by what it refers to.
         awaited = shown if shown is not None or frame is not None else _hidden(awaited)
 
 
 def users_of(frames: Iterable[FrameType]) -> tuple[Call, ...]:
     """The calls of user code among these frames, outermost first, with what it has called."""
+    # The engine's own frames come first, then the user's; those of libraries that the user calls are kept, as they
+    # name the wait.
     users = list(dropwhile(_leads_there, frames))
     if users and _is_of_asyncio(users[0]):
         return ()
@@ -91,6 +97,7 @@ def _hidden(awaited: object) -> object:
     """The awaitable behind one that does not show it."""
     if isinstance(awaited, Within):
         return cast("Within[object]", awaited).steps
+    # The awaitables of async generators show nothing of the generator that they step.
     return _suspendable(gc.get_referents(awaited))
 
 
@@ -136,6 +143,7 @@ class UserCode(NamedTuple):
 
 async def wait_for_end(topology: str, running: Mapping[asyncio.Task[None], UserCode]) -> None:
     """Wait until all of these tasks have ended, however long that takes; log those that take long."""
+    # A timer and no timeout: user code may take as long as it wants, and the log says who does.
     notice = asyncio.get_running_loop().call_later(PATIENCE, _log_slow_end, topology, running)
     await all_ended(running)
     notice.cancel()
@@ -159,6 +167,7 @@ def _log_slow_end(topology: str, running: Mapping[asyncio.Task[None], UserCode])
 @contextmanager
 def restarting(topology: str, code: UserCode) -> Generator[None]:
     """A block between the death of a task and its next life; it is logged if it takes long."""
+    # While a task is dead its inputs wait and time out, which alone would not say why.
     notice = asyncio.get_running_loop().call_later(PATIENCE, _log_slow_restart, topology, code)
     try:
         yield
@@ -180,6 +189,7 @@ def _log_slow_restart(topology: str, code: UserCode) -> None:
 
 def place_in(calls: Iterable[asyncio.Task[Any]], threads: Iterable[int], method: str) -> str:
     """The place of the first of these calls and threads that is in user code; if none is, the name of the method."""
+    # Looked for only when the timer is due: by then user code may be in another line than when the task was asked.
     stacks = chain(
         (users_of(frames_of(each)) for each in calls), (users_of(thread_frames(each)) for each in threads)
     )
@@ -208,6 +218,7 @@ class Watched(Coroutine[Any, Any, R]):
 
     def send(self, value: Any, /) -> Any:
         """As a coroutine does."""
+        # Its steps are timed and not the whole: between two of them the loop is free.
         began = self._time()
         try:
             return self._coroutine.send(value)

@@ -16,6 +16,7 @@ from stormlet.runtime.acker.task import AckerTask
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.spout.task import SpoutTask
 
+# One dict of 100,000 trees took 3 ms when it grew for the last time. Its parts take that one after another.
 SHARDS = 64
 
 
@@ -37,6 +38,7 @@ class FoundHolders:
     def add(self, root: int, component: str) -> None:
         """This component holds one more tuple of the tree."""
         shard = self._shards[root % SHARDS]
+        # In the order in which they are found, which is that of the plan: two runs of one seed name them alike.
         known = self._holders[shard[root]] if root in shard else ()
         if component not in known:
             shard[root] = self._number((*known, component))
@@ -59,6 +61,7 @@ class HolderScan:
 
     def advance(self, most: int) -> int:
         """Look at so many more tuples; returns at how many, which are fewer when there are no more."""
+        # Fewer than asked for means that all have been looked at.
         return sum(islice(self._looks, most))
 
 
@@ -66,6 +69,7 @@ def _look(found: FoundHolders, tasks: Iterable[BoltTask], roots: Container[int])
     for task in tasks:
         for tup in task.tuples():
             if tup.state <= HELD:  # else it was settled since the scan came to this task
+                # Of most tuples the one root is at hand; roots would make a tuple of it.
                 for root in (tup.root,) if tup.root else tup.roots:
                     if root in roots:
                         found.add(root, task.plan.component)
@@ -93,6 +97,7 @@ class Tasks(msgspec.Struct, frozen=True):
         tree = acker.ledger.open_tree(root)
         if tree is not None:
             return tree
+        # A tree begins in an outbox, leaves with the slice, and may wait with a busy acker.
         on_their_way = (
             *(control.inits for control in acker.unread),
             *(spout.outbox.inits for spout in self.all_spouts),

@@ -61,16 +61,19 @@ class Explainer:
         Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0.
         """
         self._check_tracked()
+        # Untracked tuples have it, all of them, so that it would find those of many emits.
         if not root:
             raise ValueError("0 is the root of no tree: what is untracked belongs to none (law L10)")
         tree = self._tasks.open_tree(root)
         if tree is not None:
             return self._of_open({root: tree})[0]
+        # Not open: between two attempts, or settled. Of the latter bolts may still have tuples.
         message = next((each for each in self.between_attempts() if each.root == root), None)
         return self._of_gone(root) if message is None else self.of_message(message)
 
     def of_message(self, message: Message) -> Explanation:
         """Of a message that has no final outcome yet."""
+        # The root alone does not do: it belongs to the last attempt, which may be over.
         if self.is_open(message.root, message):
             return self._of_open({message.root: message})[0]
         for spout in self._tasks.all_spouts:
@@ -93,6 +96,7 @@ class Explainer:
 
     def open_trees(self) -> Iterator[tuple[int, OpenTree]]:
         """All of them by root; those that time out first at the head, of each acker in turn."""
+        # Each acker knows its own order alone; in turn, the first ones are those of all ackers.
         in_turn = zip_longest(*(acker.ledger.oldest() for acker in self._tasks.ackers))
         return (each for turn in in_turn for each in turn if each is not None)
 
@@ -119,6 +123,7 @@ class Explainer:
         for task in self._tasks.all_bolts:
             if _is_settled_in(root, task.outbox.unsent_acks, task.outbox.fails):
                 yield task.plan.name
+        # A tree without outstanding tuples is no mystery while its acks are on their way.
         acker = self._tasks.acker_of(root)
         if any(_is_settled_in(root, control.acks, control.fails) for control in acker.unread):
             yield acker.name
@@ -126,6 +131,7 @@ class Explainer:
     # Explaining.
 
     def _of_open(self, trees: Mapping[int, OpenTree]) -> list[Explanation]:
+        # One look for all trees, as it goes through everything that bolts have.
         found = self._whereabouts.of(trees)
         return [self._of_tree(root, tree, found[root]) for root, tree in trees.items()]
 
@@ -158,6 +164,7 @@ class Explainer:
         waiting = (
             each.task
             for each in found
+            # What is executed shows where it is; what is queued or held needs what its task does meanwhile.
             if each.outstanding.place is not Place.EXECUTING or not each.outstanding.stack
         )
         return self._occupations.of(dict.fromkeys(waiting))
@@ -178,6 +185,7 @@ class Explainer:
         )
 
     def _of_gone(self, root: int) -> Explanation:
+        # The engine forgets a root when it is settled; a bolt that still has a tuple of it may not have noticed.
         found = self._whereabouts.of([root])[root]
         return Explanation(
             state=TreeState.UNKNOWN,
@@ -217,4 +225,5 @@ def _is_settled_in(root: int, acks: Mapping[int, int], fails: Sequence[tuple[int
 def _note(recorded: RecordedTree | None, found: Sequence[Found], acks: Sequence[str]) -> str:
     if not found:
         return "" if acks else NO_TUPLES
+    # Advice only where there is something that a record would add to.
     return UNRECORDED if recorded is None else ""

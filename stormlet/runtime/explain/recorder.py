@@ -60,6 +60,8 @@ class RecordedTree:
 
     def add(self, edge: Edge) -> None:
         """It was delivered."""
+        # When it has doubled, so that dropping costs a constant part of adding. A tree of a million tuples, of
+        # which few are open, keeps few.
         if len(self.edges) >= self._prune_at:
             self.edges = {each.tup: each for each in self.outstanding}
             self._prune_at = max(FEWEST, 2 * len(self.edges))
@@ -92,6 +94,8 @@ class EdgeRecorder:
     def record(self, share: float) -> None:
         """Record this share of the trees that begin from now on, from 0 to 1; those that are recorded already are
         followed to their end, unless it is 0."""
+        # By the root, which is random: no more is needed to choose a share, and a tree is recorded by all tasks or
+        # by none.
         was_on, self._below = self.on, int(share * ROOTS)
         if self.on and not was_on:
             self._wrap()
@@ -123,6 +127,7 @@ class EdgeRecorder:
         reached: Sequence[int],
     ) -> None:
         """A tuple of these trees was delivered to each of these tasks, on the ``path`` of each tree."""
+        # An output may be anchored to several inputs of one tree.
         for root in dict.fromkeys(roots):
             tree = self.trees.get(root)
             if tree is not None:
@@ -136,6 +141,7 @@ class EdgeRecorder:
             consumer = self._bolts[reached[0]]
             yield consumer, consumer.inbox.items[-1]
             return
+        # A task may get several copies, by two subscriptions.
         for task, count in Counter(reached).items():
             consumer = self._bolts[task]
             yield from ((consumer, tup) for tup in consumer.inbox.items[-count:])
@@ -221,6 +227,7 @@ def _change(outlets: dict[str, Outlet], change: Callable[[Outlet], Outlet]) -> N
 
 def _changed(outlet: Outlet, change: Callable[[Outlet], Outlet]) -> Outlet:
     """An outlet whose innermost part is changed: those around it stay, and are found where they were."""
+    # Below the wrappers of others: a tap must find what it has wrapped, whatever is switched on or off meanwhile.
     if isinstance(outlet, RECORDERS) or not isinstance(outlet, WrappedOutlet):
         return change(outlet)
     outlet.inner = _changed(outlet.inner, change)

@@ -61,6 +61,7 @@ class StuckTrees:
     async def watch(self) -> None:
         """Look again and again."""
         loop = asyncio.get_running_loop()
+        # Said once and at the start: otherwise the option would seem to do nothing.
         if self._timeout is not None and self._seconds >= self._timeout:
             self._warn(self._timeout)
         while True:
@@ -77,8 +78,10 @@ class StuckTrees:
         )
 
     def _look(self, now: float) -> None:
+        # Anew at each look, so that nothing is kept of a message that has its outcome.
         self._seen = dict(self._still_there(now))
         for root, tree in islice(self._explainer.open_trees(), WATCHED):
+            # It began before that, by a fourth of the time at most.
             self._seen.setdefault(tree, Seen(now, root, now)).attempted(root, now)
         stuck = {seen.root: tree for tree, seen in self._seen.items() if self._is_news(tree, seen, now)}
         if stuck:
@@ -86,6 +89,7 @@ class StuckTrees:
 
     def _still_there(self, now: float) -> Iterator[tuple[OpenTree, Seen]]:
         """Those that have no final outcome, whether they are among the watched ones or not."""
+        # A message that is replayed again and again is open for as long as all of its attempts.
         waiting = frozenset(self._explainer.between_attempts())
         for tree, seen in self._seen.items():
             root = tree.root if isinstance(tree, Message) else seen.root
@@ -102,6 +106,7 @@ class StuckTrees:
     def _explain(self, stuck: Mapping[int, OpenTree], now: float) -> None:
         for tree in stuck.values():
             self._seen[tree].explained = True
+        # When all is stuck, thousands of trees are: the first ones say why, and the others how bad it is.
         most = min(AT_ONCE, IN_ALL - self._explained)
         explained = self._explainer.of_trees(dict(islice(stuck.items(), most)))
         for tree, each in zip(stuck.values(), explained, strict=False):  # of the first ones
@@ -114,6 +119,7 @@ class StuckTrees:
     def _aged(self, explanation: Explanation, seen: Seen, now: float) -> Explanation:
         """With the time since its attempt was first seen, unless a recorder knows better, and since the first attempt
         was."""
+        # The time since it was first seen is short by what passed before.
         seconds = explanation.seconds if explanation.exact else now - seen.attempt_since
         since_first = now - seen.since if seen.since < seen.attempt_since else None
         return msgspec.structs.replace(explanation, seconds=seconds, all_seconds=since_first)

@@ -53,6 +53,7 @@ class Station:
 
     @cached_property
     def _meanwhile(self) -> tuple[Call, ...]:
+        # Tuples of one batch are with the same call; the stack of any of them is that of all.
         others = (call_stack(self.task, other, call) for other, call in self.calls.items())
         return next(others, None) or own_stack(self.task)
 
@@ -92,6 +93,7 @@ class Whereabouts:
     def of_failed(self, tree: RecordedTree) -> Sequence[Outstanding]:
         """Some of what was outstanding of a recorded tree when it failed. That is quick, as many trees may time out at
         once, and so it leaves out how many others are ahead of one that is queued."""
+        # A failure is kept as long as its message or dead letter is, and the tuples with it.
         edges = islice(tree.outstanding, MOST_KEPT)
         return [each.outstanding for each in _sorted([self._of_edge(edge) for edge in edges])]
 

@@ -38,6 +38,8 @@ class Block:
     def leave(self) -> None:
         """The body is over, and what a crash has done to it is undone."""
         self._entered = False
+        # Else the cancellation would still count when the host, which catches the crash, leaves a timeout of its
+        # own.
         if self._cancelled_by_crash and self._body is not None:
             self._body.uncancel()
 
@@ -64,6 +66,7 @@ class Block:
     def crashed(self, culprit: Culprit, error: BaseException) -> None:
         """User code has raised where no tuple answers for it."""
         if self.crash is None:
+            # Of the first crash alone: others follow from it, as tasks come to their end in a broken topology.
             restarts, way_out = self._restarts(culprit), culprit.way_out
             self._crash(
                 TopologyCrashed(self._topology, culprit.plan.name, culprit.doing, restarts, way_out), error
@@ -77,7 +80,9 @@ class Block:
         if self.crash is not None:
             return
         self.crash = crash
+        # By hand, as nothing is raised here: the host gets it where it leaves the block.
         self.crash.__cause__ = error
+        # It was cancelled if the run has ended meanwhile; then nobody waits for it any more.
         if not self.crash_known.done():
             self.crash_known.set_result(None)
         if self._entered and self._body is not None and not self._body.done():

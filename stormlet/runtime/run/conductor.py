@@ -54,6 +54,7 @@ class Conductor:
         while True:
             await self._bell.wait()
             self._bell.clear()
+            # Between the bell and now the loop has run others, one of which may have been woken.
             if self._activity.busy:
                 continue
             if _unflushed(self._tasks):
@@ -63,7 +64,9 @@ class Conductor:
 
     async def quiescent(self) -> None:
         """Wait until the topology is quiescent (law S5)."""
+        # A future for each: several may wait for the end, and each may be cancelled.
         waiter = self._loop.create_future()
+        # By waiter, so that a wait that the host gives up, as by a timeout, leaves nothing behind.
         self._waiting[waiter] = None
         self._bell.set()
         try:
@@ -91,6 +94,8 @@ class Conductor:
 
     def _step(self) -> None:
         tasks = self._tasks
+        # The decision is a function of a record, which tests can try without a run; what it needs is looked up at
+        # once, so that nothing moves meanwhile.
         step, components = next_step(_survey(tasks), self._order)
         if step is Step.DONE:
             self.give_up(None)
@@ -99,9 +104,11 @@ class Conductor:
         for component in components:
             for task in tasks.bolts[component]:
                 if step is Step.FINISH and _unfinished(task):
+                    # Noted before it is called: a finish that emits to its own bolt must come again.
                     task.finished_after = task.executed
                     task.ask("finish")
                 elif step is Step.FLUSH and _flushable(task):
+                    # Likewise; one that settles something has made progress, and may do more next time.
                     task.flushed_after = task.progress
                     task.ask("flush")
 
@@ -142,6 +149,7 @@ def _survey(tasks: Tasks) -> Calm:
 
 
 def _flushable(task: BoltTask) -> bool:
+    # A bolt that keeps what it holds is asked once and not for ever: it has made no progress.
     return task.holds_inputs and task.flushed_after < task.progress
 
 

@@ -62,6 +62,7 @@ class Running:
         self._name = description.name
         self._configuration = description.configuration
         self._loop = loop
+        # First, as every task reports its crash there. What is made later gets all that was made before it.
         self._block = Block(self._name, loop)
         activity = Activity()
         observe = OBSERVE.get()
@@ -69,6 +70,7 @@ class Running:
         directory = Directory()
         unanswered = None if self._observer is None else self._observer.unanswered
         self._failures = FailureLog(self._name, loop, directory.message_id, unanswered)
+        # By the loop, as simulations have one of their own; topology.run() needs no option for it.
         kit: Kit = getattr(loop, "kit", None) or Kit()
         self._engine = engine_on(
             loop,
@@ -144,10 +146,13 @@ class Running:
             raise TopologyStopping(
                 f"topology {self._name!r} is draining or stopped and takes no new messages"
             )
+        # Before the message is emitted: what is collected may be the spout's own stream.
         collected = None if collect is None else self._host_streams.tap(collect)
         if not task.host.may_emit:
             await self._room(task.host)
+        # When there is room and not before: a wait that is cancelled must leave no tree behind.
         tree: Tree[Any] = Tree(tracked=bool(self._tasks.ackers), spout=stream.component, loop=self._loop)
+        # In the context of the caller, whose variables the message carries along (law B10).
         lineage = task.lineage(origin)
         message = HostMessage(
             value, stream.name, lineage, tree=tree, max_attempts=attempts, collected=collected
@@ -174,10 +179,12 @@ class Running:
         """
         self._check_loop("finished")
         self._raise_crash()
+        # Once it is over the conductor has ended, and would never wake this.
         if not self._lifecycle.over:
             await self._conductor.quiescent()
 
     def _check_loop(self, method: str) -> None:
+        # The private form gives None where no loop runs, where the public one raises; this is asked for every emit.
         if asyncio._get_running_loop() is not self._loop:  # pyright: ignore[reportPrivateUsage]
             is_awaited = method in ("emit", "finished")
             way = "asyncio.run_coroutine_threadsafe" if is_awaited else "loop.call_soon_threadsafe"
@@ -194,6 +201,7 @@ class Running:
     def stop(self) -> None:
         """Ask for the end: the first call drains, a second one cancels (law C3); after the end it does nothing.
         To be called on the loop's thread."""
+        # A signal handler may call it at any time, also after the end.
         if not self._lifecycle.ended:
             self._check_loop("stop")
             self._lifecycle.stop()
@@ -269,6 +277,7 @@ class Running:
         0.
         """
         check_int(f"explain_oldest of topology {self._name!r}", "most", most, 0)
+        # islice takes nothing larger, and a caller who wants all may well pass more.
         return self._explainer.oldest(min(most, sys.maxsize))
 
     def record_edges(self, share: float = 1.0) -> None:
@@ -279,10 +288,13 @@ class Running:
         Raises :class:`~stormlet.errors.InvalidConfiguration` for anything but a number from 0 to 1.
         """
         self._check_loop("record_edges")
+        # For its checks alone: the option and the method must refuse the same values in the same words.
         configure(self._configuration, {"record_edges": share}, f"topology {self._name!r}")
         self._record(share)
 
     def _record(self, share: float) -> None:
+        # The explainer is the first of the two observers: it adds to a failure what was outstanding, for the other
+        # to see.
         explainer = self._explainer
         explainer.recorder.record(share)
         for task in self._tasks.all_spouts:
@@ -299,6 +311,7 @@ class Running:
             ),
             crash=None if self._block.crash is None else str(self._block.crash),
             closing=tuple(lifecycle.closing()) if lifecycle.ended else (),
+            # At the end nothing is restarted any more, and what is closing is of interest.
             restarting=() if lifecycle.ended else tuple(lifecycle.restarting()),
         )
 
@@ -328,6 +341,7 @@ class Run:
         return self._running is not None and self._running.health().state is RunState.CRASHED
 
     async def __aenter__(self) -> Running:
+        # Its tasks, counts and sources are those of one run: entered twice, they would be mixed.
         if self._running is not None:
             raise InvalidTopology("this run was entered before; call topology.run() again")
         self._running = self._make()

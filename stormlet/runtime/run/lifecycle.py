@@ -127,11 +127,14 @@ class Lifecycle:
                 extra=log_fields(self._name),
             )
         try:
+            # From the end of the stream to its source: what a task emits in its first step must find its consumers
+            # prepared (law C1).
             self._spawn(self._tasks.ackers)
             self._spawn(self._tasks.all_bolts)
             await self._ready([task.ready for task in self._tasks.all_bolts])
             self._spawn(self._tasks.all_spouts)
             await self._ready([task.ready for task in self._tasks.all_spouts])
+            # Last: a conductor that looked before the spouts were open would find a run in which nothing can move.
             self._start_helpers()
         except BaseException:
             await self._end()
@@ -151,6 +154,8 @@ class Lifecycle:
         """A helper works until the end; without it the topology would stand still (law N3)."""
         if self.ended:
             return
+        # What it raises is the engine's own fault. A cancellation may have come to the host and all other tasks as
+        # well.
         if not helper.cancelled():
             self._block.engine_failed(name, helper.exception())
         elif not self._block.host_leaves():
@@ -160,6 +165,8 @@ class Lifecycle:
         """A task lives until the end; one that was cancelled together with the host has ended before, if the host then
         leaves (law N3)."""
         if self._block.host_leaves():
+            # Whoever cancels all tasks of a loop together, as asyncio.run does at Ctrl-C, has meant the host. A
+            # host that stays in the block all the same is missing a task.
             self._loop.call_later(LEAVING, self._miss, running)
         else:
             self._miss(running)
@@ -185,6 +192,7 @@ class Lifecycle:
         """Have the spouts asked for tuples, or no longer."""
         self._active = active
         for task in self._tasks.all_spouts:
+            # Only a change: a spout that is switched to the same again would be interrupted for it.
             if task.active is not active:
                 task.switch(active)
 
@@ -196,6 +204,7 @@ class Lifecycle:
             self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
             self._draining.add_done_callback(self._drain_ended)
         else:
+            # So that it does not pass for a drain that somebody else has cancelled, which would be a crash.
             self._is_cut_short = True
             self._draining.cancel()
             self._abandon()  # the body may wait for a tree
@@ -204,6 +213,7 @@ class Lifecycle:
             )  # a drain that has not begun yet cannot say that it is over
 
     def _drain_ended(self, draining: asyncio.Task[None]) -> None:
+        # A drain that was cancelled has settled nothing, and would pass for one that has.
         if draining.cancelled() and not self._is_cut_short:
             self._helper_ended("drain", draining)
 
@@ -212,6 +222,8 @@ class Lifecycle:
         C5)."""
         self._block.leave()
         try:
+            # An exception out of the body cancels instead, as it does in a task group: its author does not wait for
+            # a drain.
             if error is None and self._block.crash is None:
                 await self._drained()
         finally:
@@ -255,6 +267,7 @@ class Lifecycle:
 
     async def _give_up(self) -> None:
         self._abandon()
+        # User code takes note of these failures and may hang in that; the drain is late already.
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_OUTCOMES):
                 for task in self._tasks.all_spouts:
@@ -278,6 +291,8 @@ class Lifecycle:
 
     async def _until_ended(self) -> None:
         while True:
+            # In a task of its own, which a cancellation of the host does not reach: half an end would leave tasks
+            # running.
             ending = self._begin_to_end()
             await asyncio.wait([ending])
             if not ending.cancelled():
@@ -290,6 +305,7 @@ class Lifecycle:
         return self._ending
 
     def _end_ended(self, ending: asyncio.Task[None]) -> None:
+        # It was cancelled before its first step, as by whoever cancels all tasks of the loop: begin again (law N1).
         if ending.cancelled():
             self._begin_to_end()
 
@@ -307,12 +323,14 @@ class Lifecycle:
         for task in self._tasks.all_spouts:
             task.stop_source()
         await self._end_helpers()
+        # Producers first: a bolt that ends must not be sent more, and the ackers take the last acks of all.
         for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
             await self._end_these(tasks)
         self._abandon()
         for task in self._tasks.all_spouts:
             task.settle_left_over()
         self._conductor.give_up(self._block.crash)
+        # A future that nobody awaits any more would hold its callbacks, and they the run.
         if not self._block.crash_known.done():
             self._block.crash_known.cancel()
         self._report_left_over()
@@ -328,6 +346,7 @@ class Lifecycle:
         running = [each for each, task in self._running.items() if task in tasks]
         for each in running:
             task = self._running[each]
+            # Its cleanup runs already, of its own accord, and must not be cut short (law C3).
             if not task.leaving:
                 task.change(TaskEvent.END)
                 each.cancel()

@@ -58,6 +58,7 @@ class Observers:
     @staticmethod
     def of(*observers: MessageObserver | None) -> MessageObserver | None:
         """All those that there are; None if there is none."""
+        # One that is alone is called directly: both are asked for every message.
         there = [each for each in observers if each is not None]
         return Observers(*there) if len(there) > 1 else next(iter(there), None)
 
@@ -70,5 +71,6 @@ class Observers:
             each.settled(task, tree)
 
 
+# A context variable, so that a test observes what it runs by any way, and nothing of what runs beside it.
 OBSERVE: ContextVar[Callable[[], Observer] | None] = ContextVar("stormlet.observe", default=None)
 """Makes the observer of each run that begins in this context."""
