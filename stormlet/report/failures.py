@@ -81,7 +81,7 @@ class FailureCounts:
         """Return every distinct failure; the one that happened last stands at the end."""
         return tuple(self._counted(key) for key in self._last)
 
-    def take_untold(self) -> Sequence[tuple[RepeatedFailure, int]]:
+    def take_unlogged(self) -> Sequence[tuple[RepeatedFailure, int]]:
         """Return the failures that have happened again since the last call, each with the number of times."""
         unreported, self._unreported = self._unreported, {}
         return [(self._counted(key), more) for key, more in unreported.items()]

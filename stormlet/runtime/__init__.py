@@ -24,5 +24,6 @@ The way of a tuple: a source (:mod:`stormlet.runtime.spout.feeds`) gives a value
 (:mod:`stormlet.runtime.wire.outlets`). The outlet chooses consumers and appends to their inboxes. What the ackers must
 know gathers in the outbox (:mod:`stormlet.runtime.wire.outbox`) and is posted when the task's turn ends. A bolt task
 takes its inbox as a batch, its worker calls user code, the collector notes emits and acks in the outbox. The acker's
-ledger settles the tree and appends it to the outcomes of its spout task, which calls the user, replays or gives up.
+ledger settles the tree and appends it to the outcomes of its spout task, which reports to the user, replays or gives
+up.
 """

@@ -33,6 +33,7 @@ class LetterFile:
         :class:`OSError` if it cannot be written."""
         self._path = path.absolute()  # whatever becomes of the current directory
         with self._path.open("ab") as file:
+            # A process that was killed while it wrote leaves half a line: the next letter must not continue it.
             if _is_open_ended(self._path):
                 file.write(b"\n")
 
@@ -57,6 +58,7 @@ class LetterFile:
         A file that was moved away meanwhile is not synced."""
         try:
             with self._path.open("ab") as file:
+                # Of this descriptor and all others: what counts is the file, not who has written to it.
                 os.fsync(file.fileno())
         except OSError as error:
             raise _not_written(self._path, error) from None
@@ -88,6 +90,7 @@ def _up_to(size: int | None, file: BinaryIO) -> Iterator[bytes]:
     read = 0
     for line in file:
         read += len(line)
+        # Only whole lines within the size: a line that is being written now is read the next time.
         if size is not None and read > size:
             return
         yield line
@@ -136,26 +139,31 @@ class DeadLetters:
         """The last ones."""
         self.sync: Callable[[], None] | None = None
         """Has the device hold what the sink was given; None without a sink."""
+        # Made at once, so that a path that cannot be written is refused before the topology starts.
         self._sink = replaced(self._sink_of(target))
         self._failures = failures
 
     def note(self, plan: TaskPlan, letter: DeadLetter) -> None:
         """The sink has it: keep it with the last ones, and log it."""
         self._keep(letter)
+        # Without a sink the log line is all that remains, so that each letter needs one of its own (law S6).
         if self.sync is None:
             self._failures.lost(plan, letter)
         else:
-            self._failures.buried(plan, letter)
+            self._failures.given_up(plan, letter)
 
     def _keep(self, letter: DeadLetter) -> None:
         self.last.append(letter)
         if len(self.last) > KEPT_WHOLE:
+            # Frames keep all local variables of user code alive, which for a thousand letters may be much.
             oldest_whole = -1 - KEPT_WHOLE
             self.last[oldest_whole] = self.last[oldest_whole].without_frames()
 
     def hand_over(self, letter: DeadLetter) -> Awaitable[None] | None:
         """Give it to the sink; an awaitable must be awaited before the message is released."""
         result = None if self._sink is None else self._sink(letter)
+        # What else a sink returns is ignored: list.append and the like are sinks, and so are functions that return
+        # a count.
         return result if isawaitable(result) else None
 
     def _sink_of(self, target: DeadLetterTarget | None) -> DeadLetterSink | None:

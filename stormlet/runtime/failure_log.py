@@ -1,4 +1,4 @@
-"""Tells of failures: the first of each kind at once, the others as counts.
+"""The log of failures: the first of each kind at once, the others as counts.
 
 A component that fails on every tuple would otherwise write as many lines as there are tuples. Every single
 failure is there at the level DEBUG (law B4).
@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import Protocol
 
 from stormlet.core.calls import forget_earlier_raises, raised_in
 from stormlet.core.outcomes import DeadLetter, Failure
@@ -26,33 +25,29 @@ logger = logging.getLogger(__name__)
 SHOWN_VALUES = 3
 """The number of values of a failed batch that a line shows."""
 COUNTED_FOR = 10.0
-"""Seconds from the first repetition of a failure until its count is told."""
+"""Seconds from the first repetition of a failure until its count is logged."""
 
 UNKNOWN = object()
 """The value of a message of a ``Spout`` class, which is known by its id alone."""
 
 
-class Messages(Protocol):
-    """Knows which message a tuple came of."""
-
-    def message_id(self, roots: Iterable[int]) -> object:
-        """The message id of the first of these trees that is open; None if none is."""
-        ...
-
-
 class FailureLog:
-    """The failures of one run."""
+    """The failures of one run.
+
+    ``message_id`` gives the message id of the first of some trees that is open, and None if none is. ``unanswered`` is
+    called with failures for which no tuple answers.
+    """
 
     def __init__(
         self,
         topology: str,
         loop: asyncio.AbstractEventLoop,
-        messages: Messages,
+        message_id: Callable[[Iterable[int]], object],
         unanswered: Callable[[TaskPlan, RepeatedFailure], None] | None = None,
     ) -> None:
         self._topology = topology
         self._loop = loop
-        self._messages = messages
+        self._message_id = message_id
         self._unanswered = unanswered
         self._counts = FailureCounts()
         self._timer: asyncio.TimerHandle | None = None
@@ -73,6 +68,7 @@ class FailureLog:
     ) -> None:
         """User code raised on these values, which belong to these trees, and were ``settled`` before or fail by it; on
         none, in a method that gets none."""
+        # An exception that user code keeps and raises again has the frames of all its raises, ever more of them.
         forget_earlier_raises(error)
         failure = RepeatedFailure(
             plan.component,
@@ -82,32 +78,35 @@ class FailureLog:
             shortened(error),
             place=_place(error),
             value=_shown(values),
-            message_id=self._messages.message_id(roots),
+            message_id=self._message_id(roots),
         )
+        # The line names the method only where there is no value: with one it can only have been execute.
         where = f"{failure.task} raised" if values else f"{method} of {failure.task} raised"
         line = f"{where} {failure.error}{f' on {failure.value}' if values else ''}"
-        self._tell(logging.ERROR, plan.task, failure, line, error)
+        self._log(logging.ERROR, plan.task, failure, line, error)
+        # The failure of an unsettled input reaches the user by its tree; anything else would be in this log alone.
         if self._unanswered is not None and (settled or not values):
             self._unanswered(plan, failure)
 
     def failed(self, plan: TaskPlan, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
-        """A message of this spout failed, and no exception has told why."""
-        told = _of_message("message", plan, failure, message_id, value)
-        line = f"message {shortened(message_id)} of {plan.name} failed: {told.error}{_and_value(told)}"
-        self._tell(logging.WARNING, plan.task, told, line)
+        """A message of this spout failed, and no exception was logged for it."""
+        counted = _of_message("message", plan, failure, message_id, value)
+        line = f"message {shortened(message_id)} of {plan.name} failed: {counted.error}{_and_value(counted)}"
+        self._log(logging.WARNING, plan.task, counted, line)
 
     def held(self, plan: TaskPlan, method: str, seconds: float) -> None:
         """User code has held the event loop for so long."""
         error = f"held the event loop for {seconds:.2f} s"
-        told = RepeatedFailure(plan.component, plan.name, method, "held the event loop", error)
+        failure = RepeatedFailure(plan.component, plan.name, method, "held the event loop", error)
         line = (
             f"{plan.name} {error} in {method}: "
             f"await what takes long, or have a thread do it (a bolt: executor='thread')"
         )
-        self._tell(logging.WARNING, plan.task, told, line)
+        self._log(logging.WARNING, plan.task, failure, line)
 
     def restarts(self, plan: TaskPlan, error: Exception, pause: float, restarts: Restarts) -> None:
         """A task that died of this is restarted after so many seconds."""
+        # The number of a restart says how near the task is to crashing its topology.
         if isinstance(error, TaskKilled):  # which no limit counts
             why, number = "was killed", ""
         else:
@@ -122,17 +121,17 @@ class FailureLog:
             extra=log_fields(self._topology, plan.component, plan.task),
         )
 
-    def buried(self, plan: TaskPlan, letter: DeadLetter) -> None:
-        """A message went to the dead letters, where all that is known of it stands."""
-        told = _of_message("dead letter", plan, letter.failure, letter.message_id, letter.value)
-        line = f"dead letter of {plan.name}: message {shortened(letter.message_id)}: {told.error}"
-        self._tell(logging.ERROR, plan.task, told, line)
+    def given_up(self, plan: TaskPlan, letter: DeadLetter) -> None:
+        """The sink of dead letters has this one, and with it all that is known of the message."""
+        failure = _of_message("dead letter", plan, letter.failure, letter.message_id, letter.value)
+        line = f"dead letter of {plan.name}: message {shortened(letter.message_id)}: {failure.error}"
+        self._log(logging.ERROR, plan.task, failure, line)
 
     def lost(self, plan: TaskPlan, letter: DeadLetter) -> None:
         """A dead letter that nothing receives: its line is all that stays of it, so each has one (law S6)."""
-        self._tell_letter("", plan, letter)
+        self._log_letter("", plan, letter)
 
-    def _tell_letter(self, note: str, plan: TaskPlan, letter: DeadLetter) -> None:
+    def _log_letter(self, note: str, plan: TaskPlan, letter: DeadLetter) -> None:
         logger.error(
             "dead letter of %s: %smessage %s, value %s, attempt %d: %s",
             plan.name,
@@ -146,15 +145,15 @@ class FailureLog:
 
     def unkept(self, plan: TaskPlan, letter: DeadLetter) -> None:
         """The topology ended before the sink had kept the letter, which must not be lost silently."""
-        self._tell_letter("not kept by its sink before the end: ", plan, letter)
+        self._log_letter("not kept by its sink before the end: ", plan, letter)
 
     def close(self) -> None:
-        """The run is over: tell what was not told."""
+        """The run is over: log the counts that were not logged yet."""
         if self._timer is not None:
             self._timer.cancel()
-            self._tell_counts()
+            self._log_counts()
 
-    def _tell(
+    def _log(
         self,
         level: int,
         task: int,
@@ -162,9 +161,11 @@ class FailureLog:
         line: str,
         error: BaseException | None = None,
     ) -> None:
+        # Before it is counted, as the line and its fields must name the kind that it is counted as.
         failure = self._counts.told_apart(failure)
         first = self._counts.add(failure)
         fields = log_fields(self._topology, failure.component, task, failure.message_id)
+        # The repetitions are for those who have asked for DEBUG; all others get their number (law B4).
         logger.log(level if first else logging.DEBUG, "%s", line, exc_info=error, extra=fields)
         if first and failure.is_of_other_kinds:
             logger.warning(
@@ -174,12 +175,14 @@ class FailureLog:
                 MOST_KINDS,
                 extra=fields,
             )
+        # From the first repetition on, and not at fixed times: a run without failures has no timer.
         if not first and self._timer is None:
-            self._timer = self._loop.call_later(COUNTED_FOR, self._tell_counts)
+            self._timer = self._loop.call_later(COUNTED_FOR, self._log_counts)
 
-    def _tell_counts(self) -> None:
+    def _log_counts(self) -> None:
         self._timer = None
-        for failure, more in self._counts.take_untold():
+        # Without a task in the fields: the count is that of all tasks of the component.
+        for failure, more in self._counts.take_unlogged():
             logger.warning(
                 "%s of %s again, %s more%s: %s%s",
                 failure.what,
@@ -208,6 +211,7 @@ def _of_message(
 
 def _kind(failure: Failure) -> str:
     error = "" if failure.exception is None else f" {type(failure.exception).__qualname__}"
+    # What one bolt raises by two types are two failures; a timeout is another one for each set of holders.
     return f"{failure.kind.name} {failure.component or ', '.join(failure.holders)}{error}"
 
 
@@ -222,5 +226,6 @@ def _shown(values: Sequence[object]) -> str:
 
 def _place(error: BaseException) -> str:
     """The line that raised."""
+    # The last line of the user's, as stormlet's own frames below it say nothing to its author.
     call = raised_in(error)
     return "" if call is None else f"{PurePath(call.file).name}:{call.line}"

@@ -2,7 +2,7 @@ cimport cython
 
 cdef class Activity:
     cdef public Py_ssize_t busy
-    cdef object _on_calm
+    cdef object _on_quiet
 
     cpdef begin(self)
     cpdef end(self)

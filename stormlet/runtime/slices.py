@@ -35,24 +35,29 @@ from typing import Protocol
 class Activity:
     """The number of tasks and calls that can still move something by themselves.
 
-    A task counts from the moment it is woken, not from the moment it runs: in between nothing may look calm.
+    A task counts from the moment it is woken, not from the moment it runs: in between nothing may look quiet.
     """
 
-    __slots__ = ("_on_calm", "busy")
+    __slots__ = ("_on_quiet", "busy")
 
-    def __init__(self, on_calm: Callable[[], None]) -> None:
+    def __init__(self) -> None:
         self.busy = 0
-        self._on_calm = on_calm
+        self._on_quiet: Callable[[], None] | None = None
+
+    def call_when_quiet(self, on_quiet: Callable[[], None]) -> None:
+        """Have this called whenever the count falls to zero."""
+        self._on_quiet = on_quiet
 
     def begin(self) -> None:
         """One more is under way."""
         self.busy += 1
 
     def end(self) -> None:
-        """One less; when it was the last, the owner is told."""
+        """One less."""
         self.busy -= 1
-        if not self.busy:
-            self._on_calm()
+        # In the midst of the work of whoever was last, so that the listener must do little, and decide later.
+        if not self.busy and self._on_quiet is not None:
+            self._on_quiet()
 
 
 LONGEST_CHUNK = 32
@@ -72,8 +77,10 @@ class Pace:
 
     def measured(self, seconds: float, budget: float) -> None:
         """Learn from a chunk: it should take a fraction of the budget. Growing is slow, shrinking is not."""
+        # A chunk cannot be interrupted. It must end well before the budget does, for what the other tasks need.
         wanted = budget / CHUNKS_PER_SLICE
         if seconds * 2 < wanted:
+            # Only when a chunk took less than half of what it may: one that is doubled should still fit.
             self.chunk = min(self.chunk * 2, LONGEST_CHUNK)
         elif seconds > wanted:
             self.chunk = max(1, int(self.chunk * wanted / seconds))
@@ -129,6 +136,8 @@ class _Turns:
     def watch(self) -> None:
         if not self._watched:
             self._watched = True
+            # Callbacks that are made in this iteration run in the next: so that is noticed before most of its
+            # slices.
             self._loop.call_soon(self._next_iteration)
 
     async def turn(self) -> None:
@@ -140,9 +149,12 @@ class _Turns:
             try:
                 await waiter
             finally:
+                # One that was let in counts as entering until now, cancelled or not; one that was cancelled while
+                # it waited never did.
                 self._entering -= waiter.done() and not waiter.cancelled()
             if self._has_budget():
                 break
+            # It was let in and found the budget used up: it comes before those that have waited for less long.
             queue = self._returned
         self.watch()
 
@@ -151,10 +163,12 @@ class _Turns:
         self._opened = False
         self._exhausted = False
         if self._returned:
+            # In their order, and ahead of all others (law B3).
             self._waiting.extendleft(reversed(self._returned))
             self._returned.clear()
         if self._waiting:
             self.watch()
+            # While any of the last ones have not run, it is not known how much budget is left to share.
             for _ in range(0 if self._entering else min(self.LET_IN, len(self._waiting))):
                 waiter = self._waiting[0]
                 if not waiter.done():
@@ -191,6 +205,7 @@ class TimedSlices(_Turns):
         self._used = 0.0
 
     def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+        # An iteration in which nobody watched ends unnoticed: what was awaited may have come back in a later one.
         if not self._opened or (awaited and not self._watched):  # in another iteration than it began
             self._open()
             self.watch()
@@ -198,6 +213,7 @@ class TimedSlices(_Turns):
         return self._spend(pace, self._time())
 
     def _spend(self, pace: Pace, now: float) -> bool:
+        # One reading of the clock serves three purposes: the pace, the share that goes unwatched, and the budget.
         seconds = now - self._last
         self._last = now
         pace.measured(seconds, self._budget)
@@ -222,6 +238,7 @@ class TimedSlices(_Turns):
     def _open(self) -> None:
         self._opened = True
         self._last = self._time()
+        # What was used unwatched may have been used in this very iteration, for all that is known.
         self._until = self._last + self._budget - self._used
 
     def _next_iteration(self) -> None:
@@ -243,6 +260,7 @@ class CountedSlices(_Turns):
     def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
         if not self._opened:
             self._open()
+        # Small and never the same: chunks that end at any tuple find faults that whole batches hide.
         pace.chunk = self._random.randint(1, 8)
         self._left -= executed
         if self._left <= 0:

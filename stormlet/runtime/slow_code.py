@@ -2,7 +2,7 @@
 
 A coroutine that waits shows what it awaits, and so on down to the future. Four things hide it, and are looked
 through: the awaitables of async generators (``async for``), those of compiled coroutines, another task that is
-awaited, also by ``gather`` or ``wait_for``, and :func:`~stormlet.runtime.usercode.Within`.
+awaited, also by ``gather``, and :func:`~stormlet.runtime.usercode.Within`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
 from contextlib import contextmanager
 from itertools import chain, dropwhile
 from pathlib import PurePath
 from types import FrameType
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from stormlet.core.calls import Call, call_of, is_ours, stack_line
 from stormlet.model.plan import TaskPlan
@@ -41,7 +40,6 @@ ASYNCIO: Final = PurePath(asyncio.__file__).parent
 """The folder of asyncio: the engine itself waits in its files, when it has called no user code."""
 SUSPENDABLE: Final[tuple[type[Any], ...]] = (AsyncGenerator, Coroutine)
 """Compiled ones among them."""
-TASKS: Final[tuple[type[Any], ...]] = (asyncio.Task,)
 LONGEST: Final = 50
 """The number of frames followed at most: a chain that awaits itself has no end."""
 
@@ -49,6 +47,7 @@ LONGEST: Final = 50
 def thread_frames(ident: int) -> list[FrameType]:
     """The frames of a thread, outermost first."""
     frames: list[FrameType] = []
+    # A thread that ends meanwhile has none; its ident may have been given to another thread by then.
     frame = sys._current_frames().get(ident)  # pyright: ignore[reportPrivateUsage] - it is documented
     while frame is not None:
         frames.append(frame)
@@ -61,9 +60,9 @@ def frames_of(task: asyncio.Task[Any]) -> list[FrameType]:
     frames: list[FrameType] = []
     waiting: asyncio.Future[Any] | None = task
     while isinstance(waiting, asyncio.Task) and len(frames) < LONGEST:
-        own = list(suspended_frames(waiting.get_coro()))
-        frames.extend(own)
-        waiting = _awaited_by(waiting, own[-1] if own else None)
+        frames.extend(suspended_frames(waiting.get_coro()))
+        waiting = _awaited_by(waiting)
+    # The outermost are kept: they name the user's function, and a chain that is cut is a circle.
     return frames[:LONGEST]
 
 
@@ -75,11 +74,15 @@ def suspended_frames(awaited: object) -> Iterator[FrameType]:
         if frame is not None:
             yield frame
         shown = _first(awaited, "cr_await", "gi_yieldfrom", "ag_await")
+        # What has a frame and awaits nothing is the innermost one. What has neither is an object in C, which must
+        # be looked through by what it refers to.
         awaited = shown if shown is not None or frame is not None else _hidden(awaited)
 
 
 def users_of(frames: Iterable[FrameType]) -> tuple[Call, ...]:
     """The calls of user code among these frames, outermost first, with what it has called."""
+    # The engine's own frames come first, then the user's; those of libraries that the user calls are kept, as they
+    # name the wait.
     users = list(dropwhile(_leads_there, frames))
     if users and _is_of_asyncio(users[0]):
         return ()
@@ -94,6 +97,7 @@ def _hidden(awaited: object) -> object:
     """The awaitable behind one that does not show it."""
     if isinstance(awaited, Within):
         return cast("Within[object]", awaited).steps
+    # The awaitables of async generators show nothing of the generator that they step.
     return _suspendable(gc.get_referents(awaited))
 
 
@@ -106,22 +110,12 @@ def _suspendable(referents: Collection[object]) -> object:
     return None
 
 
-def _awaited_by(task: asyncio.Task[Any], innermost: FrameType | None) -> asyncio.Future[Any] | None:
+def _awaited_by(task: asyncio.Task[Any]) -> asyncio.Future[Any] | None:
     """The future that a task waits for; of those of a ``gather``, the first that is not done."""
+    # Before Python 3.12 wait_for() awaits a plain future while a task of its own runs, and nothing leads on to that.
     waiting: asyncio.Future[Any] | None = getattr(task, "_fut_waiter", None)
-    if isinstance(waiting, asyncio.Task):
-        return waiting
     children: Iterable[asyncio.Future[Any]] = getattr(waiting, "_children", ())
-    return next((each for each in (*children, *_tasks_of_asyncio(innermost)) if not each.done()), waiting)
-
-
-def _tasks_of_asyncio(frame: FrameType | None) -> Iterable[asyncio.Task[Any]]:
-    """The tasks that a function of asyncio has in hand: before Python 3.12 ``wait_for`` makes one, and awaits a plain
-    future meanwhile."""
-    if frame is None or not _is_of_asyncio(frame):
-        return ()
-    held: Iterable[object] = frame.f_locals.values()
-    return (cast("asyncio.Task[Any]", each) for each in held if isinstance(each, TASKS))
+    return next((each for each in children if not each.done()), waiting)
 
 
 def _is_of_asyncio(frame: FrameType) -> bool:
@@ -135,90 +129,71 @@ def _first(owner: object, *names: str) -> Any:
 logger = logging.getLogger(__name__)
 
 PATIENCE: Final = 5.0
-"""Seconds after which those that have not ended are told, once."""
-MOST_TOLD: Final = 3
+"""Seconds after which user code that is still at work is logged, once."""
+MOST_NAMED: Final = 3
 
 
-class Late(Protocol):
-    """A task, and where its user code may be."""
+class CodeInUse(NamedTuple):
+    """The user code of one task that may take long."""
 
     plan: TaskPlan
-    name: str
-
-    @property
-    def doing(self) -> str:
-        """The user's method that runs now, or ran last."""
-        ...
-
-    @property
-    def coroutine(self) -> asyncio.Task[None] | None:
-        """The coroutine that it lives in."""
-        ...
-
-    @property
-    def concurrent_calls(self) -> Sequence[asyncio.Task[None]]:
-        """The coroutines of calls that run beside that."""
-        ...
-
-    def threads(self) -> Sequence[int]:
-        """The idents of the threads that run user code of it."""
-        ...
+    place: Callable[[], str]
+    """Finds the place where it is now, in words."""
 
 
-async def wait_for_end(topology: str, running: Mapping[asyncio.Task[None], Late]) -> None:
-    """Wait until all of them have ended, however long that takes; the log has who takes long."""
-    notice = asyncio.get_running_loop().call_later(PATIENCE, _tell_late, topology, running)
+async def wait_for_end(topology: str, running: Mapping[asyncio.Task[None], CodeInUse]) -> None:
+    """Wait until all of these tasks have ended, however long that takes; log those that take long."""
+    # A timer and no timeout: user code may take as long as it wants, and the log says who does.
+    notice = asyncio.get_running_loop().call_later(PATIENCE, _log_slow_end, topology, running)
     await all_ended(running)
     notice.cancel()
 
 
-def _tell_late(topology: str, running: Mapping[asyncio.Task[None], Late]) -> None:
-    _tell(topology, [task for each, task in running.items() if not each.done()])
+def _log_slow_end(topology: str, running: Mapping[asyncio.Task[None], CodeInUse]) -> None:
+    late = [code for task, code in running.items() if not task.done()]
+    for plan, place in late[:MOST_NAMED]:
+        logger.warning(
+            "topology %r cannot end: %s still runs %g s after it was asked to end, in %s",
+            topology,
+            plan.name,
+            PATIENCE,
+            place(),
+            extra=log_fields(topology, plan.component, plan.task),
+        )
+    if len(late) > MOST_NAMED:
+        logger.warning("topology %r waits for %d more tasks", topology, len(late) - MOST_NAMED)
 
 
 @contextmanager
-def restarting(topology: str, task: Late) -> Generator[None]:
-    """A block between the death of a task and its next life; the log has what takes long in it."""
-    notice = asyncio.get_running_loop().call_later(PATIENCE, _tell_restart, topology, task)
+def restarting(topology: str, code: CodeInUse) -> Generator[None]:
+    """A block between the death of a task and its next life; it is logged if it takes long."""
+    # While a task is dead its inputs wait and time out, which alone would not say why.
+    notice = asyncio.get_running_loop().call_later(PATIENCE, _log_slow_restart, topology, code)
     try:
         yield
     finally:
         notice.cancel()
 
 
-def _tell_restart(topology: str, task: Late) -> None:
+def _log_slow_restart(topology: str, code: CodeInUse) -> None:
+    plan, place = code
     logger.warning(
         "%s of topology %r is not restarted yet: for %g s it has been in %s",
-        task.name,
+        plan.name,
         topology,
         PATIENCE,
-        _place(task),
-        extra=log_fields(topology, task.plan.component, task.plan.task),
+        place(),
+        extra=log_fields(topology, plan.component, plan.task),
     )
 
 
-def _tell(topology: str, late: list[Late]) -> None:
-    for task in late[:MOST_TOLD]:
-        logger.warning(
-            "topology %r cannot end: %s still runs %g s after it was asked to end, in %s",
-            topology,
-            task.name,
-            PATIENCE,
-            _place(task),
-            extra=log_fields(topology, task.plan.component, task.plan.task),
-        )
-    if len(late) > MOST_TOLD:
-        logger.warning("topology %r waits for %d more tasks", topology, len(late) - MOST_TOLD)
-
-
-def _place(task: Late) -> str:
-    """The place of its user code: that of the first call that is in any."""
-    calls = [task.coroutine, *task.concurrent_calls]
-    stacks: Iterable[tuple[Call, ...]] = chain(
-        (users_of(frames_of(each)) for each in calls if each is not None),
-        (users_of(thread_frames(ident)) for ident in task.threads()),
+def place_in(calls: Iterable[asyncio.Task[Any]], threads: Iterable[int], method: str) -> str:
+    """The place of the first of these calls and threads that is in user code; if none is, the name of the method."""
+    # Looked for only when the timer is due: by then user code may be in another line than when the task was asked.
+    stacks = chain(
+        (users_of(frames_of(each)) for each in calls), (users_of(thread_frames(each)) for each in threads)
     )
-    return next((stack_line(stack) for stack in stacks if stack), task.doing)
+    return next((stack_line(stack) for stack in stacks if stack), method)
 
 
 R = TypeVar("R")
@@ -243,6 +218,7 @@ class Watched(Coroutine[Any, Any, R]):
 
     def send(self, value: Any, /) -> Any:
         """As a coroutine does."""
+        # Its steps are timed and not the whole: between two of them the loop is free.
         began = self._time()
         try:
             return self._coroutine.send(value)

@@ -28,7 +28,7 @@ from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER, TaskPlan
 from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.life import Life
-from stormlet.runtime.slow_code import Watched, restarting
+from stormlet.runtime.slow_code import CodeInUse, Watched, place_in, restarting
 from stormlet.runtime.usercode import UserCode
 
 FINAL = (MistakenFactory, NotExactlyOnce)
@@ -90,6 +90,15 @@ class Task:
     def threads(self) -> Sequence[int]:
         """The idents of the threads that run its user code now."""
         return ()
+
+    @property
+    def code_in_use(self) -> CodeInUse:
+        """The user code of this task, for the log of what takes long."""
+        return CodeInUse(self.plan, self._place_of_user_code)
+
+    def _place_of_user_code(self) -> str:
+        own = () if self.coroutine is None else (self.coroutine,)
+        return place_in((*own, *self.concurrent_calls), self.threads(), self.doing)
 
     def wake(self) -> None:
         """Have the task look for work; does nothing if it is not asleep."""
@@ -224,7 +233,7 @@ class Task:
 
     async def _timely(self, step: Awaitable[None]) -> None:
         """Take a step in which user code may hang, which nothing else would report."""
-        with restarting(self.engine.plan.description.name, self):
+        with restarting(self.engine.plan.description.name, self.code_in_use):
             await step
 
     def _pause_after(self, error: Exception) -> float:

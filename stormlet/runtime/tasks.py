@@ -24,6 +24,25 @@ class Tasks(msgspec.Struct, frozen=True):
     progress: Mapping[int, Progress]
     """The last progress report of each task, by its id."""
 
+    def acker_of(self, root: int) -> AckerTask:
+        """The acker of this tree. There must be one."""
+        return self.ackers[shard_of(root, len(self.ackers))]
+
+    def open_tree(self, root: int) -> OpenTree | None:
+        """The open tree of this root, also if its acker has not read of it yet; None if there is none."""
+        if not self.ackers:
+            return None
+        acker = self.acker_of(root)
+        tree = acker.ledger.open_tree(root)
+        if tree is not None:
+            return tree
+        # A tree begins in an outbox, leaves with the slice, and may wait with a busy acker.
+        on_their_way = (
+            *(control.inits for control in acker.unread),
+            *(spout.outbox.inits for spout in self.all_spouts),
+        )
+        return next((inits[root] for inits in on_their_way if root in inits), None)
+
     @property
     def all_spouts(self) -> Sequence[SpoutTask]:
         """The spout tasks of all components."""
@@ -50,18 +69,5 @@ class Directory:
     def message_id(self, roots: Iterable[int]) -> object:
         """The message id of the first of these trees that is open; None if none is, or the host emitted
         it."""
-        for root in roots:
-            tree = self._open_tree(root)
-            if tree is not None:
-                return tree.message_id
-        return None
-
-    def _open_tree(self, root: int) -> OpenTree | None:
-        ackers = self.tasks.ackers
-        if not ackers:
-            return None
-        tree = ackers[shard_of(root, len(ackers))].ledger.open_tree(root)
-        if tree is not None:
-            return tree
-        unsent = (task.outbox.inits.get(root) for task in self.tasks.all_spouts)
-        return next((each for each in unsent if each is not None), None)
+        trees = (self.tasks.open_tree(root) for root in roots)
+        return next((tree.message_id for tree in trees if tree is not None), None)

@@ -73,6 +73,7 @@ class Tree(Generic[V]):
         if not self._tracked:
             raise _not_tracked()
         if self._explain is None:
+            # The engine has forgotten it when it was settled; what it knew is here.
             state = TreeState.ACKED if self._failure is None else TreeState.FAILED
             return Explanation(state=state, spout=self._spout, failures=self._history)
         return self._explain()
@@ -102,9 +103,11 @@ class Tree(Generic[V]):
         if not self._tracked:
             raise _not_tracked()
         if not self._settled:
+            # Checked only where it must wait: a tree that is settled can be read anywhere.
             loop = asyncio.get_running_loop()
             if loop is not self._loop:
                 self._check_loop(loop)
+            # A future for each await: the cancellation of one would else cancel what the others wait for.
             waiter = loop.create_future()
             self._waiters[waiter] = None
             try:
@@ -113,13 +116,14 @@ class Tree(Generic[V]):
                 self._waiters.pop(waiter, None)
         if self._failure is None:
             return list(self.values)
+        # An error of its own for each await, as each raise adds its frames; the user's exception is its cause.
         raise _error(self._failure) from self._failure.exception
 
     def _check_loop(self, running: asyncio.AbstractEventLoop) -> None:
         if self._loop not in (None, running):
             raise RuntimeError(
-                f"a tree of {self._spout!r} was awaited outside the event loop of its topology, where nobody would "
-                f"tell of its outcome; from another thread, use asyncio.run_coroutine_threadsafe"
+                f"a tree of {self._spout!r} was awaited outside the event loop of its topology, where its outcome "
+                f"never arrives; from another thread, use asyncio.run_coroutine_threadsafe"
             )
 
 
@@ -132,6 +136,7 @@ def _not_tracked() -> NotTracked:
 def _error(failure: Failure) -> TupleFailed:
     """The error that awaiting a failed tree raises; with the records of a recorder, if there was one."""
     error = TupleTimedOut(failure) if failure.kind is FailureKind.TIMEOUT else TupleFailed(failure)
+    # As notes, which a traceback shows: a timeout by itself says nothing of who has held the tree.
     for each in failure.outstanding:
         error.add_note(str(each))
     return error

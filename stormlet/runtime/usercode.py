@@ -121,6 +121,8 @@ async def checked(result: Awaitable[R], check_cancelled: Callable[[Exception | N
 
 def stray(error: asyncio.CancelledError) -> StrayCancellation:
     """The exception that a stray cancellation counts as."""
+    # An exception like others: as a CancelledError it would end the task quietly, and its inputs would only time
+    # out.
     counted = StrayCancellation("user code awaited something that was cancelled")
     counted.__cause__ = error
     return counted
@@ -133,6 +135,8 @@ def as_exception(error: Exception | asyncio.CancelledError) -> Exception:
 
 def is_stray() -> bool:
     """True if no other task has cancelled the running one."""
+    # Whoever cancels a task raises the count that cancelling() gives; a CancelledError out of a future that was
+    # cancelled, or one that user code raises, does not.
     task = asyncio.current_task()
     return task is None or task.cancelling() == 0
 
@@ -140,6 +144,8 @@ def is_stray() -> bool:
 async def all_ended(running: Iterable[asyncio.Task[Any]]) -> None:
     """Wait for the end of every task, whoever cancels the one that waits: the end of a run must not be cut short."""
     while left := [each for each in running if not each.done()]:
+        # The one that waits may be cancelled again and again, as by a host that is impatient; tasks that are left
+        # would run on after their topology.
         with suppress(asyncio.CancelledError):
             await asyncio.wait(left)
 
@@ -167,6 +173,7 @@ class ResultKind(Enum):
 
 def kind_of(result: type) -> ResultKind:
     """The kind of result that instances of this type are."""
+    # A class of iterators is no iterator, and is an output like other values.
     if issubclass(result, type):
         return ResultKind.CLASS
     if issubclass(result, Awaitable):
@@ -185,8 +192,11 @@ class Kinds(dict[type, ResultKind]):
         self._bolt = bolt
 
     def __missing__(self, result: type) -> ResultKind:
+        # A function that makes a class for each value would fill the memory by it.
         if len(self) >= MOST_TYPES:
             self.clear()
+        # Instances of bolts are refused as outputs, too: a factory with a default argument looks like a function of
+        # the value.
         self.check_class(result)
         kind = self[result] = kind_of(result)
         return kind

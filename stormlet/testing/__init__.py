@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stormlet.testing.bolt_runs import BoltResult, Input, InputResult, run_bolt, run_bolt_async
     from stormlet.testing.bolts import Ack, CollectingBolt, Delay, Fail, Hold, Raise, ScriptedBolt
+    from stormlet.testing.chaos.evidence import SeedResult
     from stormlet.testing.chaos.faults import Fault, FaultKind, Faults
     from stormlet.testing.chaos.simulating import SimulationFailed, SimulationReport, simulate
-    from stormlet.testing.chaos.simulator import SeedResult
     from stormlet.testing.completing import Completed, NotCompleted, complete, complete_async
     from stormlet.testing.feeder import Feeder, Settled
     from stormlet.testing.leaks import Leak, Leaked
@@ -45,7 +45,7 @@ _HOMES = {
     "bolts": ["Ack", "CollectingBolt", "Delay", "Fail", "Hold", "Raise", "ScriptedBolt"],
     "chaos.faults": ["Fault", "FaultKind", "Faults"],
     "chaos.simulating": ["SimulationFailed", "SimulationReport", "simulate"],
-    "chaos.simulator": ["SeedResult"],
+    "chaos.evidence": ["SeedResult"],
     "completing": ["Completed", "NotCompleted", "complete", "complete_async"],
     "feeder": ["Feeder", "Settled"],
     "leaks": ["Leak", "Leaked"],

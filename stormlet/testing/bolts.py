@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from stormlet.core.tuples import Tuple
@@ -66,70 +67,69 @@ class ScriptedBolt(Generic[T]):
     def __init__(
         self, script: Script[T] | Callable[[T], Step] | None = None, default: Step | None = None
     ) -> None:
-        by_value = script if callable(script) else _ByValue(script or {}, default or Ack()).step
-        self._stage = _Stage(by_value)
+        self.executed: list[T] = []
+        """The value of every input, in the order of execution, those of all tasks together."""
+        self._step = script if callable(script) else _ByValue(script or {}, default or Ack()).step
+        self._held: list[tuple[Tuple[T], Collector[Any]]] = []
 
     def __call__(self) -> Bolt[T, Any]:
         """A bolt for one task."""
-        return _Follows(self._stage)
-
-    @property
-    def executed(self) -> list[T]:
-        """The value of every input, in the order of execution, those of all tasks together."""
-        return list(self._stage.executed)
+        return _Follows(self.executed, self._held, self._step)
 
     @property
     def held(self) -> list[T]:
         """The values of the inputs that are held."""
-        return [tup.value for tup, _ in self._stage.held]
+        return [tup.value for tup, _ in self._held]
 
     def ack(self, value: T) -> None:
         """Ack the input with this value that is held longest; raises :class:`KeyError` if there is none."""
-        tup, out = self._stage.take(value)
+        tup, out = self._take(value)
         out.ack(tup)
 
     def fail(self, value: T, reason: str = "") -> None:
         """Fail the input with this value that is held longest; raises :class:`KeyError` if there is none."""
-        tup, out = self._stage.take(value)
+        tup, out = self._take(value)
         out.fail(tup, reason)
+
+    def _take(self, value: T) -> tuple[Tuple[T], Collector[Any]]:
+        if value not in self.held:
+            raise KeyError(f"{value!r} is not held; held are {self.held}")
+        return self._held.pop(self.held.index(value))
 
 
 class _ByValue(Generic[T]):
-    """Looks the steps up, and counts how often a value has come."""
+    """Looks the steps up, and counts how often a value has come. Values need not be hashable."""
 
     def __init__(self, script: Script[T], default: Step) -> None:
-        self._script = [
-            (value, steps if isinstance(steps, Sequence) else [steps]) for value, steps in script.items()
+        self._values = list(script)
+        self._steps = [
+            iter(steps) if isinstance(steps, Sequence) else repeat(steps) for steps in script.values()
         ]
-        self._times = [0] * len(self._script)
+        self._last = [default] * len(self._values)
         self._default = default
 
     def step(self, value: T) -> Step:
-        for number, (scripted, steps) in enumerate(self._script):
-            if scripted == value:
-                time = self._times[number]
-                self._times[number] += 1
-                return steps[min(time, len(steps) - 1)]
-        return self._default
+        if value not in self._values:
+            return self._default
+        place = self._values.index(value)
+        self._last[place] = next(self._steps[place], self._last[place])
+        return self._last[place]
 
 
-class _Stage(Generic[T]):
-    """The state that a scripted bolt and its tasks share."""
-
-    def __init__(self, step: Callable[[T], Step]) -> None:
-        self.executed: list[T] = []
-        self.held: list[tuple[Tuple[T], Collector[Any]]] = []
+class _Follows(Bolt[T, Any]):
+    def __init__(
+        self,
+        executed: list[T],
+        held: list[tuple[Tuple[T], Collector[Any]]],
+        step: Callable[[T], Step],
+    ) -> None:
+        self._executed = executed
+        self._held = held
         self._step = step
 
-    def follow(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
-        self.executed.append(tup.value)
+    def execute(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
+        self._executed.append(tup.value)
         return self._do(self._step(tup.value), tup, out)
-
-    def take(self, value: T) -> tuple[Tuple[T], Collector[Any]]:
-        for place, (tup, _) in enumerate(self.held):
-            if tup.value == value:
-                return self.held.pop(place)
-        raise KeyError(f"{value!r} is not held; held are {[tup.value for tup, _ in self.held]}")
 
     def _do(self, step: Step, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
         match step:
@@ -142,7 +142,7 @@ class _Stage(Generic[T]):
             case Raise():
                 raise step.error
             case Hold():
-                self.held.append((tup, out))
+                self._held.append((tup, out))
             case Delay():
                 return self._delay(step, tup, out)
         return None
@@ -150,14 +150,6 @@ class _Stage(Generic[T]):
     async def _delay(self, step: Delay, tup: Tuple[T], out: Collector[Any]) -> None:
         await asyncio.sleep(step.seconds)
         self._do(step.then, tup, out)
-
-
-class _Follows(Bolt[T, Any]):
-    def __init__(self, stage: _Stage[T]) -> None:
-        self._stage = stage
-
-    def execute(self, tup: Tuple[T], out: Collector[Any]) -> Awaitable[None] | None:
-        return self._stage.follow(tup, out)
 
 
 class CollectingBolt(Generic[T]):

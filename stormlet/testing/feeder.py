@@ -42,7 +42,7 @@ class Feeder(Generic[T]):
     """The source of a spout: ``topology.spout("lines", feeder)`` emits what the test feeds it, when it is asked
     for it, and notes every ack and fail.
 
-    With ``replays`` the engine replays what fails (law S6), and the feeder hears the final outcome only. It serves
+    With ``replays`` the engine replays what fails (law S6), and the feeder gets the final outcome only. It serves
     one task.
     """
 

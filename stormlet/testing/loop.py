@@ -107,7 +107,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._clock = _Clock(self.outside, self._outstanding, self._next_moment, self._another_round)
         super().__init__(self._clock)
         for make in ("_make_socket_transport", "_make_ssl_transport"):
-            setattr(self, make, partial(self._make_telling, getattr(self, make)))
+            setattr(self, make, partial(self._make_reporting, getattr(self, make)))
         self._clock_resolution = math.ulp(0.0)
         self.set_task_factory(self._numbered_task)
 
@@ -126,9 +126,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     async def idle(self) -> None:
         """Wait until nothing can happen any more before time passes. Work in an executor is waited for, and so is what
         holds the clock outside."""
-        calm: asyncio.Future[None] = self.create_future()
-        self._until_idle.append(calm)
-        await calm
+        idle: asyncio.Future[None] = self.create_future()
+        self._until_idle.append(idle)
+        await idle
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*_Ts], _T], *args: *_Ts
@@ -196,7 +196,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self.outside.children.born(transport)
         return transport, protocol
 
-    def _make_telling(
+    def _make_reporting(
         self, make: Callable[..., asyncio.Transport], sock: socket, *args: Any, **options: Any
     ) -> asyncio.Transport:
         return make(self.outside.reporting(sock), *args, **options)
@@ -224,7 +224,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """The moment to which the clock jumps, now that nothing is ready; None: wait in real time. Raises
         :class:`Deadlock`."""
         if self._until_idle:
-            self._tell_idle()
+            self._report_idle()
             return self.time()
         when = self._scheduled[0].when() if self._scheduled else math.inf
         if when < math.inf:  # sleeping for ever is not being scheduled
@@ -240,7 +240,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         :class:`~stormlet.testing.livelock.Livelock`."""
         self._rounds.another(self.time(), self.longest_moment)
 
-    def _tell_idle(self) -> None:
+    def _report_idle(self) -> None:
         waiting, self._until_idle = self._until_idle, []
         for each in waiting:
             if not each.done():
@@ -341,7 +341,7 @@ class _Clock(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if ready:
-            self._outside.heard(ready)
+            self._outside.received(ready)
             return ready
         if timeout is not None and timeout <= 0:
             self._busy()
@@ -362,7 +362,7 @@ class _Clock(selectors.DefaultSelector):
         """In real time."""
         ready = super().select(seconds)
         if ready:
-            self._outside.heard(ready)
+            self._outside.received(ready)
         return ready
 
 

@@ -16,10 +16,9 @@ from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation
 from stormlet.report.failures import Key, RepeatedFailure
 from stormlet.runtime.bolt.task import BoltTask
-from stormlet.runtime.run.observers import Observed
+from stormlet.runtime.run.observers import ObservedRun
 from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.task import SpoutTask
-from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.outlets import Outlet, WrappedOutlet
 from stormlet.testing.images import EmittedValues
 from stormlet.testing.leaks import Leak, LeakKind
@@ -34,7 +33,7 @@ class WatchedRun:
         self.name = ""
         self.leaks: Sequence[Leak] = ()
         """The leaks, once it has ended."""
-        self._run: Observed | None = None
+        self._run: ObservedRun | None = None
         self._tracks = False
         self._spouts: Sequence[SpoutTask] = ()
         self._bolts: Sequence[BoltTask] = ()
@@ -48,11 +47,11 @@ class WatchedRun:
         """The crash, if there was one and the run was not left yet."""
         return None if self._run is None else self._run.health().crash
 
-    def built(self, name: str, run: Observed, tasks: Tasks) -> None:
+    def built(self, run: ObservedRun) -> None:
         """See :meth:`stormlet.runtime.run.observers.Observer.built`."""
-        self.name, self._run, self._tracks = name, run, bool(tasks.ackers)
+        self.name, self._run, self._tracks = run.name, run, bool(run.tasks.ackers)
         run.record_edges(1.0)
-        self._spouts, self._bolts = tasks.all_spouts, tasks.all_bolts
+        self._spouts, self._bolts = run.tasks.all_spouts, run.tasks.all_bolts
         everyone: Sequence[SpoutOrBolt] = [*self._spouts, *self._bolts]
         for task in everyone:
             for stream, outlet in task.outlets.items():

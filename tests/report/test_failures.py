@@ -48,10 +48,10 @@ def test_what_was_not_told_is_taken_once() -> None:
     counts = FailureCounts()
     for _ in range(5):
         counts.add(ONE)
-    assert counts.take_untold() == [(replace(ONE, count=5), 4)]
-    assert counts.take_untold() == []
+    assert counts.take_unlogged() == [(replace(ONE, count=5), 4)]
+    assert counts.take_unlogged() == []
     counts.add(ONE)
-    assert counts.take_untold() == [(replace(ONE, count=6), 1)]
+    assert counts.take_unlogged() == [(replace(ONE, count=6), 1)]
 
 
 def test_the_kinds_beyond_a_hundred_are_counted_together() -> None:

@@ -11,6 +11,7 @@ from stormlet.runtime.wire.collector import AnyTuple
 Unsettled = Callable[[], Iterable[tuple[str, AnyTuple]]]
 """Iterates over the tuples that are queued, in hand or held anywhere, each with its component."""
 
+# One dict of 100,000 trees took 3 ms when it grew for the last time. Its parts take that one after another.
 SHARDS = 64
 
 
@@ -35,6 +36,7 @@ class FoundHolders:
     def add(self, root: int, component: str) -> None:
         """Note that a component holds one more tuple of the tree."""
         shard = self._shards[root % SHARDS]
+        # In the order in which they are found, which is that of the plan: two runs of one seed name them alike.
         known = self._holders[shard[root]] if root in shard else ()
         if component not in known:
             shard[root] = self._number((*known, component))
@@ -62,6 +64,7 @@ class HolderScan:
     def _look(self, unsettled: Iterable[tuple[str, AnyTuple]], roots: Container[int]) -> Iterator[int]:
         for component, tup in unsettled:
             if tup.state <= HELD:  # else it was settled since the scan came to its task
+                # Of most tuples the one root is at hand; roots would make a tuple of it.
                 for root in (tup.root,) if tup.root else tup.roots:
                     if root in roots:
                         self.found.add(root, component)

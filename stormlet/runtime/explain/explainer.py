@@ -1,4 +1,4 @@
-"""Finds out of a tree, or of a message between two attempts, what there is to tell."""
+"""Explanations of a tree, or of a message between two attempts: its state, its outstanding tuples, and their places."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.outstanding import Place
 from stormlet.errors import NotTracked
+from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.runtime.context import Engine
 from stormlet.runtime.explain.occupations import Occupations
@@ -24,7 +24,9 @@ from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
-UNRECORDED = "record_edges=1 would tell since when, and by which way they came"
+UNRECORDED = "record_edges=1 would show since when, and by which way they came"
+UNFINISHED = (FailureKind.TIMEOUT, FailureKind.SHUTDOWN)
+"""Failures that come from outstanding tuples."""
 NO_TUPLES = "no task has a tuple of it: an ack was lost, or is with code in a thread"
 
 
@@ -32,12 +34,26 @@ class Explainer:
     """Looks through one run."""
 
     def __init__(self, engine: Engine, tasks: Tasks) -> None:
-        self.recorder = EdgeRecorder(tasks, engine.clock)
+        spouts, bolts = tasks.all_spouts, tasks.all_bolts
+        names = {task.plan.task: task.plan.name for task in (*spouts, *bolts)}
+        self.recorder = EdgeRecorder({task.name: task.outlets for task in spouts}, bolts, engine.clock)
         self._engine = engine
         self._tasks = tasks
-        self._whereabouts = Whereabouts(tasks, self.recorder, engine.clock)
-        self._occupations = Occupations(tasks)
-        self.recorder.tell = self._whereabouts.of_failed
+        self._whereabouts = Whereabouts(names, bolts, self.recorder.trees, engine.clock)
+        self._occupations = Occupations(bolts)
+
+    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
+        """See :meth:`stormlet.runtime.context.MessageObserver.tracked`."""
+        self.recorder.tracked(tree, value)
+
+    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
+        """See :meth:`stormlet.runtime.context.MessageObserver.settled`. The failure of a recorded attempt gets what was
+        outstanding."""
+        recorded = self.recorder.settled(tree)
+        failure = tree.failure
+        if recorded is not None and failure is not None:
+            outstanding = self._whereabouts.of_failed(recorded) if failure.kind in UNFINISHED else ()
+            tree.failure = failure.recorded(self._engine.clock() - recorded.began, tuple(outstanding))
 
     def of_root(self, root: int) -> Explanation:
         """Of the tree of this root; also of one that is not open, of which bolts may still have tuples.
@@ -45,30 +61,33 @@ class Explainer:
         Raises :class:`~stormlet.errors.NotTracked` with ``ackers=0``, and :class:`ValueError` for 0.
         """
         self._check_tracked()
+        # Untracked tuples have it, all of them, so that it would find those of many emits.
         if not root:
             raise ValueError("0 is the root of no tree: what is untracked belongs to none (law L10)")
-        tree = self._open_tree(root)
+        tree = self._tasks.open_tree(root)
         if tree is not None:
             return self._of_open({root: tree})[0]
+        # Not open: between two attempts, or settled. Of the latter bolts may still have tuples.
         message = next((each for each in self.between_attempts() if each.root == root), None)
         return self._of_gone(root) if message is None else self.of_message(message)
 
     def of_message(self, message: Message) -> Explanation:
         """Of a message that has no final outcome yet."""
+        # The root alone does not do: it belongs to the last attempt, which may be over.
         if self.is_open(message.root, message):
             return self._of_open({message.root: message})[0]
         for spout in self._tasks.all_spouts:
             for due, each in spout.tracker.replays:
                 if each is message:
                     return self._of_waiting(spout, due, each)
-        return self._of_told(message)
+        return self._of_settled(message)
 
     def oldest(self, most: int) -> Sequence[Explanation]:
         """Of the open trees that time out first, then of messages that wait for a replay or for ``dead_letters=`` to
         return; at most so many."""
         self._check_tracked()
         trees = dict(islice(self.open_trees(), most))
-        others = chain(self._replays(), self._hand_overs())
+        others = chain(self._replays(), self._dead_letters())
         return [*self._of_open(trees), *islice(others, most - len(trees))]
 
     def of_trees(self, trees: Mapping[int, OpenTree]) -> Sequence[Explanation]:
@@ -77,15 +96,16 @@ class Explainer:
 
     def open_trees(self) -> Iterator[tuple[int, OpenTree]]:
         """All of them by root; those that time out first at the head, of each acker in turn."""
+        # Each acker knows its own order alone; in turn, the first ones are those of all ackers.
         in_turn = zip_longest(*(acker.ledger.oldest() for acker in self._tasks.ackers))
         return (each for turn in in_turn for each in turn if each is not None)
 
     def is_open(self, root: int, tree: OpenTree) -> bool:
-        """True for the open tree of this root; also if its acker has not heard of it yet."""
-        return self._open_tree(root) is tree
+        """True for the open tree of this root; also if its acker has not read of it yet."""
+        return self._tasks.open_tree(root) is tree
 
     def between_attempts(self) -> Iterator[Message]:
-        """The messages whose last attempt has failed, whether their spouts have been told or not."""
+        """The messages whose last attempt has failed, whether their spouts know of it or not."""
         for spout in self._tasks.all_spouts:
             for tree in (*spout.tracker.outcomes, *(message for _, message in spout.tracker.replays)):
                 if isinstance(tree, Message):
@@ -99,33 +119,24 @@ class Explainer:
                 "the topology runs with ackers=0, so there are no trees; set ackers to 1 or more"
             )
 
-    def _open_tree(self, root: int) -> OpenTree | None:
-        acker = self._tasks.ackers[shard_of(root, len(self._tasks.ackers))]
-        tree = acker.ledger.open_tree(root)
-        if tree is not None:
-            return tree
-        on_their_way = (
-            *(control.inits for control in acker.unread),
-            *(spout.outbox.inits for spout in self._tasks.all_spouts),
-        )
-        return next((inits[root] for inits in on_their_way if root in inits), None)
-
     def _acks_under_way(self, root: int) -> Iterator[str]:
         for task in self._tasks.all_bolts:
-            if _tells_of(root, task.outbox.unsent_acks, task.outbox.fails):
+            if _is_settled_in(root, task.outbox.unsent_acks, task.outbox.fails):
                 yield task.plan.name
-        acker = self._tasks.ackers[shard_of(root, len(self._tasks.ackers))]
-        if any(_tells_of(root, control.acks, control.fails) for control in acker.unread):
+        # A tree without outstanding tuples is no mystery while its acks are on their way.
+        acker = self._tasks.acker_of(root)
+        if any(_is_settled_in(root, control.acks, control.fails) for control in acker.unread):
             yield acker.name
 
-    # Telling.
+    # Explaining.
 
     def _of_open(self, trees: Mapping[int, OpenTree]) -> list[Explanation]:
+        # One look for all trees, as it goes through everything that bolts have.
         found = self._whereabouts.of(trees)
         return [self._of_tree(root, tree, found[root]) for root, tree in trees.items()]
 
     def _of_tree(self, root: int, tree: OpenTree, found: Sequence[Found]) -> Explanation:
-        recorded = self.recorder.recorded(root)
+        recorded = self.recorder.trees.get(root)
         acks = tuple(self._acks_under_way(root))
         return msgspec.structs.replace(
             self._of_message(self._tasks.all_spouts[tree.spout], tree, recorded),
@@ -153,6 +164,7 @@ class Explainer:
         waiting = (
             each.task
             for each in found
+            # What is executed shows where it is; what is queued or held needs what its task does meanwhile.
             if each.outstanding.place is not Place.EXECUTING or not each.outstanding.stack
         )
         return self._occupations.of(dict.fromkeys(waiting))
@@ -166,13 +178,14 @@ class Explainer:
             occupations=() if due else self._occupations.with_full_queues(spout.outbox),
         )
 
-    def _of_told(self, message: Message) -> Explanation:
+    def _of_settled(self, message: Message) -> Explanation:
         spout = self._tasks.all_spouts[message.spout]
         return msgspec.structs.replace(
             self._of_message(spout, message, None), state=TreeState.TELLING, root=message.root or None
         )
 
     def _of_gone(self, root: int) -> Explanation:
+        # The engine forgets a root when it is settled; a bolt that still has a tuple of it may not have noticed.
         found = self._whereabouts.of([root])[root]
         return Explanation(
             state=TreeState.UNKNOWN,
@@ -186,14 +199,14 @@ class Explainer:
             for due, message in spout.tracker.replays:
                 yield self._of_waiting(spout, due, message)
 
-    def _hand_overs(self) -> Iterator[Explanation]:
+    def _dead_letters(self) -> Iterator[Explanation]:
         for spout in self._tasks.all_spouts:
-            for burying, letter in spout.tracker.hand_overs.letters.items():
-                yield _of_letter(burying, letter)
+            for writing, letter in spout.tracker.hand_overs.letters.items():
+                yield _of_letter(writing, letter)
 
 
-def _of_letter(burying: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
-    stack = users_of(frames_of(burying))
+def _of_letter(writing: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
+    stack = users_of(frames_of(writing))
     return Explanation(
         state=TreeState.BURYING,
         spout=letter.component,
@@ -204,7 +217,7 @@ def _of_letter(burying: asyncio.Task[Any], letter: DeadLetter) -> Explanation:
     )
 
 
-def _tells_of(root: int, acks: Mapping[int, int], fails: Sequence[tuple[int, Failure]]) -> bool:
+def _is_settled_in(root: int, acks: Mapping[int, int], fails: Sequence[tuple[int, Failure]]) -> bool:
     """True if acks or fails of this tree are there."""
     return root in acks or any(root == each for each, _ in fails)
 
@@ -212,4 +225,5 @@ def _tells_of(root: int, acks: Mapping[int, int], fails: Sequence[tuple[int, Fai
 def _note(recorded: RecordedTree | None, found: Sequence[Found], acks: Sequence[str]) -> str:
     if not found:
         return "" if acks else NO_TUPLES
+    # Advice only where there is something that a record would add to.
     return UNRECORDED if recorded is None else ""

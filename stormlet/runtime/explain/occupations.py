@@ -11,7 +11,6 @@ from stormlet.core.shortened import shortened
 from stormlet.report.explanation import Occupation
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.slow_code import frames_of, thread_frames, users_of
-from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.outbox import Outbox
@@ -20,12 +19,14 @@ from stormlet.runtime.wire.outbox import Outbox
 class Occupations:
     """Looks at the tasks of one run."""
 
-    def __init__(self, tasks: Tasks) -> None:
-        self._consumers = {id(task.inbox): task for task in tasks.all_bolts}
+    def __init__(self, bolts: Iterable[BoltTask]) -> None:
+        # An outbox knows the queues in which it waits, and not their tasks.
+        self._consumers = {id(task.inbox): task for task in bolts}
 
     def of(self, tasks: Iterable[BoltTask]) -> tuple[Occupation, ...]:
         """The occupations of these tasks, and of those that they wait for, and so on; each once."""
         found: dict[BoltTask, Occupation] = {}
+        # Depth first, so that each task stands next to the one for which it waits.
         left = list(tasks)
         while left:
             task = left.pop(0)
@@ -41,6 +42,7 @@ class Occupations:
 
     def _awaited_consumer(self, task: BoltTask) -> BoltTask | None:
         """The task for room in whose queue this one waits (law B6)."""
+        # The task is woken when there is room, and may not have run since: then it waits for nothing any more.
         full = next((inbox for inbox in task.outbox.awaited if inbox.full), None)
         return None if full is None else self.consumer(full)
 
@@ -70,12 +72,14 @@ def _occupation(task: BoltTask, consumer: BoltTask | None) -> Occupation:
 
 
 def _doing(task: BoltTask, calls: Sequence[AnyTuple]) -> str:
+    # Its calls are over, whatever they were doing.
     if not task.working:
         return "has died, and is about to be restarted"
     if calls:
         return f"executes {shortened(calls[0].value)}{_and_more(len(calls) - 1)}"
     if own_stack(task):
         return f"is in {task.doing}"
+    # Other tasks use up the budget of the iteration (law F2); that is no fault of this one.
     return "has its turn soon" if task.queue() else "waits for more input"
 
 

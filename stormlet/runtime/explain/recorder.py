@@ -1,32 +1,25 @@
 """Follows trees edge by edge: since when each tuple is where it is, and what it came through.
 
 It costs nothing while it is off: outlets are wrapped when it is switched on, and unwrapped again. Of a tree it knows
-what was delivered, and each tuple tells itself whether it is settled; a tree is forgotten with its attempt.
+what was delivered, and each tuple has its own state; a tree is forgotten with its attempt.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Final
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.core.outstanding import Outstanding
-from stormlet.core.tuples import HELD, Lineage, Tuple
-from stormlet.model.plan import TaskPlan
+from stormlet.core.tuples import HELD, Lineage
 from stormlet.runtime.bolt.task import BoltTask
-from stormlet.runtime.spout.task import SpoutTask
-from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.runtime.wire.outlets import Outlet, WrappedOutlet
 
 ROOTS = 1 << 64
 FEWEST = 64
 """Edges of a tree from which on those are dropped that are settled."""
-TOLD = frozenset((FailureKind.TIMEOUT, FailureKind.SHUTDOWN))
-"""Failures that come from outstanding tuples."""
 
 
 class Edge:
@@ -51,12 +44,9 @@ class Edge:
 class RecordedTree:
     """One attempt."""
 
-    __slots__ = ("_prune_at", "began", "edges", "plan", "tree", "value")
+    __slots__ = ("_prune_at", "began", "edges", "value")
 
-    def __init__(self, plan: TaskPlan, tree: OpenTree, value: object, began: float) -> None:
-        self.plan = plan
-        """The spout task."""
-        self.tree = tree
+    def __init__(self, value: object, began: float) -> None:
         self.value = value
         self.began = began
         self.edges: dict[AnyTuple, Edge] = {}
@@ -70,6 +60,8 @@ class RecordedTree:
 
     def add(self, edge: Edge) -> None:
         """It was delivered."""
+        # When it has doubled, so that dropping costs a constant part of adding. A tree of a million tuples, of
+        # which few are open, keeps few.
         if len(self.edges) >= self._prune_at:
             self.edges = {each.tup: each for each in self.outstanding}
             self._prune_at = max(FEWEST, 2 * len(self.edges))
@@ -77,19 +69,22 @@ class RecordedTree:
 
 
 class EdgeRecorder:
-    """Records a share of the trees of one run."""
+    """Records a share of the trees of one run.
 
-    def __init__(self, tasks: Tasks, clock: Callable[[], float]) -> None:
-        self.tell: Callable[[RecordedTree], Sequence[Outstanding]] = _nothing
-        """Says where the outstanding tuples are of an attempt that has failed."""
-        self._tasks = tasks
-        self._clock = clock
-        self._below = 0
-        self._consumers = {task.plan.task: task for task in tasks.all_bolts}
+    ``spouts`` has the outlets of each spout task, by its name.
+    """
+
+    def __init__(
+        self, spouts: Mapping[str, dict[str, Outlet]], bolts: Sequence[BoltTask], clock: Callable[[], float]
+    ) -> None:
         self.trees: dict[int, RecordedTree] = {}
         """By root, the running attempts that are recorded."""
+        self._spouts = spouts
+        self._bolts = {task.plan.task: task for task in bolts}
+        self._clock = clock
+        self._below = 0
         self._roots: dict[OpenTree, int] = {}
-        self._emitted: tuple[TaskPlan, OpenTree, object] | None = None
+        self._emitted: tuple[OpenTree, object] | None = None
 
     @property
     def on(self) -> bool:
@@ -99,89 +94,105 @@ class EdgeRecorder:
     def record(self, share: float) -> None:
         """Record this share of the trees that begin from now on, from 0 to 1; those that are recorded already are
         followed to their end, unless it is 0."""
+        # By the root, which is random: no more is needed to choose a share, and a tree is recorded by all tasks or
+        # by none.
         was_on, self._below = self.on, int(share * ROOTS)
         if self.on and not was_on:
             self._wrap()
         elif was_on and not self.on:
             self._unwrap()
 
-    def recorded(self, root: int) -> RecordedTree | None:
-        """The record of the tree of this root; None if it is not recorded."""
-        return self.trees.get(root)
+    def tracked(self, tree: OpenTree, value: object) -> None:
+        """An attempt begins: a spout's outlet delivers its value next."""
+        self._emitted = (tree, value)
 
-    def root_of(self, tree: OpenTree) -> int | None:
-        """The root of a tree's running attempt; None if it is not recorded."""
-        return self._roots.get(tree)
-
-    # What is told to it.
-
-    def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
-        """See :meth:`stormlet.runtime.spout.messages.MessageObserver.tracked`."""
-        self._emitted = (task, tree, value)  # what a spout's outlet delivers next
-
-    def settled(self, task: TaskPlan, tree: OpenTree) -> None:
-        """See :meth:`stormlet.runtime.spout.messages.MessageObserver.settled`."""
+    def settled(self, tree: OpenTree) -> RecordedTree | None:
+        """An attempt is over: forget it, and return its record if there is one."""
         self._emitted = None
         root = self._roots.pop(tree, None)
-        if root is None:
-            return
-        if tree.failure is not None:
-            tree.failure = self._described(tree.failure, self.trees[root])
-        del self.trees[root]
+        return None if root is None else self.trees.pop(root)
 
     def emitted(self, root: int) -> None:
         """A spout's outlet has delivered the first tuples of this tree."""
         if root >= self._below or self._emitted is None:
             return
-        plan, tree, value = self._emitted
-        self.trees[root] = RecordedTree(plan, tree, value, self._clock())
+        tree, value = self._emitted
+        self.trees[root] = RecordedTree(value, self._clock())
         self._roots[tree] = root
 
-    def delivered(self, source: SpoutTask | BoltTask, roots: Sequence[int], reached: Sequence[int]) -> None:
-        """A task has delivered a tuple of these trees to each of these tasks."""
+    def delivered(
+        self,
+        path: Callable[[int, RecordedTree], tuple[str, ...]],
+        roots: Sequence[int],
+        reached: Sequence[int],
+    ) -> None:
+        """A tuple of these trees was delivered to each of these tasks, on the ``path`` of each tree."""
+        # An output may be anchored to several inputs of one tree.
         for root in dict.fromkeys(roots):
             tree = self.trees.get(root)
             if tree is not None:
-                path = (*_path_to(source, root, tree), source.plan.name)
+                way = path(root, tree)
                 for task, tup in self._last_delivered(reached):
-                    tree.add(Edge(tup, task, self._clock(), path))
+                    tree.add(Edge(tup, task, self._clock(), way))
 
-    def _last_delivered(self, reached: Sequence[int]) -> Iterator[tuple[BoltTask, Tuple[Any]]]:
+    def _last_delivered(self, reached: Sequence[int]) -> Iterator[tuple[BoltTask, AnyTuple]]:
+        # Nothing runs between a delivery and its record, so that its tuples are the last ones of their queues.
         if len(reached) == 1:  # nearly always
-            consumer = self._consumers[reached[0]]
+            consumer = self._bolts[reached[0]]
             yield consumer, consumer.inbox.items[-1]
             return
+        # A task may get several copies, by two subscriptions.
         for task, count in Counter(reached).items():
-            consumer = self._consumers[task]
+            consumer = self._bolts[task]
             yield from ((consumer, tup) for tup in consumer.inbox.items[-count:])
-
-    def _described(self, failure: Failure, tree: RecordedTree) -> Failure:
-        outstanding = self.tell(tree) if failure.kind in TOLD else ()
-        return failure.recorded(self._clock() - tree.began, tuple(outstanding))
 
     # On and off.
 
     def _wrap(self) -> None:
-        for spout in self._tasks.all_spouts:
-            _change(spout, partial(SpoutRecorder, self, spout))
-        for bolt in self._tasks.all_bolts:
-            _change(bolt, partial(OutletRecorder, self, bolt))
+        for name, outlets in self._spouts.items():
+            _change(outlets, partial(SpoutRecorder, self, name))
+        for bolt in self._bolts.values():
+            _change(bolt.outlets, partial(BoltRecorder, self, bolt))
 
     def _unwrap(self) -> None:
-        tasks: Sequence[SpoutTask | BoltTask] = [*self._tasks.all_spouts, *self._tasks.all_bolts]
-        for task in tasks:
-            _change(task, _unrecorded)
+        for outlets in (*self._spouts.values(), *(bolt.outlets for bolt in self._bolts.values())):
+            _change(outlets, _unrecorded)
         self.trees.clear()
         self._roots.clear()
         self._emitted = None
 
 
-class OutletRecorder(WrappedOutlet):
-    """An outlet whose deliveries are recorded."""
+class SpoutRecorder(WrappedOutlet):
+    """An outlet where trees begin."""
+
+    __slots__ = ("_name", "_recorder")
+
+    def __init__(self, recorder: EdgeRecorder, name: str, inner: Outlet) -> None:
+        super().__init__(inner)
+        self._recorder = recorder
+        self._name = name
+
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        edges = self.inner.deliver(value, root, lineage)
+        self.reached = self.inner.reached
+        if root:
+            self._recorder.emitted(root)
+            self._recorder.delivered(self._path, (root,), self.reached)
+        return edges
+
+    def _path(self, root: int, tree: RecordedTree) -> tuple[str, ...]:
+        return (self._name,)
+
+    def wrapping(self, inner: Outlet) -> Outlet:
+        return SpoutRecorder(self._recorder, self._name, inner)
+
+
+class BoltRecorder(WrappedOutlet):
+    """An outlet where trees go on."""
 
     __slots__ = ("_recorder", "_task", "_trees")
 
-    def __init__(self, recorder: EdgeRecorder, task: SpoutTask | BoltTask, inner: Outlet) -> None:
+    def __init__(self, recorder: EdgeRecorder, task: BoltTask, inner: Outlet) -> None:
         super().__init__(inner)
         self._recorder = recorder
         self._task = task
@@ -191,57 +202,40 @@ class OutletRecorder(WrappedOutlet):
         edges = self.inner.deliver(value, root, lineage)
         self.reached = self.inner.reached
         if root in self._trees:
-            self._recorder.delivered(self._task, (root,), self.reached)
+            self._recorder.delivered(self._path, (root,), self.reached)
         return edges
 
     def after(self, value: object, roots: Sequence[int]) -> None:
         """It was joined to the trees of several anchors."""
-        self._recorder.delivered(self._task, roots, self.reached)
+        self._recorder.delivered(self._path, roots, self.reached)
+
+    def _path(self, root: int, tree: RecordedTree) -> tuple[str, ...]:
+        """The tasks that a tree has come through when this one emits something of it."""
+        current = self._task.current
+        edge = None if current is None else tree.edges.get(current)
+        if edge is None:  # it emits something of what it holds, or of one of several calls
+            edge = next((each for each in tree.outstanding if each.task is self._task), None)
+        return (*(() if edge is None else edge.path), self._task.plan.name)
 
     def wrapping(self, inner: Outlet) -> Outlet:
-        return type(self)(self._recorder, self._task, inner)
+        return BoltRecorder(self._recorder, self._task, inner)
 
 
-class SpoutRecorder(OutletRecorder):
-    """An outlet where trees begin."""
-
-    __slots__ = ()
-
-    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
-        edges = self.inner.deliver(value, root, lineage)
-        self.reached = self.inner.reached
-        if root:
-            self._recorder.emitted(root)
-            self._recorder.delivered(self._task, (root,), self.reached)
-        return edges
-
-
-def _path_to(source: SpoutTask | BoltTask, root: int, tree: RecordedTree) -> tuple[str, ...]:
-    """The tasks that a tree came through before this task emits something of it."""
-    if isinstance(source, SpoutTask):
-        return ()
-    current = source.current
-    edge = None if current is None else tree.edges.get(current)
-    if edge is None:  # it emits something of what it holds, or of one of several calls
-        edge = next((each for each in tree.outstanding if each.task is source), None)
-    return () if edge is None else edge.path
-
-
-def _change(task: SpoutTask | BoltTask, change: Callable[[Outlet], Outlet]) -> None:
-    task.outlets.update({name: _changed(outlet, change) for name, outlet in task.outlets.items()})
+def _change(outlets: dict[str, Outlet], change: Callable[[Outlet], Outlet]) -> None:
+    outlets.update({name: _changed(outlet, change) for name, outlet in outlets.items()})
 
 
 def _changed(outlet: Outlet, change: Callable[[Outlet], Outlet]) -> Outlet:
     """An outlet whose innermost part is changed: those around it stay, and are found where they were."""
-    if isinstance(outlet, OutletRecorder) or not isinstance(outlet, WrappedOutlet):
+    # Below the wrappers of others: a tap must find what it has wrapped, whatever is switched on or off meanwhile.
+    if isinstance(outlet, RECORDERS) or not isinstance(outlet, WrappedOutlet):
         return change(outlet)
     outlet.inner = _changed(outlet.inner, change)
     return outlet
 
 
 def _unrecorded(outlet: Outlet) -> Outlet:
-    return outlet.inner if isinstance(outlet, OutletRecorder) else outlet
+    return outlet.inner if isinstance(outlet, RECORDERS) else outlet
 
 
-def _nothing(tree: RecordedTree) -> Sequence[Outstanding]:
-    return ()
+RECORDERS: Final = (SpoutRecorder, BoltRecorder)

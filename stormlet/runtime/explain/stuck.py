@@ -38,7 +38,7 @@ class Seen(msgspec.Struct):
     root: int
     attempt_since: float
     """The time at which its running attempt was first seen."""
-    told: bool = False
+    explained: bool = False
 
     def attempted(self, root: int, now: float) -> None:
         """It is open under this root."""
@@ -61,14 +61,15 @@ class StuckTrees:
     async def watch(self) -> None:
         """Look again and again."""
         loop = asyncio.get_running_loop()
+        # Said once and at the start: otherwise the option would seem to do nothing.
         if self._timeout is not None and self._seconds >= self._timeout:
             self._warn(self._timeout)
         while True:
             await asyncio.sleep(self._seconds / LOOKS)
             try:
                 self._look(loop.time())
-            except Exception:  # the messages are none the worse for it
-                logger.exception("what keeps trees of topology %r open cannot be told", self._topology)
+            except Exception:  # it must not end with the first tree that cannot be explained
+                logger.exception("what keeps trees of topology %r open cannot be explained", self._topology)
 
     def _warn(self, timeout: float) -> None:
         self._log(
@@ -77,15 +78,18 @@ class StuckTrees:
         )
 
     def _look(self, now: float) -> None:
+        # Anew at each look, so that nothing is kept of a message that has its outcome.
         self._seen = dict(self._still_there(now))
         for root, tree in islice(self._explainer.open_trees(), WATCHED):
+            # It began before that, by a fourth of the time at most.
             self._seen.setdefault(tree, Seen(now, root, now)).attempted(root, now)
         stuck = {seen.root: tree for tree, seen in self._seen.items() if self._is_news(tree, seen, now)}
         if stuck:
-            self._tell(stuck, now)
+            self._explain(stuck, now)
 
     def _still_there(self, now: float) -> Iterator[tuple[OpenTree, Seen]]:
         """Those that have no final outcome, whether they are among the watched ones or not."""
+        # A message that is replayed again and again is open for as long as all of its attempts.
         waiting = frozenset(self._explainer.between_attempts())
         for tree, seen in self._seen.items():
             root = tree.root if isinstance(tree, Message) else seen.root
@@ -96,12 +100,13 @@ class StuckTrees:
                 yield tree, seen
 
     def _is_news(self, tree: OpenTree, seen: Seen, now: float) -> bool:
-        is_old = now - seen.since >= self._enough and not seen.told
+        is_old = now - seen.since >= self._enough and not seen.explained
         return is_old and self._explainer.is_open(seen.root, tree)
 
-    def _tell(self, stuck: Mapping[int, OpenTree], now: float) -> None:
+    def _explain(self, stuck: Mapping[int, OpenTree], now: float) -> None:
         for tree in stuck.values():
-            self._seen[tree].told = True
+            self._seen[tree].explained = True
+        # When all is stuck, thousands of trees are: the first ones say why, and the others how bad it is.
         most = min(AT_ONCE, IN_ALL - self._explained)
         explained = self._explainer.of_trees(dict(islice(stuck.items(), most)))
         for tree, each in zip(stuck.values(), explained, strict=False):  # of the first ones
@@ -114,6 +119,7 @@ class StuckTrees:
     def _aged(self, explanation: Explanation, seen: Seen, now: float) -> Explanation:
         """With the time since its attempt was first seen, unless a recorder knows better, and since the first attempt
         was."""
+        # The time since it was first seen is short by what passed before.
         seconds = explanation.seconds if explanation.exact else now - seen.attempt_since
         since_first = now - seen.since if seen.since < seen.attempt_since else None
         return msgspec.structs.replace(explanation, seconds=seconds, all_seconds=since_first)

@@ -11,8 +11,7 @@ from stormlet.core.calls import Call
 from stormlet.core.outstanding import Outstanding, Place
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.explain.occupations import call_stack, own_stack
-from stormlet.runtime.explain.recorder import Edge, EdgeRecorder, RecordedTree
-from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.explain.recorder import Edge, RecordedTree
 from stormlet.runtime.wire.collector import AnyTuple
 
 ORDER = (Place.EXECUTING, Place.HELD, Place.NOWHERE, Place.QUEUED)
@@ -54,6 +53,7 @@ class Station:
 
     @cached_property
     def _meanwhile(self) -> tuple[Call, ...]:
+        # Tuples of one batch are with the same call; the stack of any of them is that of all.
         others = (call_stack(self.task, other, call) for other, call in self.calls.items())
         return next(others, None) or own_stack(self.task)
 
@@ -65,16 +65,24 @@ class Station:
 class Whereabouts:
     """Finds tuples in one run."""
 
-    def __init__(self, tasks: Tasks, recorder: EdgeRecorder, clock: Callable[[], float]) -> None:
-        self._tasks = tasks
-        self._recorder = recorder
+    def __init__(
+        self,
+        names: Mapping[int, str],
+        bolts: Sequence[BoltTask],
+        recorded: Mapping[int, RecordedTree],
+        clock: Callable[[], float],
+    ) -> None:
+        self._names = names
+        """Of all tasks, by their ids."""
+        self._bolts = bolts
+        self._recorded = recorded
+        """The trees that are recorded, by root."""
         self._clock = clock
-        self._names = {task.plan.task: task.plan.name for task in (*tasks.all_spouts, *tasks.all_bolts)}
 
     def of(self, roots: Collection[int]) -> Mapping[int, Sequence[Found]]:
         """By root, the outstanding tuples of these trees: one look at everything that bolts have."""
         found: dict[int, dict[AnyTuple, Found]] = {root: {} for root in roots}
-        for task in self._tasks.all_bolts:
+        for task in self._bolts:
             station = Station(task)
             for tup, ahead in station.tuples():
                 for root in tup.roots:
@@ -84,7 +92,8 @@ class Whereabouts:
 
     def of_failed(self, tree: RecordedTree) -> Sequence[Outstanding]:
         """Some of what was outstanding of a recorded tree when it failed. That is quick, as many trees may time out at
-        once, and so it does not tell how many others are ahead of one that is queued."""
+        once, and so it leaves out how many others are ahead of one that is queued."""
+        # A failure is kept as long as its message or dead letter is, and the tuples with it.
         edges = islice(tree.outstanding, MOST_KEPT)
         return [each.outstanding for each in _sorted([self._of_edge(edge) for edge in edges])]
 
@@ -92,14 +101,14 @@ class Whereabouts:
         return self._found(Station(edge.task), edge.tup, edge, None)
 
     def _nowhere(self, root: int, found: Collection[AnyTuple]) -> Iterator[Found]:
-        tree = self._recorder.recorded(root)
+        tree = self._recorded.get(root)
         for edge in () if tree is None else tree.outstanding:
             if edge.tup not in found:  # a task that dies lets go of its calls before it fails their inputs
                 place = Place.NOWHERE if edge.task.working else Place.EXECUTING
                 yield self._found(Station(edge.task), edge.tup, edge, None, place)
 
     def _edge(self, root: int, tup: AnyTuple) -> Edge | None:
-        tree = self._recorder.recorded(root)
+        tree = self._recorded.get(root)
         return None if tree is None else tree.edges.get(tup)
 
     def _found(

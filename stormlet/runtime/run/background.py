@@ -25,6 +25,7 @@ async def rotate_ackers(ackers: Sequence[AckerTask], message_timeout: float, buc
     (L12).
     """
     loop = asyncio.get_running_loop()
+    # A timer that is always there would keep simulated time from standing still, and a deadlock from being found.
     stirred = asyncio.Event()
     for acker in ackers:
         acker.stirred = stirred.set
@@ -34,6 +35,8 @@ async def rotate_ackers(ackers: Sequence[AckerTask], message_timeout: float, buc
         stirred.clear()
         if not any(acker.may_expire for acker in ackers):
             await stirred.wait()
+        # After a loop that was held up, one rotation makes up for all that were missed: two at once would let a
+        # young tree expire.
         missed = max(0, ceil((loop.time() - last) / interval) - 1)
         await _until(loop, last + (missed + 1) * interval)
         for acker in ackers:
@@ -45,15 +48,17 @@ async def tick_bolts(tasks: Sequence[BoltTask], seconds: float) -> None:
     """Have ``tick`` called every so many seconds at each of these tasks, without drift.
 
     Ticks that a lagging loop has missed are left out. After a tick that took longer than its interval comes a
-    pause: else there might never be a moment of calm, and a finite run would not end (law S5).
+    pause: else there might never be a quiet moment, and a finite run would not end (law S5).
     """
     loop = asyncio.get_running_loop()
     start = loop.time()
     ticks = 0
     while True:
+        # Counted from the start, and not from the last tick: the time that a tick takes would add up.
         ticks = max(ticks, int((loop.time() - start) / seconds)) + 1
         await _until(loop, start + ticks * seconds)
         for task in tasks:
+            # Each task for itself: one that is slow must not take their ticks from the others.
             if not task.has_just_ticked(seconds):
                 task.ask("tick")
 
@@ -64,6 +69,7 @@ async def _until(loop: asyncio.AbstractEventLoop, when: float) -> None:
     try:
         await waiter
     finally:
+        # A helper that is cancelled would leave its timer with the loop until it is due.
         timer.cancel()
 
 
@@ -73,11 +79,11 @@ def _ring(waiter: asyncio.Future[None]) -> None:
 
 
 ORPHAN_TIMEOUT = 30.0
-"""Seconds after which the ackers forget what they heard of trees that never began, where timeouts are off
+"""Seconds after which the ackers forget what they know of trees that never began, where timeouts are off
 (law L5)."""
 
 
-def helping(
+def background(
     description: Description, tasks: Tasks, conductor: Conductor, explainer: Explainer
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """Each with its name; to be run from the start of the spouts to the end."""
@@ -87,6 +93,7 @@ def helping(
         timeout = configuration.message_timeout or ORPHAN_TIMEOUT
         yield "ticker", rotate_ackers(tasks.ackers, timeout, configuration.timeout_buckets)
     for id, spec in description.bolts.items():
+        # run(tick=) is for all bolts of a topology, and most of them have nothing to do at a tick.
         ticked = [task for task in tasks.bolts[id] if task.worker.method("tick") is not None]
         if spec.tick is not None and ticked:
             yield f"ticks of {id}", tick_bolts(ticked, spec.tick)

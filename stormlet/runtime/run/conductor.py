@@ -26,43 +26,47 @@ from stormlet.core.progress import BoltState, Calm, Step, next_step
 from stormlet.errors import StillHeld
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.slices import Activity
-from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
 
 class Conductor:
     """Acts on every moment in which nothing moves by itself."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        activity: Activity,
+        tasks: Tasks,
+        order: Sequence[Sequence[str]],
+    ) -> None:
+        """``order`` has the components upstream first."""
         self._loop = loop
-        self._bell = asyncio.Event()
-        self._waiting: dict[asyncio.Future[None], None] = {}
-        self._tasks: Tasks | None = None
-        self._spouts: Sequence[SpoutTask] = ()
-        self._order: Sequence[Sequence[str]] = ()
-        self.activity = Activity(self._calm)
-
-    def conduct(self, tasks: Tasks, order: Sequence[Sequence[str]]) -> None:
-        """Take over these tasks; ``order`` has the components upstream first."""
+        self._activity = activity
         self._tasks = tasks
         self._spouts = tasks.all_spouts
         self._order = order
+        self._bell = asyncio.Event()
+        self._waiting: dict[asyncio.Future[None], None] = {}
+        activity.call_when_quiet(self._wake)
 
     async def run(self) -> None:
-        """Look whenever it has become calm."""
+        """Look whenever nothing has moved for a moment."""
         while True:
             await self._bell.wait()
             self._bell.clear()
-            if self.activity.busy or self._tasks is None:
+            # Between the bell and now the loop has run others, one of which may have been woken.
+            if self._activity.busy:
                 continue
             if _unflushed(self._tasks):
-                self._loop.call_soon(self._bell.set)  # what leaves then may wake somebody (law S5)
+                self._loop.call_soon(self._bell.set)  # what leaves then may wake a task (law S5)
             else:
                 self._step()
 
     async def quiescent(self) -> None:
         """Wait until the topology is quiescent (law S5)."""
+        # A future for each: several may wait for the end, and each may be cancelled.
         waiter = self._loop.create_future()
+        # By waiter, so that a wait that the host gives up, as by a timeout, leaves nothing behind.
         self._waiting[waiter] = None
         self._bell.set()
         try:
@@ -81,8 +85,8 @@ class Conductor:
                 waiter.set_exception(error)
         self._waiting.clear()
 
-    def _calm(self) -> None:
-        # In the middle of a run it often becomes calm for a moment; only still spouts make it worth a look.
+    def _wake(self) -> None:
+        # In the middle of a run it is often quiet for a moment; only still spouts make it worth a look.
         for spout in self._spouts:
             if not spout.still:
                 return
@@ -90,8 +94,8 @@ class Conductor:
 
     def _step(self) -> None:
         tasks = self._tasks
-        if tasks is None:
-            return
+        # The decision is a function of a record, which tests can try without a run; what it needs is looked up at
+        # once, so that nothing moves meanwhile.
         step, components = next_step(_survey(tasks), self._order)
         if step is Step.DONE:
             self.give_up(None)
@@ -100,9 +104,11 @@ class Conductor:
         for component in components:
             for task in tasks.bolts[component]:
                 if step is Step.FINISH and _unfinished(task):
+                    # Noted before it is called: a finish that emits to its own bolt must come again.
                     task.finished_after = task.executed
                     task.ask("finish")
                 elif step is Step.FLUSH and _flushable(task):
+                    # Likewise; one that settles something has made progress, and may do more next time.
                     task.flushed_after = task.progress
                     task.ask("flush")
 
@@ -141,6 +147,7 @@ def _survey(tasks: Tasks) -> Calm:
 
 
 def _flushable(task: BoltTask) -> bool:
+    # A bolt that keeps what it holds is asked once and not for ever: it has made no progress.
     return task.holds_inputs and task.flushed_after < task.progress
 
 

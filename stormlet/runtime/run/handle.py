@@ -26,12 +26,14 @@ from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
 from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.assembly import Assembly
-from stormlet.runtime.run.background import helping
+from stormlet.runtime.run.background import background
+from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
-from stormlet.runtime.run.observers import OBSERVE, Observers
+from stormlet.runtime.run.observers import OBSERVE, ObservedRun, Observers
+from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import HostMessage
 from stormlet.runtime.tasks import Directory
@@ -60,28 +62,23 @@ class Running:
         self._name = description.name
         self._configuration = description.configuration
         self._loop = loop
-        self._conductor = Conductor(loop)
+        # First, as every task reports its crash there. What is made later gets all that was made before it.
+        self._block = Block(self._name, loop)
+        activity = Activity()
         observe = OBSERVE.get()
         self._observer = None if observe is None else observe()
         directory = Directory()
         unanswered = None if self._observer is None else self._observer.unanswered
-        self._failures = FailureLog(self._name, loop, directory, unanswered)
-        self._lifecycle = Lifecycle(
-            self._name,
-            self._configuration,
-            self._conductor,
-            self._failures,
-            self._observer,
-            active=options.active,
-        )
+        self._failures = FailureLog(self._name, loop, directory.message_id, unanswered)
+        # By the loop, as simulations have one of their own; topology.run() needs no option for it.
         kit: Kit = getattr(loop, "kit", None) or Kit()
         self._engine = engine_on(
             loop,
             plan,
             options.seed,
-            activity=self._conductor.activity,
-            crashed=self._lifecycle.crashed,
-            host_leaves=self._lifecycle.host_leaves,
+            activity=activity,
+            crashed=self._block.crashed,
+            host_leaves=self._block.host_leaves,
             failures=self._failures,
             observer=self._observer,
         )
@@ -94,12 +91,22 @@ class Running:
         self._explainer = Explainer(self._engine, self._tasks)
         self._record(self._configuration.record_edges)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
-        self._conductor.conduct(self._tasks, plan.order)
-        self._lifecycle.lead(
-            self._tasks, partial(helping, description, self._tasks, self._conductor, self._explainer)
+        self._conductor = Conductor(loop, activity, self._tasks, plan.order)
+        self._lifecycle = Lifecycle(
+            self._name,
+            self._configuration,
+            self._block,
+            self._tasks,
+            self._conductor,
+            partial(background, description, self._tasks, self._conductor, self._explainer),
+            self._failures,
+            self._observer,
+            active=options.active,
         )
         if self._observer is not None:
-            self._observer.built(self._name, self, self._tasks)
+            self._observer.built(
+                ObservedRun(self._name, self._tasks, self.record_edges, self.explain_oldest, self.health)
+            )
 
     # What the host does.
 
@@ -139,10 +146,13 @@ class Running:
             raise TopologyStopping(
                 f"topology {self._name!r} is draining or stopped and takes no new messages"
             )
+        # Before the message is emitted: what is collected may be the spout's own stream.
         collected = None if collect is None else self._host_streams.tap(collect)
         if not task.host.may_emit:
             await self._room(task.host)
+        # When there is room and not before: a wait that is cancelled must leave no tree behind.
         tree: Tree[Any] = Tree(tracked=bool(self._tasks.ackers), spout=stream.component, loop=self._loop)
+        # In the context of the caller, whose variables the message carries along (law B10).
         lineage = task.lineage(origin)
         message = HostMessage(
             value, stream.name, lineage, tree=tree, max_attempts=attempts, collected=collected
@@ -171,10 +181,12 @@ class Running:
         """
         self._check_loop("finished")
         self._raise_crash()
+        # Once it is over the conductor has ended, and would never wake this.
         if not self._lifecycle.over:
             await self._conductor.quiescent()
 
     def _check_loop(self, method: str) -> None:
+        # The private form gives None where no loop runs, where the public one raises; this is asked for every emit.
         if asyncio._get_running_loop() is not self._loop:  # pyright: ignore[reportPrivateUsage]
             is_awaited = method in ("emit", "finished")
             way = "asyncio.run_coroutine_threadsafe" if is_awaited else "loop.call_soon_threadsafe"
@@ -184,13 +196,14 @@ class Running:
             )
 
     def _raise_crash(self) -> None:
-        crash = self._lifecycle.crash
+        crash = self._block.crash
         if crash is not None:
             raise crash.with_traceback(None)  # it may be raised any number of times
 
     def stop(self) -> None:
         """Ask for the end: the first call drains, a second one cancels (law C3); after the end it does nothing.
         To be called on the loop's thread."""
+        # A signal handler may call it at any time, also after the end.
         if not self._lifecycle.ended:
             self._check_loop("stop")
             self._lifecycle.stop()
@@ -201,7 +214,7 @@ class Running:
         self._lifecycle.switch(True)
 
     def deactivate(self) -> None:
-        """Ask the spouts for no more tuples; what is under way is processed, but bolts are not told to flush what
+        """Ask the spouts for no more tuples; what is under way is processed, but bolts are not asked to flush what
         they hold (Storm's ``deactivate``)."""
         self._check_loop("deactivate")
         self._lifecycle.switch(False)
@@ -266,24 +279,28 @@ class Running:
         0.
         """
         check_int(f"explain_oldest of topology {self._name!r}", "most", most, 0)
+        # islice takes nothing larger, and a caller who wants all may well pass more.
         return self._explainer.oldest(min(most, sys.maxsize))
 
     def record_edges(self, share: float = 1.0) -> None:
-        """Record the edges of this share of the trees that begin from now on, so that explanations tell since when each
+        """Record the edges of this share of the trees that begin from now on, so that explanations say since when each
         tuple is where it is, and which way it came; 0 ends that and makes it free again. A run begins with its
         configuration's ``record_edges``.
 
         Raises :class:`~stormlet.errors.InvalidConfiguration` for anything but a number from 0 to 1.
         """
         self._check_loop("record_edges")
+        # For its checks alone: the option and the method must refuse the same values in the same words.
         configure(self._configuration, {"record_edges": share}, f"topology {self._name!r}")
         self._record(share)
 
     def _record(self, share: float) -> None:
-        recorder = self._explainer.recorder
-        recorder.record(share)
+        # The explainer is the first of the two observers: it adds to a failure what was outstanding, for the other
+        # to see.
+        explainer = self._explainer
+        explainer.recorder.record(share)
         for task in self._tasks.all_spouts:
-            task.tracker.observer = Observers.of(recorder if recorder.on else None, self._observer)
+            task.tracker.observer = Observers.of(explainer if explainer.recorder.on else None, self._observer)
 
     def health(self) -> Health:
         """The state of the topology now; cheap enough for a readiness probe."""
@@ -294,8 +311,9 @@ class Running:
             full=tuple(
                 id for id, tasks in self._tasks.bolts.items() if any(task.inbox.full for task in tasks)
             ),
-            crash=None if lifecycle.crash is None else str(lifecycle.crash),
+            crash=None if self._block.crash is None else str(self._block.crash),
             closing=tuple(lifecycle.closing()) if lifecycle.ended else (),
+            # At the end nothing is restarted any more, and what is closing is of interest.
             restarting=() if lifecycle.ended else tuple(lifecycle.restarting()),
         )
 
@@ -325,6 +343,7 @@ class Run:
         return self._running is not None and self._running.health().state is RunState.CRASHED
 
     async def __aenter__(self) -> Running:
+        # Its tasks, counts and sources are those of one run: entered twice, they would be mixed.
         if self._running is not None:
             raise InvalidTopology("this run was entered before; call topology.run() again")
         self._running = self._make()

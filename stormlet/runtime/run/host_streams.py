@@ -44,6 +44,7 @@ class HostStreams:
             )
         if not is_int(attempts, 1):
             raise InvalidTopology(f"emit on {stream.id}: attempts must be an int from 1, not {attempts!r}")
+        # In turn and not by load: with one seed a message goes to the same task in every run.
         return next(self._turns[stream.component])
 
     def tap(self, stream: Stream[Any]) -> dict[int, list[object]]:
@@ -59,9 +60,11 @@ class HostStreams:
         tasks: Sequence[SpoutTask | BoltTask] = (
             self._tasks.spouts.get(stream.component) or self._tasks.bolts[stream.component]
         )
+        # By the run and not by the call, as all trees of a stream share one tap.
         collected = self._collected.setdefault(stream.id, {})
         for task in tasks:
             outlet = task.outlets[stream.name]
+            # It stays tapped, as the next message is most often collected from the same stream.
             if not isinstance(outlet, TappedOutlet):
                 task.outlets[stream.name] = TappedOutlet(outlet, collected)
         return collected

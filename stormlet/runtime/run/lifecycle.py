@@ -6,7 +6,7 @@ request goes straight to 4.
 1. Every source ends: no more ``next_tuple``, generators are closed, waiting ``running.emit`` calls raise
 ``TopologyStopping``. 2. The conductor works through what is there, with ``flush`` and ``finish``, upstream
 first, until the topology is quiescent. 3. At the deadline all that is left fails with SHUTDOWN, and the
-spouts are told. 4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
+spouts get these outcomes. 4. Every task is cancelled, spouts first, and its ``close`` or ``cleanup`` is called.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER
 from stormlet.report.health import RunState
 from stormlet.report.log_fields import log_fields
-from stormlet.runtime.context import CrashSite
 from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.observers import Observer
 from stormlet.runtime.slow_code import wait_for_end
@@ -42,8 +42,8 @@ LEAVING = 1.0
 LAST_OUTCOMES = 1.0
 """Seconds that spouts get at most to take note of what failed at the deadline."""
 
-Helping = Callable[[], Iterable[tuple[str, Coroutine[Any, Any, None]]]]
-"""Makes the coroutines that help the tasks, each with its name."""
+Background = Callable[[], Iterable[tuple[str, Coroutine[Any, Any, None]]]]
+"""Makes the coroutines beside the tasks, each with its name."""
 
 
 class Lifecycle:
@@ -53,46 +53,39 @@ class Lifecycle:
         self,
         name: str,
         configuration: Configuration,
+        block: Block,
+        tasks: Tasks,
         conductor: Conductor,
+        background: Background,
         failures: FailureLog,
         observer: Observer | None,
         *,
         active: bool,
     ) -> None:
-        self.crash: TopologyCrashed | None = None
-        """The error it crashed with, if it has."""
         self.ended = False
         """True once its tasks have ended, or are about to."""
         self._name = name
         self._configuration = configuration
+        self._block = block
+        self._tasks = tasks
         self._conductor = conductor
+        self._background = background
         self._failures = failures
         self._observer = observer
         self._active = active
         self._loop = asyncio.get_running_loop()
-        self._tasks: Tasks
-        self._helping: Helping
         self._running: dict[asyncio.Task[None], Task] = {}
         self._helpers: list[asyncio.Task[None]] = []
-        self._crash_known: asyncio.Future[None] = self._loop.create_future()
-        self._body: asyncio.Task[Any] | None = None
-        self._cancelled_before = 0
         self._started = False
-        self._in_body = False
-        self._body_cancelled = False
         self._draining: asyncio.Task[None] | None = None
         self._is_cut_short = False
         self._ending: asyncio.Task[None] | None = None
-
-    def lead(self, tasks: Tasks, helping: Helping) -> None:
-        """Take over these tasks, and what helps them."""
-        self._tasks = tasks
-        self._helping = helping
+        block.crash_known.add_done_callback(self._crash_seen)
 
     @property
     def state(self) -> RunState:
         """The stage of the run."""
-        if self.crash is not None:
+        if self._block.crash is not None:
             return RunState.CRASHED
         if self.ended:
             return RunState.STOPPED
@@ -127,8 +120,6 @@ class Lifecycle:
     async def start(self) -> None:
         """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what
         user code raised."""
-        self._body = body = asyncio.current_task()
-        self._cancelled_before = 0 if body is None else body.cancelling()
         if not self._tasks.ackers:
             logger.warning(
                 "topology %r runs with ackers=0: nothing is tracked, and every message counts as acked",
@@ -136,11 +127,14 @@ class Lifecycle:
                 extra=log_fields(self._name),
             )
         try:
+            # From the end of the stream to its source: what a task emits in its first step must find its consumers
+            # prepared (law C1).
             self._spawn(self._tasks.ackers)
             self._spawn(self._tasks.all_bolts)
             await self._ready([task.ready for task in self._tasks.all_bolts])
             self._spawn(self._tasks.all_spouts)
             await self._ready([task.ready for task in self._tasks.all_spouts])
+            # Last: a conductor that looked before the spouts were open would find a run in which nothing can move.
             self._start_helpers()
         except BaseException:
             await self._end()
@@ -148,10 +142,10 @@ class Lifecycle:
         if self._active:
             self.switch(True)
         self._started = True
-        self._in_body = True
+        self._block.enter()
 
     def _start_helpers(self) -> None:
-        for name, coroutine in self._helping():
+        for name, coroutine in self._background():
             helper = self._loop.create_task(coroutine, name=f"{self._name} {name}")
             self._helpers.append(helper)
             helper.add_done_callback(partial(self._helper_ended, name))
@@ -160,16 +154,19 @@ class Lifecycle:
         """A helper works until the end; without it the topology would stand still (law N3)."""
         if self.ended:
             return
+        # What it raises is the engine's own fault. A cancellation may have come to the host and all other tasks as
+        # well.
         if not helper.cancelled():
-            self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), helper.exception())
-        elif not self.host_leaves():
-            cancelled = StrayCancellation("somebody else has cancelled it")
-            self._crash(TopologyCrashed(self._name, "the engine", f"the {name}"), cancelled)
+            self._block.engine_failed(name, helper.exception())
+        elif not self._block.host_leaves():
+            self._block.engine_failed(name, StrayCancellation("somebody else has cancelled it"))
 
     def _task_ended(self, running: asyncio.Task[None]) -> None:
         """A task lives until the end; one that was cancelled together with the host has ended before, if the host then
         leaves (law N3)."""
-        if self.host_leaves():
+        if self._block.host_leaves():
+            # Whoever cancels all tasks of a loop together, as asyncio.run does at Ctrl-C, has meant the host. A
+            # host that stays in the block all the same is missing a task.
             self._loop.call_later(LEAVING, self._miss, running)
         else:
             self._miss(running)
@@ -177,15 +174,6 @@ class Lifecycle:
     def _miss(self, running: asyncio.Task[None]) -> None:
         if not self.ended:
             self._running[running].crash(StrayCancellation("somebody else has cancelled the task"))
-
-    def host_leaves(self) -> bool:
-        """Says if the host that has entered the block is being cancelled: whoever does that may cancel all else too."""
-        body = self._body
-        return body is not None and not body.done() and self._is_cancelled(body) and not self._body_cancelled
-
-    def _is_cancelled(self, body: asyncio.Task[Any]) -> bool:
-        """Says if that has happened since it entered the block; it may have caught an earlier one."""
-        return body.cancelling() > self._cancelled_before
 
     def _spawn(self, tasks: Iterable[Task]) -> None:
         for task in tasks:
@@ -195,14 +183,15 @@ class Lifecycle:
 
     async def _ready(self, ready: Sequence[asyncio.Future[None]]) -> None:
         for each in ready:
-            await asyncio.wait([each, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
-            if self.crash is not None:
-                raise StartFailed(self._name, self.crash.task, self.crash.what) from self.crash.__cause__
+            await asyncio.wait([each, self._block.crash_known], return_when=asyncio.FIRST_COMPLETED)
+            if (crash := self._block.crash) is not None:
+                raise StartFailed(self._name, crash.task, crash.what) from crash.__cause__
 
     def switch(self, active: bool) -> None:
         """Have the spouts asked for tuples, or no longer."""
         self._active = active
         for task in self._tasks.all_spouts:
+            # Only a change: a spout that is switched to the same again would be interrupted for it.
             if task.switches.active is not active:
                 task.switch(active)
 
@@ -214,41 +203,50 @@ class Lifecycle:
             self._draining = self._loop.create_task(self._drain(), name=f"{self._name} drain")
             self._draining.add_done_callback(self._drain_ended)
         else:
+            # So that it does not pass for a drain that somebody else has cancelled, which would be a crash.
             self._is_cut_short = True
             self._draining.cancel()
             self._abandon()  # the body may wait for a tree
-            self._conductor.give_up(None)  # a drain that has not begun yet cannot say that it is over
+            self._conductor.give_up(
+                self._block.crash
+            )  # a drain that has not begun yet cannot say that it is over
 
     def _drain_ended(self, draining: asyncio.Task[None]) -> None:
+        # A drain that was cancelled has settled nothing, and would pass for one that has.
         if draining.cancelled() and not self._is_cut_short:
             self._helper_ended("drain", draining)
 
     async def leave(self, error: BaseException | None) -> None:
         """The body is over: drain, or cancel if it raised; then raise the crash, if there was one (law
         C5)."""
-        self._in_body = False
-        if self._body_cancelled and self._body is not None:
-            self._body.uncancel()
+        self._block.leave()
         try:
-            if error is None and self.crash is None:
+            # An exception out of the body cancels instead, as it does in a task group: its author does not wait for
+            # a drain.
+            if error is None and self._block.crash is None:
                 await self._drained()
         finally:
             await self._end()
             if self._observer is not None:
                 self._observer.ended(drained=error is None and self._has_drained)
-        if self.crash is not None:
-            raise self.crash
+        if self._block.crash is not None:
+            raise self._block.crash
 
     @property
     def _has_drained(self) -> bool:
         draining = self._draining
-        return self.crash is None and draining is not None and draining.done() and not draining.cancelled()
+        return (
+            self._block.crash is None
+            and draining is not None
+            and draining.done()
+            and not draining.cancelled()
+        )
 
     async def _drained(self) -> None:
         if self._draining is None:
             self.stop()
         assert self._draining is not None
-        await asyncio.wait([self._draining, self._crash_known], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([self._draining, self._block.crash_known], return_when=asyncio.FIRST_COMPLETED)
 
     async def _drain(self) -> None:
         """Steps 1 to 3 of the end."""
@@ -262,12 +260,13 @@ class Lifecycle:
         except TopologyCrashed:
             pass  # whoever leaves the block raises it
         except Exception as error:
-            self._crash(TopologyCrashed(self._name, "the engine", "the drain"), error)
+            self._block.engine_failed("drain", error)
         finally:
-            self._conductor.give_up(None)
+            self._conductor.give_up(self._block.crash)
 
     async def _give_up(self) -> None:
         self._abandon()
+        # User code takes note of these failures and may hang in that; the drain is late already.
         with suppress(TimeoutError):
             async with asyncio.timeout(LAST_OUTCOMES):
                 for task in self._tasks.all_spouts:
@@ -286,11 +285,13 @@ class Lifecycle:
             await self._until_ended()
         except asyncio.CancelledError:
             await self._until_ended()
-            if not self._body_cancelled or self._body is None or self._is_cancelled(self._body):
-                raise  # else a crash has cancelled the body in the midst of a call of its own
+            if not self._block.cancelled_by_crash_alone:
+                raise  # else the crash came in the midst of a call of the body's own
 
     async def _until_ended(self) -> None:
         while True:
+            # In a task of its own, which a cancellation of the host does not reach: half an end would leave tasks
+            # running.
             ending = self._begin_to_end()
             await asyncio.wait([ending])
             if not ending.cancelled():
@@ -303,6 +304,7 @@ class Lifecycle:
         return self._ending
 
     def _end_ended(self, ending: asyncio.Task[None]) -> None:
+        # It was cancelled before its first step, as by whoever cancels all tasks of the loop: begin again (law N1).
         if ending.cancelled():
             self._begin_to_end()
 
@@ -313,21 +315,23 @@ class Lifecycle:
         try:
             await self._end_all()
         except Exception as error:
-            self._crash(TopologyCrashed(self._name, "the engine", "the end"), error)
+            self._block.engine_failed("end", error)
             await self._end_all()
 
     async def _end_all(self) -> None:
         for task in self._tasks.all_spouts:
             task.stop_source()
         await self._end_helpers()
+        # Producers first: a bolt that ends must not be sent more, and the ackers take the last acks of all.
         for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
             await self._end_these(tasks)
         self._abandon()
         for task in self._tasks.all_spouts:
             task.settle_left_over()
-        self._conductor.give_up(self.crash)
-        if not self._crash_known.done():
-            self._crash_known.cancel()
+        self._conductor.give_up(self._block.crash)
+        # A future that nobody awaits any more would hold its callbacks, and they the run.
+        if not self._block.crash_known.done():
+            self._block.crash_known.cancel()
         self._report_left_over()
         self._failures.close()
 
@@ -341,34 +345,18 @@ class Lifecycle:
         running = [each for each, task in self._running.items() if task in tasks]
         for each in running:
             life = self._running[each].life
+            # Its cleanup runs already, of its own accord, and must not be cut short (law C3).
             if not life.leaving:
                 life.change(TaskEvent.END)
                 each.cancel()
-        await wait_for_end(self._name, {each: self._running[each] for each in running})
+        await wait_for_end(self._name, {each: self._running[each].code_in_use for each in running})
 
-    # Crashes.
-
-    def crashed(self, site: CrashSite, error: BaseException) -> None:
-        """User code raised where no tuple answers for it: cancel the body, as a task group does (law C5)."""
-        if self.crash is None:
-            crash = TopologyCrashed(self._name, site.task.name, site.method, site.restarts, site.way_out)
-            self._crash(crash, error)
-
-    def _crash(self, crash: TopologyCrashed, error: BaseException | None) -> None:
-        if self.crash is not None:
+    def _crash_seen(self, known: asyncio.Future[None]) -> None:
+        if known.cancelled():
             return
-        self.crash = crash
-        self.crash.__cause__ = error
-        if not self._crash_known.done():
-            self._crash_known.set_result(None)
-        self._conductor.give_up(self.crash)
-        if not self._in_body or self._body is None:
-            return
-        if self._body.done():  # it has entered the block, as in a notebook, and nobody may ever leave it
+        self._conductor.give_up(self._block.crash)
+        if self._block.abandoned:
             self._begin_to_end()
-        else:
-            self._body_cancelled = True
-            self._body.cancel()
 
     def _report_left_over(self) -> None:
         for name, spouts in self._tasks.spouts.items():

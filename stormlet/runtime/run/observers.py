@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Protocol
 
+import msgspec
+
 from stormlet.core.ledger import OpenTree
 from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation
@@ -16,28 +18,24 @@ from stormlet.runtime.context import MessageObserver
 from stormlet.runtime.tasks import Tasks
 
 
-class Observed(Protocol):
-    """A run, as its observer sees it."""
+class ObservedRun(msgspec.Struct, frozen=True):
+    """A run, as its observer gets it."""
 
-    def record_edges(self, share: float) -> None:
-        """Have trees recorded."""
-        ...
-
-    def explain_oldest(self, most: int = 10) -> Sequence[Explanation]:
-        """Explanations of the trees that are open longest."""
-        ...
-
-    def health(self) -> Health:
-        """The health of the run now."""
-        ...
+    name: str
+    """The name of the topology."""
+    tasks: Tasks
+    record_edges: Callable[[float], None]
+    """Has this share of the trees recorded."""
+    explain_oldest: Callable[[], Sequence[Explanation]]
+    """Explains the trees that time out first."""
+    health: Callable[[], Health]
 
 
 class Observer(MessageObserver, Protocol):
     """Looks on at one run."""
 
-    def built(self, name: str, run: Observed, tasks: Tasks) -> None:
-        """The tasks of the topology of this name are wired and none has started: outlets may still be
-        wrapped."""
+    def built(self, run: ObservedRun) -> None:
+        """The tasks of the run are wired and none has started: outlets may still be wrapped."""
         ...
 
     def unanswered(self, task: TaskPlan, failure: RepeatedFailure) -> None:
@@ -60,6 +58,7 @@ class Observers:
     @staticmethod
     def of(*observers: MessageObserver | None) -> MessageObserver | None:
         """All those that there are; None if there is none."""
+        # One that is alone is called directly: both are asked for every message.
         there = [each for each in observers if each is not None]
         return Observers(*there) if len(there) > 1 else next(iter(there), None)
 
@@ -72,5 +71,6 @@ class Observers:
             each.settled(task, tree)
 
 
+# A context variable, so that a test observes what it runs by any way, and nothing of what runs beside it.
 OBSERVE: ContextVar[Callable[[], Observer] | None] = ContextVar("stormlet.observe", default=None)
 """Makes the observer of each run that begins in this context."""

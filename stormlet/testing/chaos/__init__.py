@@ -4,15 +4,16 @@ From the ground up::
 
     faults        the kinds of faults, and the injector, which decides by the seed which ones happen
     journal       the events of a run, for people to read
-    hearings      acks, fails and dead letters that the user gets, held against the verdicts
+    outcomes      acks, fails and dead letters that the user gets, held against the verdicts
     witness       the judge: every tuple tree as it is, without XOR and without a ledger
-    endings       the rules for a spout at any time, and for everything at the end
     disturbances  kills at any step, and user code that raises where no input answers for it
-    kit           the parts of the engine that let the witness know and suffer the faults
-    loop          the loop on which the seed chooses the next task
+    disturbed_run the faults of one run, its witness, and the books that are looked at
+    deliveries    tuples, outcomes and messages to the ackers on their ways: seen and disturbed
     calls, data   calls of ``execute`` seen from inside; the data that the code of a bolt can reach
-    evidence      the part of a run that is compared with other runs of the same input
-    judged_kit    the kit that judges the user's code, too
+    evidence      the results of a run, and the part that is compared with other runs of the same input
+    worker        workers that die, raise and take their time; calls that come one at a time
+    kit           the kit that makes these parts
+    loop          the loop on which the seed chooses the next task
     simulator     one run, under a seed and its faults
     comparing     runs of the same input: what must be the same, and is not
     simulating    ``simulate``: a run for each seed, and the fewest faults under which a seed fails

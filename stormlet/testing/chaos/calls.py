@@ -65,11 +65,11 @@ def _equal(one: object, other: object) -> bool:
 class Calls:
     """All calls of ``execute`` of the bolts of one run that anchor and ack by themselves."""
 
-    def __init__(self, accuse: Accuse) -> None:
+    def __init__(self, accuse: Accuse, goes_on: dict[asyncio.Task[Any], Callable[[], None]]) -> None:
         self.accuse = accuse
         self.joins = defaultdict[str, Joins](Joins)
         """By component."""
-        self.goes_on: dict[asyncio.Task[Any], Callable[[], None]] = {}
+        self.goes_on = goes_on
         """By coroutine whose call has acked its input: to be called before its next step."""
 
     def watch(self, plan: TaskPlan, bolt: Bolt[Any, Any]) -> None:

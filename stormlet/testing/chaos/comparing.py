@@ -13,19 +13,19 @@ of a join that takes the replay of its first input for the second one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, product
-from typing import Final
+from typing import Final, TypeAlias
 
 from stormlet.errors import StormletError
 from stormlet.testing.chaos.data import is_less, spelt
-from stormlet.testing.chaos.evidence import FINISHES, KEEPS, Evidence, Result, Results
+from stormlet.testing.chaos.evidence import FINISHES, KEEPS, Evidence, Result, Results, SeedResult, Way
 from stormlet.testing.chaos.faults import NO_FAULTS, Fault, FaultKind, Faults
-from stormlet.testing.chaos.judged_kit import Way
-from stormlet.testing.chaos.simulator import SeedResult, Simulator
 
+RunOnce: TypeAlias = Callable[[int, Faults | Iterable[Fault], Way], SeedResult]
+"""Runs the topology under a seed and collects the results."""
 KINDS: Final = frozenset({"joins", "replays", "updates", "order"})
 HARMLESS: Final = frozenset({FaultKind.SLOW, FaultKind.CROWD})
 """After these nothing is replayed, unless it times out."""
@@ -54,11 +54,11 @@ class Compared:
     """The results of a simulation that are compared with others, when all its seeds are done: what a topology does to
     the world outside must not come between the run of a seed and what ``on_seed`` has to say of it."""
 
-    def __init__(self, simulator: Simulator, faults: Faults | Iterable[Fault]) -> None:
+    def __init__(self, run: RunOnce, allowed: Collection[str], faults: Faults | Iterable[Fault]) -> None:
         self.harmless = is_harmless(faults)
         """True if the results of all its runs can be compared."""
-        self._others = OtherRuns(simulator)
-        self._allowed = simulator.allowed
+        self._others = OtherRuns(run)
+        self._allowed = allowed
         self._rates = faults if isinstance(faults, Faults) and not self.harmless else None
         self._seeds: list[int] = []
         self._suspects: list[SeedResult] = []
@@ -206,8 +206,8 @@ MOST_BOLTS, FIRST_INPUTS = 5, 3
 class OtherRuns:
     """Those of one simulation."""
 
-    def __init__(self, simulator: Simulator) -> None:
-        self._simulator = simulator
+    def __init__(self, run: RunOnce) -> None:
+        self._run_once = run
         self._made: dict[tuple[Way, int], Evidence] = {}
 
     @property
@@ -231,7 +231,7 @@ class OtherRuns:
     def _run(self, seed: int, faults: Faults | Iterable[Fault], way: Way = Way.AS_DECLARED) -> Evidence:
         """Nothing is known of a topology that runs only once."""
         try:
-            return self._simulator.run(seed, faults, collects=True, way=way).evidence
+            return self._run_once(seed, faults, way).evidence
         except StormletError:
             return Evidence()
 
@@ -244,7 +244,7 @@ class OtherRuns:
         crowd, slow = bool(most.crowd) * 0.5, bool(most.slow) * 0.3
         for number, seed in enumerate(seeds):
             faults = replace(NO_FAULTS, crowd=crowd, slow=slow if number % 2 else 0.0)
-            yield self._simulator.run(seed, faults, collects=True)
+            yield self._run_once(seed, faults, Way.AS_DECLARED)
 
     @cached_property
     def with_a_failure(self) -> list[Evidence]:

@@ -11,18 +11,17 @@ from inspect import isawaitable
 from random import Random
 from typing import Any
 
-from stormlet.errors import KeyFunctionFailed, StormletError, TaskKilled
-from stormlet.model.plan import ACKER, TaskPlan
-from stormlet.runtime.bolt.task import BoltTask
+from stormlet.errors import KeyFunctionFailed, StormletError
+from stormlet.model.plan import TaskPlan
 from stormlet.runtime.task import Task
 from stormlet.testing.chaos.faults import FaultKind, Injector
 from stormlet.testing.chaos.journal import Journal
-from stormlet.testing.chaos.witness import Witness
 
 AT_ONCE = 0.5
 """The share of killed tasks that die right after the step; the others later, where they have come to by then."""
 LATEST = 5.0
 """Seconds."""
+WAITING = " where it waits"
 
 
 class Victim:
@@ -40,14 +39,13 @@ class Victim:
 class Steps:
     """Counts the steps of all tasks of a run, and has some of them die."""
 
-    def __init__(self, injector: Injector, journal: Journal, witness: Witness) -> None:
+    def __init__(self, injector: Injector, kill: Callable[[Task, str], None]) -> None:
+        self.before: dict[asyncio.Task[Any], Callable[[], None]] = {}
+        """By coroutine: to be called when it makes its next step."""
         self._injector = injector
-        self._journal = journal
-        self._witness = witness
+        self._kill = kill
         self._victims: dict[int, Victim] = {}
         """By the ``id`` of the coroutine they live in."""
-        self.before: Mapping[Any, Callable[[], None]] = {}
-        """By coroutine: to be called when it makes its next step."""
 
     def count(self, tasks: Iterable[Task]) -> None:
         """Begin: the topology has started."""
@@ -56,7 +54,7 @@ class Steps:
             if number:
                 self._victims[id(task.coroutine)] = Victim(task, number)
 
-    def begins(self, coroutine: object) -> None:
+    def begins(self, coroutine: asyncio.Task[Any]) -> None:
         """A coroutine makes a step now."""
         victim = self._victims.get(id(coroutine))
         if victim is not None:
@@ -73,19 +71,9 @@ class Steps:
             return
         loop = asyncio.get_running_loop()
         if random.random() < AT_ONCE:
-            loop.call_soon(self._kill, victim.task)
+            loop.call_soon(self._kill, victim.task, WAITING)
         else:
-            loop.call_later(random.uniform(0.0, LATEST), self._kill, victim.task)
-
-    def _kill(self, task: Task) -> None:
-        if not task.mortal:
-            return
-        self._journal.note("FAULT: {} is killed where it waits", task.name)
-        if isinstance(task, BoltTask) and task.finished_after >= task.executed:
-            self._witness.finished_and_died[task.plan] = task.loop.time()
-        if task.plan.component == ACKER:
-            self._witness.latest = None  # until it is there again, trees wait for it
-        task.die(TaskKilled("the simulation has killed it"))
+            loop.call_later(random.uniform(0.0, LATEST), self._kill, victim.task, WAITING)
 
 
 Call = Callable[[], Awaitable[None] | None]

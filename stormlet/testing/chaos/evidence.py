@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import NamedTuple
 
 from stormlet.model.plan import TaskPlan
+from stormlet.report.explanation import Explanation
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.tasks import Tasks
 from stormlet.testing.chaos.calls import Joins
 from stormlet.testing.chaos.data import Amount, Data, added, changes, data_of, frozen
+from stormlet.testing.chaos.faults import Fault
+from stormlet.testing.chaos.journal import Journal
 
 EMITS, FINISHES, KEEPS = "emits", "finishes with", "keeps"
+
+
+class Way(Enum):
+    """The order of the calls of a run."""
+
+    AS_DECLARED = "as declared"
+    ANY_ORDER = "one at a time, in an order in which they could end"
+    IN_ORDER = "one at a time, in the order of the inputs of each task"
 
 
 class Kept(NamedTuple):
@@ -73,6 +85,40 @@ class Evidence:
         """True if other runs could show that something is wrong."""
         joined = any(each.own_replay for each in self.joins.values())
         return joined or self.results is not None or any(each.failed for each in self.spouts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class SeedResult:
+    """One run."""
+
+    seed: int
+    faults: Sequence[Fault]
+    """Those that happened, in order."""
+    violations: Sequence[str]
+    """The breaches; empty if all was well."""
+    counts: Mapping[str, int]
+    journal: Journal = field(repr=False)
+    missed: Sequence[Fault] = ()
+    """Those of an exact list that did not happen: the run went another way."""
+    explanations: Sequence[Explanation] = ()
+    """Of a failed seed, once it is shrunk: what kept the oldest trees open when the law was broken."""
+    evidence: Evidence = field(default=Evidence(), repr=False)
+    """For the comparison with other runs of the same input."""
+
+    @property
+    def log(self) -> Sequence[str]:
+        """The events, a line each; the same for the same seed in every process."""
+        return self.journal.lines()
+
+    @property
+    def exactly(self) -> str:
+        """The faults, as ``simulate(..., faults=...)`` takes them."""
+        return " ".join(map(str, self.faults)) or "none"
+
+    @property
+    def repeated(self) -> str:
+        """The line that repeats it."""
+        return f"repeat it with simulate(..., seeds=[{self.seed}], faults={self.exactly!r})"
 
 
 class Collecting:

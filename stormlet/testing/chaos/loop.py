@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from stormlet.testing.chaos.disturbances import Steps
-from stormlet.testing.chaos.kit import DisturbedKit
+from stormlet.runtime.run.kit import Kit
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import SimulatedLoop
 
@@ -21,13 +21,24 @@ LONGER_AT_WORK = 5
 
 
 class SeededLoop(SimulatedLoop):
-    """A simulated loop that steps tasks in an order of the seed's. Callbacks keep theirs, as asyncio promises."""
+    """A simulated loop that steps tasks in an order of the seed's. Callbacks keep theirs, as asyncio promises.
 
-    def __init__(self, seed: int, kit: DisturbedKit) -> None:
+    ``begins`` is called with each coroutine before its next step; ``progress`` grows with every message that is emitted
+    or settled.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        kit: Kit,
+        begins: Callable[[asyncio.Task[Any]], None],
+        progress: Callable[[], int],
+    ) -> None:
         self.kit = kit
         """The kit that the runtime finds here, and uses."""
         super().__init__(seed)
-        self._ready = _Shuffled(Random(f"{seed}/order"), kit.steps)
+        self._ready = _Shuffled(Random(f"{seed}/order"), begins)
+        self._progress = progress
         self._done = self._done_before = 0
         self.advances = False
         """True if messages were emitted or settled in the rounds that ended with a livelock."""
@@ -37,7 +48,7 @@ class SeededLoop(SimulatedLoop):
         try:
             self._rounds.another(self.time(), shortest)
         except Livelock as error:
-            done = self.kit.progress
+            done = self._progress()
             if error.rounds == shortest:
                 self._done_before = done
             self.advances = done > self._done
@@ -54,15 +65,15 @@ class SeededLoop(SimulatedLoop):
 class _Shuffled(deque[asyncio.Handle]):
     """The callbacks that are ready. Of the tasks at the head, up to the first other callback, any may go first."""
 
-    def __init__(self, random: Random, steps: Steps) -> None:
+    def __init__(self, random: Random, begins: Callable[[asyncio.Task[Any]], None]) -> None:
         super().__init__()
         self._random = random
-        self._steps = steps
+        self._begins = begins
 
     def popleft(self) -> asyncio.Handle:
         candidates = 0
         for handle in self:
-            if candidates == MOST_CANDIDATES or not _is_step(handle):
+            if candidates == MOST_CANDIDATES or _task_of(handle) is None:
                 break
             candidates += 1
         if candidates > 1:
@@ -70,14 +81,12 @@ class _Shuffled(deque[asyncio.Handle]):
             if place:
                 self[0], self[place] = self[place], self[0]
         handle = super().popleft()
-        if candidates:
-            self._steps.begins(_owner(handle))
+        if (task := _task_of(handle)) is not None:
+            self._begins(task)
         return handle
 
 
-def _is_step(handle: Any) -> bool:
-    return isinstance(_owner(handle), asyncio.Task)
-
-
-def _owner(handle: Any) -> object:
-    return getattr(handle._callback, "__self__", None)
+def _task_of(handle: Any) -> asyncio.Task[Any] | None:
+    """The task whose step this is; None for any other callback."""
+    owner: Any = getattr(handle._callback, "__self__", None)
+    return owner if isinstance(owner, asyncio.Task) else None

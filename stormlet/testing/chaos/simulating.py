@@ -10,9 +10,10 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from stormlet.errors import InvalidConfiguration, StormletError
 from stormlet.model.number_checks import check_int
 from stormlet.testing.chaos.comparing import Compared
+from stormlet.testing.chaos.evidence import SeedResult
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, read_faults
 from stormlet.testing.chaos.journal import silence
-from stormlet.testing.chaos.simulator import SeedResult, Simulator, TopologyLike
+from stormlet.testing.chaos.simulator import Simulator, TopologyLike
 
 Kind = Literal["anchors", "acks", "errors", "values", "replays", "joins", "updates", "order"]
 """Emits without anchors, acks before the end of the work, exceptions after
@@ -129,7 +130,7 @@ def simulate(
         raise InvalidConfiguration(f"simulate: seeds must be numbers such as range(100), not {seeds!r}")
     report = SimulationReport()
     simulator = Simulator(topology, sources, seconds, configuration, kinds_allowed(allow))
-    compared = Compared(simulator, wanted)
+    compared = Compared(simulator.collected, simulator.allowed, wanted)
     with silence():
         for seed in seeds:
             check_int("simulate", "a seed", seed)
@@ -139,14 +140,14 @@ def simulate(
             report.add(result)
             compared.add(result)
             if on_seed is not None:
-                _tell(on_seed, result)
+                _report(on_seed, result)
         for result in compared.judged() if seconds is None else ():
             if result.violations:
                 raise SimulationFailed(simulator.name, simulator.shrunk(result, compared.judge))
     return report
 
 
-def _tell(on_seed: Callable[[SeedResult], None], result: SeedResult) -> None:
+def _report(on_seed: Callable[[SeedResult], None], result: SeedResult) -> None:
     try:
         on_seed(result)
     except Exception as error:

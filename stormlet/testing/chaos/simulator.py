@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError, TopologyCrashed
 from stormlet.model.configuration import Configuration
 from stormlet.model.number_checks import check_seconds
-from stormlet.report.explanation import Explanation
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.tasks import Tasks
-from stormlet.testing.chaos.endings import check_counted, check_settled
-from stormlet.testing.chaos.evidence import Evidence
+from stormlet.testing.chaos.disturbed_run import DisturbedRun
+from stormlet.testing.chaos.evidence import SeedResult, Way
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, Injector
-from stormlet.testing.chaos.journal import Journal
-from stormlet.testing.chaos.judged_kit import JudgedKit, Way
-from stormlet.testing.chaos.kit import DisturbedKit
+from stormlet.testing.chaos.kit import JudgedKit
 from stormlet.testing.chaos.loop import SeededLoop
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
@@ -31,40 +27,6 @@ ROOM_AND_TIME: Mapping[str, Any] = {"message_timeout": None, "queue_capacity": 1
 """For runs with one call at a time: they take long, and a call must not wait for room that another one would make."""
 
 TopologyLike = Topology | Callable[[], Topology]
-
-
-@dataclass(frozen=True, slots=True)
-class SeedResult:
-    """One run."""
-
-    seed: int
-    faults: Sequence[Fault]
-    """Those that happened, in order."""
-    violations: Sequence[str]
-    """The breaches; empty if all was well."""
-    counts: Mapping[str, int]
-    journal: Journal = field(repr=False)
-    missed: Sequence[Fault] = ()
-    """Those of an exact list that did not happen: the run went another way."""
-    explanations: Sequence[Explanation] = ()
-    """Of a failed seed, once it is shrunk: what kept the oldest trees open when the law was broken."""
-    evidence: Evidence = field(default=Evidence(), repr=False)
-    """For the comparison with other runs of the same input."""
-
-    @property
-    def log(self) -> Sequence[str]:
-        """The events, a line each; the same for the same seed in every process."""
-        return self.journal.lines()
-
-    @property
-    def exactly(self) -> str:
-        """The faults, as ``simulate(..., faults=...)`` takes them."""
-        return " ".join(map(str, self.faults)) or "none"
-
-    @property
-    def repeated(self) -> str:
-        """The line that repeats it."""
-        return f"repeat it with simulate(..., seeds=[{self.seed}], faults={self.exactly!r})"
 
 
 Judged: TypeAlias = Callable[[SeedResult], SeedResult]
@@ -110,38 +72,40 @@ class Simulator:
         ``collects`` its results."""
         topology = self._topology if isinstance(self._topology, Topology) else self._topology()
         self.name = topology.name
-        kit = JudgedKit(
-            Injector(seed, faults), explains=explains, allowed=self.allowed, collects=collects, way=way
-        )
+        injector = Injector(seed, faults)
+        run = DisturbedRun(injector, explains=explains)
+        kit = JudgedKit(run, allowed=self.allowed, collects=collects, way=way)
+        loop = SeededLoop(seed, kit, run.steps.begins, lambda: run.progress)
+        run.use(loop.time, loop.jump)
         counts: dict[str, int] = {}
-        with asyncio.Runner(loop_factory=lambda: SeededLoop(seed, kit)) as runner:
-            loop = runner.get_loop()
-            assert isinstance(loop, SeededLoop)
-            kit.use(loop.time, loop.jump)
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
                 counts = runner.run(self._run(topology, seed, kit))
             except Deadlock as error:
-                kit.witness.violation("it hangs: {}", str(error))
-                kit.explain()
+                run.witness.violation("it hangs: {}", str(error))
+                run.explain()
             except Livelock as error:
-                known = error.knowing(endless(kit.tasks.all_spouts))
+                known = error.knowing(endless(run.tasks.all_spouts))
                 if known.sources and loop.advances:
                     raise InvalidTopology(
                         f"topology {self.name!r} does not come to an end: {known}"
                     ) from None
-                kit.witness.violation("it hangs: {}", str(known))
-        witness, injector = kit.witness, kit.injector
+                run.witness.violation("it hangs: {}", str(known))
         kit.forget()
         return SeedResult(
             seed,
             injector.injected,
-            witness.violations,
+            run.witness.violations,
             counts,
-            kit.journal,
+            run.journal,
             injector.missed,
-            kit.explanations,
+            run.explanations,
             kit.evidence,
         )
+
+    def collected(self, seed: int, faults: Faults | Iterable[Fault], way: Way) -> SeedResult:
+        """One run and its results."""
+        return self.run(seed, faults, collects=True, way=way)
 
     def explained(self, failed: SeedResult) -> SeedResult:
         """The same once more with a recorder, which the many seeds that do not fail can do without."""
@@ -170,40 +134,40 @@ class Simulator:
         return None
 
     async def _run(self, topology: Topology, seed: int, kit: JudgedKit) -> dict[str, int]:
-        loop, witness = asyncio.get_running_loop(), kit.witness
-        crowded = _crowded(kit)
+        run, witness = kit.run, kit.run.witness
+        crowded = _crowded(run)
         try:
             changed: dict[str, Any] = {**self._configuration, "drain_timeout": None, **crowded}
-            changed["record_edges"] = 1.0 if kit.explains else 0.0
+            changed["record_edges"] = 1.0 if run.explains else 0.0
             if kit.way is not Way.AS_DECLARED:
                 changed |= ROOM_AND_TIME
-            run = topology.run(seed=seed, sources=self._sources, **changed)
-            async with run as running:
-                config = kit.tasks.all_spouts[0].context.config
+            async with topology.run(seed=seed, sources=self._sources, **changed) as running:
+                config = run.tasks.all_spouts[0].context.config
                 witness.timeout, witness.latest = config.message_timeout, _latest_timeout(config)
-                kit.begin(running)
+                run.begin(lambda: running.health().crash is not None, running.explain_oldest)
                 await self._until_end(running, kit)
         except _Broken:
             return {}
         except (InvalidTopology, InvalidConfiguration):
             raise
         except TopologyCrashed as crash:
-            if not kit.engine_raised:
+            if not run.engine_raised:
                 witness.violation("{}", str(crash))
                 return {}
-            check_counted(witness, kit.tasks)
+            run.check_counted()
         except StormletError as error:
             witness.violation("{}", str(error))
             return {}
         if len(asyncio.all_tasks()) > 1:
-            witness.violation("tasks are left: {}", ", ".join(map(describe_task, pending_tasks(loop))))
-        return _counts(kit.tasks)
+            left = pending_tasks(asyncio.get_running_loop())
+            witness.violation("tasks are left: {}", ", ".join(map(describe_task, left)))
+        return _counts(run.tasks)
 
     async def _until_end(self, running: Running, kit: JudgedKit) -> None:
         """Wait for the end, or for the first violation, which ends the run by :class:`_Broken`."""
         broken = asyncio.Event()
-        kit.witness.on_violation = broken.set
-        fed = [task.name for task in kit.tasks.all_spouts if task.feed.passive]
+        kit.run.witness.on_violation = broken.set
+        fed = [task.name for task in kit.run.tasks.all_spouts if task.feed.passive]
         if fed and self._seconds is None:
             raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=, or say seconds=")
         if self._seconds is not None:
@@ -213,7 +177,7 @@ class Simulator:
         if not broken.is_set():
             await _until_either(broken.wait(), self._judged_end(running, kit))
         if broken.is_set():
-            kit.explain()
+            kit.run.explain()
             raise _Broken
 
     async def _judged_end(self, running: Running, kit: JudgedKit) -> None:
@@ -223,9 +187,9 @@ class Simulator:
             async with asyncio.timeout(LONGEST):
                 await running.finished()
         except TimeoutError:
-            kit.witness.violation("it has not {} after {} s", ended, LONGEST)
+            kit.run.witness.violation("it has not {} after {} s", ended, LONGEST)
         else:
-            check_settled(kit.witness, kit.tasks)
+            kit.run.check_settled()
             kit.end()
 
 
@@ -253,12 +217,12 @@ def _latest_timeout(config: Configuration) -> float | None:
     return config.message_timeout * config.timeout_buckets / (config.timeout_buckets - 1)
 
 
-def _crowded(kit: DisturbedKit) -> dict[str, Any]:
-    random = kit.injector.strikes(FaultKind.CROWD, "queues")
+def _crowded(run: DisturbedRun) -> dict[str, Any]:
+    random = run.injector.strikes(FaultKind.CROWD, "queues")
     if random is None:
         return {}
     sizes = {"queue_capacity": random.randint(1, 3), "max_spout_pending": random.randint(1, 3)}
-    kit.journal.note("FAULT: {}", ", ".join(f"{name}={size}" for name, size in sizes.items()))
+    run.journal.note("FAULT: {}", ", ".join(f"{name}={size}" for name, size in sizes.items()))
     return sizes
 
 

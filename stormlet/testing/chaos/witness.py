@@ -11,19 +11,18 @@ in the end nothing is left (S5).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableSet
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.tuples import ACKED, FAILED, LOST, Tuple
 from stormlet.model.plan import TaskPlan
-from stormlet.runtime.spout.messages import GivenUp, Message
-from stormlet.testing.chaos.hearings import Burials, Tellings
+from stormlet.runtime.spout import messages
+from stormlet.runtime.spout.messages import Message
 from stormlet.testing.chaos.journal import Journal
-
-T = TypeVar("T", contravariant=True)
+from stormlet.testing.chaos.outcomes import GivenUp, SpoutOutcomes
 
 TINY = 1e-6
 
@@ -59,15 +58,6 @@ class Queue:
     """By producer: those of its largest call so far."""
 
 
-class Remembered(Protocol[T]):
-    """A set, as far as it is needed here; one that forgets sees less."""
-
-    def add(self, thing: T, /) -> None: ...
-    def discard(self, thing: T, /) -> None: ...
-    def clear(self) -> None: ...
-    def __contains__(self, thing: object, /) -> bool: ...
-
-
 class Witness:
     """The judge of one run."""
 
@@ -75,7 +65,7 @@ class Witness:
         self.violations: list[str] = []
         self.journal = journal
         self.on_violation: Callable[[], object] = _nothing
-        """Called when the law was broken: what comes after says little."""
+        """Called when the law was broken: the run may end then, as what comes after says little."""
         self.accounts = defaultdict[TaskPlan, Account](Account)
         self.open: dict[OpenTree, Attempt] = {}
         """Trees without an outcome."""
@@ -94,13 +84,13 @@ class Witness:
         self.finished_and_died: dict[TaskPlan, float] = {}
         """Bolt tasks that were killed when they had finished, and when: what comes after them may have been asked to
         finish at that moment, before they finish once more (law C2)."""
-        self.tellings = Tellings(self.violation)
-        self.burials = Burials(self.violation)
+        self.outcomes = SpoutOutcomes(self.violation)
+        self.given_up = GivenUp(self.violation)
         self._time = time
         self._tuples: dict[int, list[Tuple[Any]]] = {}
         self._disturbed = set[int]()
-        self._acked: Remembered[int] = set()
-        self._told: Remembered[OpenTree] = set()
+        self._acked: MutableSet[int] = set()
+        self._settled: MutableSet[OpenTree] = set()
         self._queues: dict[int, Queue] = {}
         self._extended = set[int]()
         self._last_moved = -1.0
@@ -115,9 +105,9 @@ class Witness:
         would keep the run, by way of the traceback of its failure, and the run its witness.
         """
         self.open.clear()
-        self._told.clear()
-        self.tellings.forget()
-        self.burials.forget()
+        self._settled.clear()
+        self.outcomes.forget()
+        self.given_up.forget()
 
     def violation(self, text: str, *values: object) -> None:
         """The law was broken."""
@@ -186,10 +176,10 @@ class Witness:
             self.accounts[plan].messages += tree.lineage.attempt == 1 and not tree.history
         if tree in self.open:
             self.violation("{} begins anew before it had an outcome", self.journal.tree(root))
-        self.burials.replayed(plan, tree)
+        self.given_up.replayed(plan, tree)
         self.open[tree] = Attempt(root, plan, self._time())
         self.open_of[plan] += 1
-        self._told.discard(tree)
+        self._settled.discard(tree)
         self.begins(plan)
         self.journal.note("{} begins {}", plan.name, self.journal.tree(root))
 
@@ -198,15 +188,15 @@ class Witness:
         self._disturbed.update(roots)
 
     def extended(self, roots: Iterable[int]) -> None:
-        """These trees may be given more time: a bolt wants it, or an acker hears of them late."""
+        """These trees may be given more time: a bolt wants it, or an acker gets to know them late."""
         self._extended.update(roots)
 
-    def told(self, plan: TaskPlan, tree: OpenTree) -> None:
+    def settled(self, plan: TaskPlan, tree: OpenTree) -> None:
         """A spout task gets an outcome."""
-        self.tellings.decided(plan, tree)
-        if type(tree) is GivenUp:
+        self.outcomes.decided(plan, tree)
+        if type(tree) is messages.GivenUp:
             return
-        self.burials.decided(plan, tree)
+        self.given_up.decided(plan, tree)
         failure = tree.failure
         account = self.accounts[plan]
         account.acked += failure is None
@@ -215,19 +205,19 @@ class Witness:
             account.kept_acked += failure is None
         attempt = self.open.pop(tree, None)
         if attempt is None:
-            self._told_at_once(plan, tree)
+            self._settled_at_once(plan, tree)
         else:
             self._judge(plan, attempt, failure)
-        self._told.add(tree)
+        self._settled.add(tree)
 
-    def _told_at_once(self, plan: TaskPlan, tree: OpenTree) -> None:
+    def _settled_at_once(self, plan: TaskPlan, tree: OpenTree) -> None:
         kind = None if tree.failure is None else tree.failure.kind
         self.journal.note(
             "{}: a message is settled at once: {}",
             plan.name,
             "acked" if tree.failure is None else str(tree.failure),
         )
-        if tree in self._told and kind not in (FailureKind.OVERFLOW, FailureKind.SHUTDOWN):
+        if tree in self._settled and kind not in (FailureKind.OVERFLOW, FailureKind.SHUTDOWN):
             self.violation("{} got a second outcome of one emission", plan.name)
         if isinstance(tree, Message) and not tree.history and tree.lineage.attempt == 1:
             self.accounts[plan].messages += 1

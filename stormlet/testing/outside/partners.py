@@ -20,7 +20,7 @@ class Thing(ABC):
     """One of them. Times are seconds of real time."""
 
     given_up = False
-    """The clock has waited for it in vain, and it was not heard of since."""
+    """The clock has waited for it in vain, and has had no sign of life since."""
 
     @abstractmethod
     def until(self, patience: float) -> float:
@@ -36,32 +36,32 @@ class Partner(Thing):
 
     def __init__(self, now: float) -> None:
         self._sent = now
-        self._heard = 0.0
+        self._received = 0.0
         self._took = 0.0
 
     @property
     def owes(self) -> bool:
         """True if nothing has come from it since something was sent to it, or it came to be."""
-        return self._heard < self._sent
+        return self._received < self._sent
 
     def sent(self, now: float) -> None:
         """Something goes there."""
         self._sent = now
 
-    def hear(self, now: float) -> None:
+    def received(self, now: float) -> None:
         """Something comes from there."""
         if self.owes:
             self._took = now - self._sent
-        self._heard = now
+        self._received = now
         self.given_up = False
 
     def answers_until(self) -> float:
         """The moment at which an answer that has begun counts as complete: after a lull as long as it took to begin."""
-        return self._heard + min(max(SHORTEST_LULL, self._took), LONGEST_LULL)
+        return self._received + min(max(SHORTEST_LULL, self._took), LONGEST_LULL)
 
     def silent_until(self, patience: float) -> float:
         """The moment at which it has been silent for so long."""
-        return max(self._sent, self._heard) + patience
+        return max(self._sent, self._received) + patience
 
 
 class Child(Partner):
@@ -74,16 +74,16 @@ class Child(Partner):
         pipes: list[Any] = [transport.get_pipe_transport(number) for number in (1, 2)]
         self.descriptors = [pipe.get_extra_info("pipe").fileno() for pipe in pipes if pipe is not None]
         if isinstance(self._stdin, WriteTransport):
-            self._tell_writes(self._stdin)
+            self._note_writes(self._stdin)
 
-    def _tell_writes(self, pipe: WriteTransport) -> None:
+    def _note_writes(self, pipe: WriteTransport) -> None:
         write = pipe.write
 
-        def tell_and_write(data: bytes) -> None:
+        def note_and_write(data: bytes) -> None:
             self.sent(monotonic())
             write(data)
 
-        pipe.write = tell_and_write  # type: ignore[method-assign, assignment]
+        pipe.write = note_and_write  # type: ignore[method-assign, assignment]
 
     @property
     def lives(self) -> bool:

@@ -73,7 +73,7 @@ class Threads:
         new = [*filterfalse(self._left_out.__contains__, threading.enumerate())]
         return [each for each in new if each is not threading.current_thread()] if new else new
 
-    def may_have_been_told(self) -> bool:
+    def may_have_got_work(self) -> bool:
         """True if there is one that may not show yet that it got work."""
         return any(
             not isinstance(queue := _queue_of(each), Queue) or queue.unfinished_tasks for each in self.new()
@@ -95,7 +95,7 @@ def _is_at_work(thread: threading.Thread, patience: float) -> bool:
     places = [_place(frame) for frame in reversed(thread_frames(thread.ident or 0))]
     if isinstance(queue, Queue):
         return queue.unfinished_tasks > 0 and not _waits_for_another(places)
-    return bool(places) and (not _waits_to_be_told(places) or _is_due(thread))
+    return bool(places) and (not _waits_for_work(places) or _is_due(thread))
 
 
 def _queue_of(thread: threading.Thread) -> AnyQueue | None:
@@ -116,7 +116,7 @@ def _place(frame: FrameType) -> Place:
     return str(frame.f_globals.get("__name__")), frame.f_code.co_name
 
 
-def _waits_to_be_told(places: Sequence[Place]) -> bool:
+def _waits_for_work(places: Sequence[Place]) -> bool:
     """These are the places where it is, innermost first."""
     innermost = next((each for each in places if each[0] != "selectors"), NOWHERE)
     serves = any(module == SERVING for module, _ in places)

@@ -1,9 +1,9 @@
 """All that holds the clock of a simulated loop: threads at work, child processes, connections that await an answer.
 
 The clock waits for each for ``patience`` seconds of real time at the most: for a thread since it is at work, for the
-others since something was sent to them, or came. Then it goes on, and a warning says without what; if that is heard of
-again, it is waited for again. At one moment of simulated time the clock waits six times as long for all, as what polls
-outside would otherwise never let time pass. After that it waits for nothing outside any more.
+others since something was sent to them, or came. Then it goes on, and a warning says without what; if that gives a sign
+of life, it is waited for again. At one moment of simulated time the clock waits six times as long for all, as what
+polls outside would otherwise never let time pass. After that it waits for nothing outside any more.
 
 Real time is spent only while there is something outside. Threads at rest are looked at again a thousandth of a second
 later: one that just got work may not have had its turn. Then the loop looks once more for what they have
@@ -47,7 +47,7 @@ class World:
         self._patience = patience
         self._moment = -1.0
         self._spent = 0.0
-        self._is_tired = False
+        self._waits_no_more = False
         self._left: list[str] = []
 
     def explain(self, error: BaseException) -> None:
@@ -56,13 +56,13 @@ class World:
             if line not in getattr(error, "__notes__", ()):
                 error.add_note(line)
 
-    def heard(self, ready: Iterable[tuple[SelectorKey, int]]) -> None:
+    def received(self, ready: Iterable[tuple[SelectorKey, int]]) -> None:
         """Something has come at these."""
         if self.connections.there or self.children.living:
             for key, events in ready:
                 partner = self.connections.there.get(key.fd) or self.children.of(key.fd)
                 if partner is not None and events & EVENT_READ:
-                    partner.hear(monotonic())
+                    partner.received(monotonic())
 
     def reporting(self, sock: socket) -> ReportingSocket:
         """The same socket; what is sent by it is noted."""
@@ -77,7 +77,7 @@ class World:
 
     @contextmanager
     def accounted_for(self) -> Generator[None]:
-        """The threads that are started inside are somebody else's affair."""
+        """The threads that are started inside are accounted for elsewhere."""
         before = set(living_threads())
         yield
         self.threads.leave_out(each for each in living_threads() if each not in before)
@@ -86,7 +86,7 @@ class World:
         """Seconds of real time, one after another, in which to wait for something from outside before time may
         pass."""
         there = self.connections.there or self.children.living or self.threads.new()
-        return self._pauses() if there and not self._is_tired else ()
+        return self._pauses() if there and not self._waits_no_more else ()
 
     def _pauses(self) -> Iterator[float]:
         pause, looks = SHORTEST_PAUSE, self._last_looks()
@@ -101,7 +101,7 @@ class World:
         """Pauses, the first at the end, after which threads that are at rest now are known to be so."""
         if not self.threads.new():
             return []
-        return [0.0, TURN] if self.threads.may_have_been_told() else [0.0]
+        return [0.0, TURN] if self.threads.may_have_got_work() else [0.0]
 
     def _counted(self, seconds: float) -> Iterator[float]:
         began = monotonic()
@@ -112,7 +112,7 @@ class World:
 
     def _is_held(self) -> bool:
         """True if the clock waits for something now; what it has waited for in vain is given up."""
-        if self._is_tired:
+        if self._waits_no_more:
             return False
         if self._now() != self._moment:
             self._moment, self._spent = self._now(), 0.0
@@ -124,7 +124,7 @@ class World:
         )
         waiting = [each for each in busy if not each.given_up]
         if waiting and self._spent >= MOMENT * patience:
-            self._is_tired = True
+            self._waits_no_more = True
             self._go_on_without(
                 waiting, f"after {self._spent:.3g} s of real time at that moment, and waits no more"
             )

@@ -12,7 +12,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.runtime.wire.outbox import Control, Post
-from stormlet.testing.chaos.endings import check_pending
+from stormlet.testing.chaos.disturbed_run import DisturbedRun
 from stormlet.testing.chaos.faults import NO_FAULTS, FaultKind, Injector
 from stormlet.testing.chaos.kit import DisturbedKit
 from stormlet.testing.soaking.witness import LastLines, SteadyWitness
@@ -21,9 +21,8 @@ SHORTEST, LONGEST = 0.01, 5.0
 """Seconds that a slow input takes longer."""
 
 
-class SoakedKit(DisturbedKit):
-    """Makes the parts of one run. Faults come at their time, whatever the load: each waits at a task for its next
-    input."""
+class SoakedRun(DisturbedRun):
+    """One run whose faults come at their time, whatever the load: each waits at a task for its next input."""
 
     witness: SteadyWitness
 
@@ -41,7 +40,7 @@ class SoakedKit(DisturbedKit):
         if kind is FaultKind.SLOW or bolt.on_error == "fail":
             self._waiting[bolt.name] = kind
 
-    def leave_in_peace(self) -> None:
+    def drop_faults(self) -> None:
         """Drop the faults that have not met their input."""
         self._waiting.clear()
 
@@ -53,6 +52,18 @@ class SoakedKit(DisturbedKit):
         self.met[kind] += 1
         return self._random
 
+    def slowness(self, random: Random) -> float:
+        """Often short, seldom long."""
+        return float(SHORTEST * (LONGEST / SHORTEST) ** random.random())
+
+    def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
+        """A bolt task is about to execute an input. The books are looked at only at rest, as the load is full."""
+        self.witness.executes(plan, tup)
+
+
+class SoakedKit(DisturbedKit):
+    """Makes the parts of one run."""
+
     def instance(self, plan: TaskPlan, instance: object) -> None:
         """Its methods do not raise: the run goes on for minutes, and a task may not be restarted so often."""
 
@@ -60,25 +71,14 @@ class SoakedKit(DisturbedKit):
         """Nor does its key function."""
         return grouping
 
-    def slowness(self, random: Random) -> float:
-        """Often short, seldom long."""
-        return float(SHORTEST * (LONGEST / SHORTEST) ** random.random())
-
-    def executing(self, plan: TaskPlan, tup: AnyTuple) -> None:
-        """A bolt task is about to execute an input."""
-        self.witness.executes(plan, tup)
-
-    def check_books(self) -> None:
-        """Look at the books of all spouts."""
-        for spout in self.tasks.all_spouts:
-            check_pending(self.witness, spout)
-
     def posts(self, plan: TaskPlan, posts: Sequence[Post]) -> Sequence[Post]:
         """Ways to the ackers, with the witness before them."""
         return [partial(self._post, plan, post) for post in posts]
 
     def _post(self, plan: TaskPlan, post: Post, control: Control) -> None:
+        witness = self.run.witness
+        assert isinstance(witness, SteadyWitness)
         for root, tree in control.inits.items():
-            self.witness.emitted(plan, root, tree)
-        self.witness.timeouts_reset |= bool(control.resets)
+            witness.emitted(plan, root, tree)
+        witness.timeouts_reset |= bool(control.resets)
         post(control)

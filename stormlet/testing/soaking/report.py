@@ -14,7 +14,7 @@ from statistics import median
 from stormlet.errors import StormletError
 from stormlet.runtime.run.handle import Running
 from stormlet.testing.chaos.faults import FaultKind
-from stormlet.testing.soaking.kit import SoakedKit
+from stormlet.testing.soaking.kit import SoakedRun
 
 MIB = 1024 * 1024
 FEWEST = 8
@@ -84,19 +84,19 @@ class SoakReport:
         return None if both is None else (both[0] / MIB, both[1] / MIB)
 
 
-def counted(running: Running, kit: SoakedKit) -> Counter[str]:
+def counted(running: Running, run: SoakedRun) -> Counter[str]:
     """The counts of one run so far."""
     components = running.statistics().components
-    spouts = [components[id] for id in kit.tasks.spouts]
+    spouts = [components[id] for id in run.tasks.spouts]
     return Counter(
         acked=sum(each.acked for each in spouts),
         replayed=sum(each.replayed for each in spouts),
         dead_letters=sum(each.dead_letters for each in spouts),
-        timeouts=kit.witness.timeouts,
-        duplicates=kit.witness.executed_again,
-        executed=sum(components[id].executed for id in kit.tasks.bolts),
+        timeouts=run.witness.timeouts,
+        duplicates=run.witness.executed_again,
+        executed=sum(components[id].executed for id in run.tasks.bolts),
         restarts=sum(each.restarts for each in components.values()),
-        lost=kit.witness.lost,
+        lost=run.witness.lost,
     )
 
 

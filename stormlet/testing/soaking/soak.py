@@ -13,10 +13,9 @@ from typing import Any
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.model.number_checks import check_finite
 from stormlet.runtime.run.handle import Running
-from stormlet.testing.chaos.endings import check_settled
 from stormlet.testing.chaos.faults import FaultKind
 from stormlet.testing.chaos.journal import silence
-from stormlet.testing.soaking.kit import SoakedKit
+from stormlet.testing.soaking.kit import SoakedKit, SoakedRun
 from stormlet.testing.soaking.report import (
     Reading,
     SoakFailed,
@@ -48,17 +47,17 @@ class LawBroken(Exception):
     """The witness has seen it."""
 
 
-class SoakedRun:
+class Soak:
     """Runs a topology once, until it ends or a moment has come. To be made on the loop that has the kit."""
 
-    def __init__(self, how: How, kit: SoakedKit, report: SoakReport) -> None:
+    def __init__(self, how: How, run: SoakedRun, report: SoakReport) -> None:
         self._how = how
-        self._kit = kit
+        self._run = run
         self._report = report
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time() - report.seconds
         self._broken: asyncio.Future[None] = self._loop.create_future()
-        kit.witness.on_violation = self._break
+        run.witness.on_violation = self._break
         self._before = report.counts, report.faults
 
     async def run(self, topology: Topology, seed: int, until: float) -> None:
@@ -68,56 +67,54 @@ class SoakedRun:
         how = self._how
         changed: dict[str, Any] = {**how.configuration, "drain_timeout": None}
         async with topology.run(seed=seed, sources=how.sources, **changed) as running:
-            self._begin(running)
+            self._begin()
             finished = asyncio.ensure_future(running.finished())
             try:
-                await self._soak(running, finished, Random(f"{seed}/mischief"), until)
+                await self._soak(running, finished, Random(f"{seed}/times"), until)
                 self._settle()
             finally:
                 finished.cancel()
                 self._count(running)
-            self._kit.witness.forget()
+            self._run.witness.forget()
             self._report.runs += 1
             self._weigh()
 
     def _settle(self) -> None:
-        witness = self._kit.witness
-        witness.lost = len(witness.open)
-        check_settled(witness, self._kit.tasks)
+        self._run.witness.lost = len(self._run.witness.open)
+        self._run.check_settled()
         self._raise_broken()
 
-    def _begin(self, running: Running) -> None:
-        kit, spouts = self._kit, self._kit.tasks.all_spouts
+    def _begin(self) -> None:
+        spouts = self._run.tasks.all_spouts
         if fed := [task.name for task in spouts if task.feed.passive]:
             raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=")
-        kit.running = running
-        kit.witness.timeout = spouts[0].context.config.message_timeout
+        self._run.witness.timeout = spouts[0].context.config.message_timeout
 
     async def _soak(
         self, running: Running, finished: asyncio.Future[None], random: Random, until: float
     ) -> None:
         while not finished.done() and self._seconds < until:
-            async with self._faults_injected(running, random):
+            async with self._faults_injected(random):
                 await self._until(finished, min(self._how.burst, until - self._seconds))
             if not finished.done() and self._seconds < until:
                 await self._rest(running)
         running.stop()
         if not await self._until(finished, self._longest_drain):
-            self._kit.witness.violation("it has not drained after {} s", self._longest_drain)
+            self._run.witness.violation("it has not drained after {} s", self._longest_drain)
 
     @property
     def _seconds(self) -> float:
         return self._loop.time() - self._began
 
     @asynccontextmanager
-    async def _faults_injected(self, running: Running, random: Random) -> AsyncGenerator[None]:
-        injecting = asyncio.ensure_future(inject_faults(running, self._kit, random, self._how.every))
+    async def _faults_injected(self, random: Random) -> AsyncGenerator[None]:
+        injecting = asyncio.ensure_future(inject_faults(self._run, random, self._how.every))
         try:
             yield
         finally:
             injecting.cancel()
             await asyncio.wait([injecting])
-            self._kit.leave_in_peace()
+            self._run.drop_faults()
 
     async def _until(self, finished: asyncio.Future[None], seconds: float) -> bool:
         """True if it has finished within this time."""
@@ -135,9 +132,9 @@ class SoakedRun:
         latest = self._loop.time() + self._longest
         while not self._is_at_rest and self._loop.time() < latest:
             await asyncio.sleep(LOOK)
-            self._kit.witness.check_age(self._longest)
+            self._run.witness.check_age(self._longest)
             self._raise_broken()
-        self._kit.check_books()
+        self._run.check_pending()
         if self._is_at_rest:
             self._count(running)
             self._weigh()
@@ -145,26 +142,26 @@ class SoakedRun:
 
     @property
     def _is_at_rest(self) -> bool:
-        tasks = self._kit.tasks
+        tasks = self._run.tasks
         pending = any(spout.tracker.pending or spout.outbox.inits for spout in tasks.all_spouts)
         return not pending and not any(bolt.inbox.items for bolt in tasks.all_bolts)
 
     @property
     def _longest(self) -> float:
         """A timeout may come half of it later (law L12)."""
-        return PATIENCE + 1.5 * (self._kit.witness.timeout or 0.0)
+        return PATIENCE + 1.5 * (self._run.witness.timeout or 0.0)
 
     @property
     def _longest_drain(self) -> float:
         """Each attempt of a message may time out."""
-        configs = [spout.context.config for spout in self._kit.tasks.all_spouts]
+        configs = [spout.context.config for spout in self._run.tasks.all_spouts]
         return self._longest * max(each.max_attempts for each in configs)
 
     def _count(self, running: Running) -> None:
         report, (counts, faults) = self._report, self._before
         report.seconds = self._seconds
-        report.counts = counts + counted(running, self._kit)
-        report.faults = faults + self._kit.met
+        report.counts = counts + counted(running, self._run)
+        report.faults = faults + self._run.met
 
     def _weigh(self) -> None:
         report = self._report
@@ -187,25 +184,22 @@ KINDS = {FaultKind.KILL: 2, FaultKind.ERROR: 2, FaultKind.SLOW: 1}
 """Kinds of faults, each with its weight."""
 
 
-async def inject_faults(running: Running, kit: SoakedKit, random: Random, every: float) -> None:
+async def inject_faults(run: SoakedRun, random: Random, every: float) -> None:
     """Until it is cancelled, have something go wrong each ``every`` seconds, on the average."""
     while True:
         await asyncio.sleep(random.expovariate(1.0 / every))
         kind = random.choices([*KINDS], [*KINDS.values()])[0]
         if kind is FaultKind.KILL:
-            _kill(running, kit, random)
-        elif kit.tasks.all_bolts:
-            kit.let_suffer(random.choice(kit.tasks.all_bolts), kind)
+            _kill(run, random)
+        elif run.tasks.all_bolts:
+            run.let_suffer(random.choice(run.tasks.all_bolts), kind)
 
 
-def _kill(running: Running, kit: SoakedKit, random: Random) -> None:
-    tasks = [*kit.tasks.ackers, *kit.tasks.all_spouts, *kit.tasks.all_bolts]
-    mortal = [task for task in tasks if task.mortal]
-    if mortal:
-        task = random.choice(mortal)
-        kit.met[FaultKind.KILL] += 1
-        kit.journal.note("FAULT: {} is killed", task.name)
-        running.kill(task.plan.component, task.plan.index)
+def _kill(run: SoakedRun, random: Random) -> None:
+    tasks = [*run.tasks.ackers, *run.tasks.all_spouts, *run.tasks.all_bolts]
+    if mortal := [task for task in tasks if task.mortal]:
+        run.met[FaultKind.KILL] += 1
+        run.kill(random.choice(mortal))
 
 
 SHOWN_LINES = 60
@@ -214,11 +208,11 @@ SHOWN_LINES = 60
 class SoakLoop(asyncio.SelectorEventLoop):
     """An ordinary loop, on which the runtime finds another kit and uses it."""
 
-    def __init__(self, kit: SoakedKit) -> None:
+    def __init__(self, run: SoakedRun) -> None:
         super().__init__()
-        self.kit = kit
+        self.kit = SoakedKit(run)
         began = self.time()
-        kit.use(lambda: self.time() - began, _no_jump)
+        run.use(lambda: self.time() - began, _no_jump)
 
 
 def soak(
@@ -259,21 +253,21 @@ def soak(
 
 
 def _soak_once(topology: Topology, how: How, seed: int, report: SoakReport, until: float) -> None:
-    kit = SoakedKit(seed)
+    run = SoakedRun(seed)
     try:
-        with asyncio.Runner(loop_factory=lambda: SoakLoop(kit)) as runner:
-            runner.run(_run(topology, how, seed, kit, report, until))
+        with asyncio.Runner(loop_factory=lambda: SoakLoop(run)) as runner:
+            runner.run(_soak(topology, how, seed, run, report, until))
     except InvalidTopology:
         raise
     except (LawBroken, StormletError) as error:
-        violations = kit.witness.violations or [str(error)]
-        raise SoakFailed(report, violations, kit.journal.lines()[-SHOWN_LINES:]) from error
+        violations = run.witness.violations or [str(error)]
+        raise SoakFailed(report, violations, run.journal.lines()[-SHOWN_LINES:]) from error
 
 
-async def _run(
-    topology: Topology, how: How, seed: int, kit: SoakedKit, report: SoakReport, until: float
+async def _soak(
+    topology: Topology, how: How, seed: int, run: SoakedRun, report: SoakReport, until: float
 ) -> None:
-    await SoakedRun(how, kit, report).run(topology, seed, until)
+    await Soak(how, run, report).run(topology, seed, until)
 
 
 def _no_jump(seconds: float) -> None:

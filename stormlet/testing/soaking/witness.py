@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterator, MutableSet
+from typing import Any, TypeVar
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
@@ -13,11 +13,11 @@ from stormlet.testing.chaos.journal import Journal, Tree
 from stormlet.testing.chaos.witness import Attempt, Witness
 
 REMEMBERED = 5_000
-"""Trees whose outcome is known, in case that more is heard of them."""
+"""Trees whose outcome is known, in case that more comes of them."""
 LINES = 2_000
 """Of the journal."""
 LATENESS = 0.05
-"""Seconds by which an outcome may seem early: the witness hears of a tree at the end of the slice that emitted it."""
+"""Seconds by which an outcome may seem early: the witness sees a tree at the end of the slice that emitted it."""
 
 
 class LastLines(Journal):
@@ -37,7 +37,7 @@ class SteadyWitness(Witness):
     def __init__(self, time: Callable[[], float], journal: Journal) -> None:
         super().__init__(time, journal)
         self._acked = Recent[int](REMEMBERED)
-        self._told = Recent[OpenTree](REMEMBERED)
+        self._settled = Recent[OpenTree](REMEMBERED)
         self._failed = Recent[int](REMEMBERED)
         self.emissions = 0
         self.acks = 0
@@ -86,7 +86,7 @@ class SteadyWitness(Witness):
 T = TypeVar("T", bound=Hashable)
 
 
-class Recent(Generic[T]):
+class Recent(MutableSet[T]):
     """At least the last ``size`` things that were added, and at most twice as many."""
 
     def __init__(self, size: int) -> None:
@@ -94,16 +94,16 @@ class Recent(Generic[T]):
         self._newer = set[T]()
         self._older = set[T]()
 
-    def add(self, thing: T) -> None:
+    def add(self, value: T) -> None:
         """Remember it."""
-        self._newer.add(thing)
+        self._newer.add(value)
         if len(self._newer) > self._size:
             self._older, self._newer = self._newer, set[T]()
 
-    def discard(self, thing: T) -> None:
+    def discard(self, value: T) -> None:
         """Forget it, if it is remembered."""
-        self._newer.discard(thing)
-        self._older.discard(thing)
+        self._newer.discard(value)
+        self._older.discard(value)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -112,3 +112,9 @@ class Recent(Generic[T]):
 
     def __contains__(self, thing: object) -> bool:
         return thing in self._newer or thing in self._older
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._newer | self._older)
+
+    def __len__(self) -> int:
+        return len(self._newer | self._older)

@@ -120,7 +120,7 @@ def test_the_same_witness(
     breaks: Callable[[pytest.MonkeyPatch], None], violation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same witness judges the run, with a memory that is bounded: only that a tree timed out too early, not that it
-    should not have, can be told in real time.
+    should not have, can be seen in real time.
     """
     assert issubclass(SteadyWitness, Witness)
     breaks(monkeypatch)
@@ -146,8 +146,8 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a message is lost, told twice or acked too early, when the topology hangs, or when the process takes 16 MiB
-    more at the end than after its warm-up, the exit code is 1; `--growth` allows a topology that gathers state more
+    """When a message is lost, reported twice or acked too early, when the topology hangs, or when the process takes 16
+    MiB more at the end than after its warm-up, the exit code is 1; `--growth` allows a topology that gathers state more
     than that.
     """
     short = ("--minutes", "0.02", "--burst", "0.02", "--every", "9")
@@ -166,7 +166,7 @@ def test_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Windows does not tell how much memory a process takes: there the table says that it is unknown, and the rest is
+    """Windows does not say how much memory a process takes: there the table says that it is unknown, and the rest is
     judged.
     """
     monkeypatch.setattr(report, "_STATM", tmp_path / "none")

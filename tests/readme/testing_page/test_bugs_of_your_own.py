@@ -11,7 +11,7 @@ import pytest
 
 from stormlet.cli.app import carry_out
 from stormlet.testing import SeedResult, SimulationFailed, simulate
-from stormlet.testing.chaos.judged_kit import Way
+from stormlet.testing.chaos.evidence import Way
 from stormlet.testing.chaos.simulator import Simulator
 from tests.testing.chaos import adds, planted_bugs, sound_bolts
 from tests.testing.chaos.planted_bugs import Case

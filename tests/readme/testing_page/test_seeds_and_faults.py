@@ -42,7 +42,7 @@ def test_a_run_for_each_seed() -> None:
 
 
 def an_outcome_too_many(patch: pytest.MonkeyPatch) -> None:
-    """Each ack is told twice."""
+    """Each ack comes twice."""
     take = Ledger.take_verdicts
 
     def twice(self: Ledger) -> Any:
@@ -79,9 +79,9 @@ def a_dead_letter_that_is_thrown_away(patch: pytest.MonkeyPatch) -> None:
     [an_outcome_too_many, an_ack_too_early, a_fail_that_is_forgotten, a_dead_letter_that_is_thrown_away],
 )
 def test_the_witness(breaks: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A witness that stores every tuple tree judges each run: every emission has one outcome, told to its task; a tree
-    is acked only when each of its tuples was; nothing that the engine keeps is lost, and what it gives up is one dead
-    letter; nothing is left in the end.
+    """A witness that stores every tuple tree judges each run: every emission has one outcome, which goes to its task; a
+    tree is acked only when each of its tuples was; nothing that the engine keeps is lost, and what it gives up is one
+    dead letter; nothing is left in the end.
     """
     few = {"max_attempts": 2}
     simulate(word_count(), seeds=range(30), faults=Faults(error=0.2), configuration=few)

@@ -82,7 +82,8 @@ def scripted(source: Any, bolt: Any, **options: Any) -> Topology:
 @pytest.mark.simulated_time
 async def test_a_feeder(sim: Simulation) -> None:
     """`Feeder` is a source that emits what the test feeds it and keeps every outcome: `acked`, `failed`, `pending`, and
-    `outcomes` with reasons and moments. With `Feeder(replays=True)` the engine replays, and the final outcome is told.
+    `outcomes` with reasons and moments. With `Feeder(replays=True)` the engine replays, and the feeder gets the final
+    outcome.
     """
     script: dict[str, Sequence[Step]] = {"late": [Hold(), Ack()], "bad": [Fail("no"), Ack()]}
     feeder, replayed = Feeder[str](), Feeder[str](replays=True)

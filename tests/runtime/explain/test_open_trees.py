@@ -109,7 +109,7 @@ async def test_a_bolt_that_does_not_settle_its_input_is_found_out() -> None:
             "the bolt acks it later, or lacks an out.ack(tup)"
         ),
         "bolt[0] waits for more input",
-        "record_edges=1 would tell since when, and by which way they came",
+        "record_edges=1 would show since when, and by which way they came",
     ]
 
 

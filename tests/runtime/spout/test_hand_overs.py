@@ -31,7 +31,7 @@ class Given:
         self.arrived: list[tuple[object, float]] = []
         self.crashes: list[BaseException] = []
         self.unkept: list[object] = []
-        self.activity = Activity(lambda: None)
+        self.activity = Activity()
         failures: Any = SimpleNamespace(
             buried=lambda plan, letter: None,
             unkept=lambda plan, letter: self.unkept.append(letter.value),

@@ -12,7 +12,7 @@ from stormlet import Explanation, Place, Topology, TreeState
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.testing import Faults
-from stormlet.testing.chaos.kit import DisturbedKit
+from stormlet.testing.chaos.disturbed_run import DisturbedRun
 from stormlet.testing.chaos.simulator import Simulator
 from tests.testing.chaos.topologies import cycle, everything, reliable, resuming, word_count
 
@@ -24,14 +24,13 @@ def asked(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     """Whenever a bolt is about to execute an input, the oldest trees are explained; here is what is told."""
     caplog.set_level(logging.CRITICAL)
     told: list[Explanation] = []
-    executing = DisturbedKit.executing
+    executing = DisturbedRun.executing
 
-    def execute_and_ask(self: DisturbedKit, plan: TaskPlan, tup: AnyTuple) -> None:
+    def execute_and_ask(self: DisturbedRun, plan: TaskPlan, tup: AnyTuple) -> None:
         executing(self, plan, tup)
-        if self.running is not None:
-            told.extend(self.running.explain_oldest(5))
+        told.extend(self.explain_oldest(5))
 
-    monkeypatch.setattr(DisturbedKit, "executing", execute_and_ask)
+    monkeypatch.setattr(DisturbedRun, "executing", execute_and_ask)
     yield told
     told.clear()
 

@@ -17,9 +17,8 @@ from stormlet.runtime.spout.messages import HostMessage, Message
 
 Violation = Callable[..., None]
 """Notes that the law was broken: a text with a ``{}`` for each value, and the values."""
-Hear = Callable[[object, Failure | None], None]
+Note = Callable[[object, Failure | None], None]
 """Called with each message id and failure that an instance gets."""
-
 Around = Callable[[str, Callable[[], Awaitable[None] | None]], Awaitable[None] | None]
 """Calls a method of this name."""
 
@@ -44,33 +43,33 @@ class Outcome:
         return f"{self.message_id!r} ({'acked' if self.kind is None else self.kind.value})"
 
 
-class Tellings:
+class SpoutOutcomes:
     """The outcomes that instances of ``Spout`` classes get: each once, in the order of the verdicts."""
 
     def __init__(self, violation: Violation) -> None:
         self._violation = violation
         self._due: dict[TaskPlan, deque[Outcome]] = {}
 
-    def listens(self, plan: TaskPlan) -> None:
+    def expect(self, plan: TaskPlan) -> None:
         """The instances of this task have an ``ack`` or a ``fail``."""
         self._due.setdefault(plan, deque())
 
     def decided(self, plan: TaskPlan, tree: OpenTree) -> None:
-        """The task has an outcome, which its instance must hear unless the message is replayed or buried."""
+        """The task has an outcome, which its instance must get unless the message is replayed or given up."""
         due = self._due.get(plan)
         kept = isinstance(tree, Message) and tree.failure is not None
         if due is not None and not kept and type(tree) is not HostMessage:
             due.append(Outcome.of(tree.message_id, tree.failure))
 
-    def heard(self, plan: TaskPlan, message_id: object, failure: Failure | None) -> None:
+    def received(self, plan: TaskPlan, message_id: object, failure: Failure | None) -> None:
         """The ``ack`` or ``fail`` of an instance is called."""
-        heard, due = Outcome.of(message_id, failure), self._due[plan]
+        received, due = Outcome.of(message_id, failure), self._due[plan]
         if not due:
-            self._violation("{} got {} without a verdict", plan.name, str(heard))
-        elif not (expected := due.popleft()).agrees(heard):
-            self._violation("{} got {}, and not {}", plan.name, str(heard), str(expected))
+            self._violation("{} got {} without a verdict", plan.name, str(received))
+        elif not (expected := due.popleft()).agrees(received):
+            self._violation("{} got {}, and not {}", plan.name, str(received), str(expected))
 
-    def check_all_heard(self) -> None:
+    def check_all_received(self) -> None:
         """The run has finished."""
         for plan, due in self._due.items():
             if due:
@@ -81,38 +80,38 @@ class Tellings:
         self._due.clear()
 
 
-class HeardSpout:
-    """The ``ack`` and ``fail`` of an instance, with a listener before them, and around them what may raise."""
+class WatchedSpout:
+    """The ``ack`` and ``fail`` of an instance, which are noted first, and around which something may raise."""
 
-    def __init__(self, spout: Spout[Any], hear: Hear, around: Around) -> None:
+    def __init__(self, spout: Spout[Any], note: Note, around: Around) -> None:
         self._spout = spout
-        self._hear = hear
+        self._note = note
         self._around = around
 
     def ack(self, message_id: object) -> Awaitable[None] | None:
         """See :meth:`stormlet.Spout.ack`."""
-        self._hear(message_id, None)
+        self._note(message_id, None)
         return self._around("ack", partial(self._spout.ack, message_id))
 
     def fail(self, message_id: object, failure: Failure) -> Awaitable[None] | None:
         """See :meth:`stormlet.Spout.fail`."""
-        self._hear(message_id, failure)
+        self._note(message_id, failure)
         return self._around("fail", partial(self._spout.fail, message_id, failure))
 
 
 RECENT = 100
-"""Messages with a dead letter that are remembered, in case that more is heard of them."""
+"""Messages with a dead letter that are remembered, in case that more comes of them."""
 
 
-class Burials:
+class GivenUp:
     """The dead letters: one for each message that the engine kept and gave up, and none of any other."""
 
     def __init__(self, violation: Violation) -> None:
         self._violation = violation
-        self._buried: dict[Message, tuple[Failure, ...]] = {}
+        self._written: dict[Message, tuple[Failure, ...]] = {}
         """The last messages that have their letter, and what that said of their attempts."""
         self._failed = defaultdict[TaskPlan, dict[Message, None]](dict)
-        """Messages whose last attempt has failed; they are replayed or buried."""
+        """Messages whose last attempt has failed; they are replayed or given up."""
 
     def decided(self, plan: TaskPlan, tree: OpenTree) -> None:
         """An attempt has an outcome."""
@@ -127,10 +126,10 @@ class Burials:
         """An attempt begins."""
         if isinstance(tree, Message):
             self._failed[plan].pop(tree, None)
-            if tree in self._buried:
+            if tree in self._written:
                 self._violation("{} of {} begins again after its dead letter", tree.value, plan.name)
 
-    def buried(self, letter: DeadLetter, *, expected: bool) -> None:
+    def written(self, letter: DeadLetter, *, expected: bool) -> None:
         """The sink gets a letter; ``expected`` unless the component's code may have written it itself."""
         for plan, failed in self._failed.items():
             if plan.component != letter.component:
@@ -141,7 +140,7 @@ class Burials:
                     del failed[message]
                     self._remember(message)
                     return
-        if letter.history and any(letter.history is history for history in self._buried.values()):
+        if letter.history and any(letter.history is history for history in self._written.values()):
             self._violation("a second dead letter of {} has {}", letter.component, letter.value)
         elif expected:
             self._violation(
@@ -149,11 +148,11 @@ class Burials:
             )
 
     def _remember(self, message: Message) -> None:
-        self._buried[message] = message.history
-        if len(self._buried) > RECENT:
-            del self._buried[next(iter(self._buried))]
+        self._written[message] = message.history
+        if len(self._written) > RECENT:
+            del self._written[next(iter(self._written))]
 
-    def check_all_buried(self, plan: TaskPlan) -> None:
+    def check_all_written(self, plan: TaskPlan) -> None:
         """The run has finished, and this task's messages go to the dead letters."""
         for message in self._failed[plan]:
             self._violation("{} gave up {}, and no dead letter has it", plan.name, message.value)
@@ -161,4 +160,4 @@ class Burials:
     def forget(self) -> None:
         """The run is over."""
         self._failed.clear()
-        self._buried.clear()
+        self._written.clear()
