@@ -260,13 +260,17 @@ class SpoutCollector(Protocol[U_contra]):
         """Number of tracked messages of this task that have no outcome yet."""
         ...
 
-    def pause_until_settled(self, *, own: bool = False) -> None:
+    def pause_until_settled(self) -> None:
         """Pause the spout until nothing of the topology is under way: no message is pending, every inbox is empty,
         and bolts that hold inputs have been flushed, as when ``max_spout_pending`` is reached (law B8).
 
-        The topology crashes if a bolt still holds inputs then, whose trees are over. With ``own`` the pause ends as
-        soon as this task's own messages are settled.
+        The topology crashes if a bolt still holds inputs then, whose trees are over.
         """
+        ...
+
+    def pause_until_own_settled(self) -> None:
+        """Pause the spout until the pending messages of this task are settled, whatever other spouts do. Bolts that
+        hold inputs are flushed meanwhile (law B8)."""
         ...
 
     async def dead_letter(

@@ -45,10 +45,17 @@ class SpoutOut:
         self._task.woken = True
         self._task.wake()
 
-    def pause_until_settled(self, *, own: bool = False) -> None:
+    def pause_until_settled(self) -> None:
         """See :meth:`stormlet.model.components.SpoutCollector.pause_until_settled`."""
+        self._pause("pause_until_settled", own=False)
+
+    def pause_until_own_settled(self) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.pause_until_own_settled`."""
+        self._pause("pause_until_own_settled", own=True)
+
+    def _pause(self, called: str, *, own: bool) -> None:
         if self._outbox.thread.is_elsewhere():
-            raise called_elsewhere(self._task.plan, "pause_until_settled")
+            raise called_elsewhere(self._task.plan, called)
         self._task.pause(own=own)
 
     async def dead_letter(

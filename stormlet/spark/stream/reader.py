@@ -170,7 +170,7 @@ class StreamReader(ReliableSpout[object]):
         if not self._over:
             return None
         if out.pending:
-            out.pause_until_settled(own=True)
+            out.pause_until_own_settled()
             return None
         return self._conclude()
 
