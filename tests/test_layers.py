@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -268,6 +269,19 @@ def strongly_connected(graph: Mapping[str, list[str]]) -> list[list[str]]:
 def test_stormlet_keeps_its_layers() -> None:
     """No module of stormlet imports upwards, sideways between edges, in a circle, or impurely in the core."""
     assert violations(PACKAGE) == []
+
+
+@pytest.mark.parametrize("layer", ["core", "model"])
+def test_what_users_declare_knows_no_bridge(layer: str) -> None:
+    """Neither the law nor the model names Spark, its data, or an option of its sources and sinks."""
+    bridge = re.compile(r"spark|dataframe|checkpoint=|exactly_once|epoch_rows", re.IGNORECASE)
+    named = [
+        f"{file.relative_to(PACKAGE)}:{number}: {line.strip()}"
+        for file in sorted((PACKAGE / layer).glob("*.p*"))
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if bridge.search(line)
+    ]
+    assert named == []
 
 
 def tree_of(root: Path, files: Mapping[str, str]) -> Path:

@@ -7,6 +7,7 @@ Reading order::
     storm_names         Storm's configuration keys, and their names here
     setting_layers      the origin of each option's value: file, environment, command line, code
     signatures, logic   the kind of spout or bolt that a callable is
+    traits              declarations of spouts and bolts that are read before an instance exists
     key_types           warnings about keys that would not group as expected
     description         the frozen declaration that ``Topology`` builds: components, streams, subscriptions
     builder_types       types for the methods of ``Topology``, for type checkers

@@ -30,14 +30,11 @@ from stormlet.model.graph import components_in_order
 from stormlet.model.logic import (
     LogicKind,
     SourceKind,
-    advice,
     check_code,
-    is_for_one_task,
-    least_pending,
-    most_pending,
-    says,
     source_kind,
+    yields_to_all,
 )
+from stormlet.model.traits import bolt_traits, spout_traits
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -226,7 +223,8 @@ class SpoutSpec(msgspec.Struct, frozen=True):
         """
         kind = source_kind(self.id, source)
         check_code(f"spout {self.id!r}", source, "loop")
-        parallelism = 1 if is_for_one_task(source, kind) else self.parallelism
+        alone = yields_to_all(source, kind) or spout_traits(source).single_task
+        parallelism = 1 if alone else self.parallelism
         return msgspec.structs.replace(self, source=source, kind=kind, parallelism=parallelism)
 
 
@@ -277,31 +275,33 @@ class Description(msgspec.Struct, frozen=True):
                     f"bolt {bolt.id!r} has no input; subscribe it to a stream, such as lines.shuffle()"
                 )
         for spout in self.spouts.values():
-            if says(spout.source, "resumes"):
-                self._check_state_below(spout.id)
+            given = spout_traits(spout.source)
+            if given.resumes:
+                self._check_state_below(spout.id, given.state_advice)
         for bolt in self.bolts.values():
-            if says(bolt.logic, "needs_epochs"):
-                self._check_epochs(bolt.id)
+            wanted = bolt_traits(bolt.logic)
+            if wanted.needs_epochs:
+                self._check_epochs(bolt.id, wanted.epochs_advice)
 
-    def _check_epochs(self, bolt: str) -> None:
+    def _check_epochs(self, bolt: str, advice: str) -> None:
         if len(self.spouts) > 1:
             raise InvalidTopology(
                 f"bolt {bolt!r} writes exactly once, for which the topology must have one spout; it has "
                 f"{', '.join(map(repr, self.spouts))}: give each a topology of its own"
             )
         for spout in self.spouts.values():
-            if not says(spout.source, "gives_epochs"):
+            if not spout_traits(spout.source).gives_epochs:
                 raise InvalidTopology(
-                    f"bolt {bolt!r} writes exactly once, and spout {spout.id!r} gives no epochs; "
-                    f"{advice(self.bolts[bolt].logic, 'epochs_advice')}"
+                    f"bolt {bolt!r} writes exactly once, and spout {spout.id!r} gives no epochs; {advice}"
                 )
 
-    def _check_state_below(self, spout: str) -> None:
+    def _check_state_below(self, spout: str, advice: str) -> None:
         for id in self._below(spout):
-            if says(self.bolts[id].logic, "keeps_state"):
+            traits = bolt_traits(self.bolts[id].logic)
+            if traits.keeps_state:
                 raise InvalidTopology(
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
-                    f"miss; {advice(self.bolts[id].logic, 'state_advice')}"
+                    f"miss; {traits.state_advice or f'{advice}, or keep the state outside the process'}"
                 )
 
     def with_sources(self, sources: Mapping[str, object]) -> Description:
@@ -338,8 +338,8 @@ class Description(msgspec.Struct, frozen=True):
         """Return the spout with as many messages pending as the bolts below it need, but no more than it should
         have."""
         below = (self.bolts[id] for id in self._below(spout.id))
-        least = max((least_pending(bolt.logic) * bolt.parallelism for bolt in below), default=0)
-        default, most = configuration.max_spout_pending, most_pending(spout.source)
+        least = max((bolt_traits(bolt.logic).least_pending * bolt.parallelism for bolt in below), default=0)
+        default, most = configuration.max_spout_pending, spout_traits(spout.source).most_pending
         if "max_spout_pending" in spout.options or default is None:
             return spout
         wanted = max(default, least)

@@ -404,6 +404,19 @@ def test_state_below_a_source_that_resumes_is_refused() -> None:
     describe(spout("s"), resuming("t"), bolt("a", "s"), bolt("b", "t"), tally).validate()
 
 
+class ResumingFile(Resuming):
+    """A source that knows which of its options leaves out resuming."""
+
+    state_advice = "leave out bookmark="
+
+
+def test_the_refusal_of_state_names_the_option_of_the_source() -> None:
+    """Only the source knows how another run could begin anew."""
+    file = replace(spout("s"), source=ResumingFile())
+    with pytest.raises(InvalidTopology, match=r"leave out bookmark=, or keep the state outside the process$"):
+        describe(file, replace(bolt("a", "s"), logic=Tally)).validate()
+
+
 @pytest.mark.parametrize("advised", [Tally, partial(Tally), Advised(), tally])
 def test_the_refusal_of_state_says_what_to_do(advised: Any) -> None:
     """The advice is the component's own, if it has one."""

@@ -98,15 +98,14 @@ class DataFrameSink:
         self.state_advice = (
             'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
         )
-        """See :attr:`stormlet.model.components.BoltBase.state_advice`."""
-
+        """See :attr:`stormlet.model.traits.BoltTraits.state_advice`."""
         self.needs_epochs = exactly_once
-        """See :attr:`stormlet.model.components.BoltBase.needs_epochs`."""
+        """See :attr:`stormlet.model.traits.BoltTraits.needs_epochs`."""
         self.epochs_advice = (
             "use DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), "
             "or leave out exactly_once="
         )
-        """See :attr:`stormlet.model.components.BoltBase.epochs_advice`."""
+        """See :attr:`stormlet.model.traits.BoltTraits.epochs_advice`."""
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""

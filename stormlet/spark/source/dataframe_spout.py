@@ -70,6 +70,8 @@ class DataFrameSpout(Generic[T]):
 
     single_task: ClassVar[bool] = True
     """See :attr:`stormlet.model.components.Spout.single_task`."""
+    state_advice: ClassVar[str] = "let that spout begin anew, without checkpoint="
+    """See :attr:`stormlet.model.traits.SpoutTraits.state_advice`."""
 
     @overload
     def __init__(
@@ -128,7 +130,7 @@ class DataFrameSpout(Generic[T]):
         self.resumes = checkpoint is not None
         """See :attr:`stormlet.model.components.Spout.resumes`."""
         self.gives_epochs = epoch_rows is not None
-        """See :attr:`stormlet.model.components.Spout.gives_epochs`."""
+        """See :attr:`stormlet.model.traits.SpoutTraits.gives_epochs`."""
         self._epoch_rows = epoch_rows
         refining = Refining(zone_of_session(df), transport)
         self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
