@@ -10,7 +10,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 from uuid import uuid4
 
-from stormlet.core.schema import Schema, class_below
+from stormlet.core.records import class_below
+from stormlet.core.schema import Schema
 from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.records import schema_of_record
