@@ -16,7 +16,8 @@ from stormlet.spark.epoch_account import EpochAccount
 from stormlet.spark.epoch_emitter import EpochEmitter
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.frames import Origin
-from stormlet.spark.sink.epoch_sink import EpochSink
+from stormlet.spark.sink.bolts import EpochSink
+from stormlet.spark.sink.writer import EpochWriter
 
 KEY = SourceKey("numbers")
 
@@ -88,7 +89,7 @@ class Numbers(Spout[int]):
         self.store.next_epoch = account.number + 1
 
 
-class StoreWriter:
+class StoreWriter(EpochWriter):
     """Writes into a store; what is negative does not fit."""
 
     def __init__(self, store: Store, destination: str) -> None:
