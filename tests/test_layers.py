@@ -300,7 +300,7 @@ GOOD = {
     "core/keys.py": "from stormlet.errors import Oops",
     "core/ids.py": "from random import Random\nimport random\ndef new(r: random.Random) -> Random: return Random(1)",
     "model/plan.py": "from stormlet.core import ids\nimport datetime",
-    "runtime/run/handle.py": "import asyncio\nfrom stormlet.model.plan import Plan",
+    "runtime/run/handle.py": "import asyncio\nfrom stormlet.model.plan import TaskPlan",
     "topology.py": "from stormlet.runtime.run.handle import Running",
     "cli/run.py": "from stormlet.loading import load",
     "loading.py": "from stormlet.topology import Topology",

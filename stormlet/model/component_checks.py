@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.components import BoltBase, overrides
-from stormlet.model.description import Output, Stream, Subscription, outputs_of
 from stormlet.model.logic import LogicKind, SourceKind, inferred_schema, yields_to_all
+from stormlet.model.streams import Output, Stream, Subscription, outputs_of
 from stormlet.model.traits import spout_traits
 
 

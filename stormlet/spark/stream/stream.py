@@ -10,7 +10,7 @@ from stormlet.core.restarts import RestartPolicy
 from stormlet.core.schema import FieldList, Opaque, Record, Schema
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import DEFAULT_STREAM, SpoutCollector, TaskContext
-from stormlet.model.description import Stream
+from stormlet.model.streams import Stream
 from stormlet.model.traits import bolt_traits
 from stormlet.spark.arrow.conversion import Conversion, conversion
 from stormlet.spark.arrow.refiners import Refining
