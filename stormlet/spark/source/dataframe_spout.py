@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import Spout
-from stormlet.spark.arrow.conversion import conversion
+from stormlet.spark.arrow.conversion import check_form, conversion
 from stormlet.spark.arrow.refiners import Refining, Transport
 from stormlet.spark.frames import check_frame, zone_of_session
 from stormlet.spark.requirements import check_packages
@@ -179,18 +179,15 @@ def _check_choice(
     batches: bool,
     transport: Transport,
 ) -> None:
-    if record is not None and (columns is not None or batches):
-        raise InvalidTopology(
-            "as_= names the columns and what a row becomes; leave out columns= and batches="
-        )
+    check_form(record, columns)
+    if record is not None and batches:
+        raise InvalidTopology("as_= names the columns and what a row becomes; leave out batches=")
     if transport not in ("arrow", "rows"):
         raise InvalidTopology(f'transport must be "arrow" or "rows", not {transport!r}')
     if batches and transport == "rows":
         raise InvalidTopology('batches=True needs transport="arrow"')
     if order_by and transport == "rows":
         raise InvalidTopology('order_by= needs transport="arrow"')
-    if isinstance(columns, str):
-        raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")
 
 
 def _check_epochs(rows: object, checkpoint: object) -> None:

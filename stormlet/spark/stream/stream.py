@@ -12,7 +12,7 @@ from stormlet.errors import InvalidTopology
 from stormlet.model.components import DEFAULT_STREAM, SpoutCollector, TaskContext
 from stormlet.model.streams import Stream
 from stormlet.model.traits import bolt_traits
-from stormlet.spark.arrow.conversion import Conversion, conversion
+from stormlet.spark.arrow.conversion import Conversion, check_form, conversion
 from stormlet.spark.arrow.refiners import Refining
 from stormlet.spark.frames import check_streaming_frame, zone_of_session
 from stormlet.spark.requirements import check_packages
@@ -98,10 +98,7 @@ def _form(
     into: Stream[Any], record: type | None, columns: Sequence[str] | None
 ) -> tuple[type | None, Sequence[str] | None]:
     """The record type or the columns of the emitted values; neither for tuples of all columns."""
-    if record is not None and columns is not None:
-        raise InvalidTopology("as_= names the columns and what a row becomes; leave out columns=")
-    if isinstance(columns, str):
-        raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")
+    check_form(record, columns)
     schema = into.output.schema
     if isinstance(schema, Opaque):
         return record, columns
