@@ -59,7 +59,8 @@ from stormlet.model.components import (
     To,
 )
 from stormlet.model.configuration import Configuration
-from stormlet.model.description import Description, DirectStream, Stream, Subscription
+from stormlet.model.description import Description
+from stormlet.model.streams import DirectStream, Stream, Subscription
 from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.health import Health, RunState

@@ -32,21 +32,11 @@ from stormlet.model.component_checks import (
 )
 from stormlet.model.components import DEFAULT_STREAM, BoltBase, Spout, TaskContext, To
 from stormlet.model.configuration import Configuration, component_options, configure, read_options
-from stormlet.model.description import (
-    BoltSpec,
-    Description,
-    DirectStream,
-    Executor,
-    OnError,
-    Output,
-    SpoutSpec,
-    Stream,
-    StreamId,
-    Subscription,
-)
+from stormlet.model.description import BoltSpec, Description, Executor, OnError, SpoutSpec
 from stormlet.model.logic import check_code, logic_kind, source_kind
 from stormlet.model.one_shot_sources import OneShotSources
-from stormlet.model.plan import plan
+from stormlet.model.planning import plan
+from stormlet.model.streams import DirectStream, Output, Stream, StreamId, Subscription
 from stormlet.report.log_fields import log_fields
 
 RUNTIME: Final = "stormlet.runtime.run.handle"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -270,6 +271,19 @@ def test_stormlet_keeps_its_layers() -> None:
     assert violations(PACKAGE) == []
 
 
+@pytest.mark.parametrize("layer", ["core", "model"])
+def test_what_users_declare_knows_no_bridge(layer: str) -> None:
+    """Neither the law nor the model names Spark, its data, or an option of its sources and sinks."""
+    bridge = re.compile(r"spark|dataframe|checkpoint=|exactly_once|epoch_rows", re.IGNORECASE)
+    named = [
+        f"{file.relative_to(PACKAGE)}:{number}: {line.strip()}"
+        for file in sorted((PACKAGE / layer).glob("*.p*"))
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1)
+        if bridge.search(line)
+    ]
+    assert named == []
+
+
 def tree_of(root: Path, files: Mapping[str, str]) -> Path:
     package = root / "stormlet"
     for name, text in {"__init__.py": "", "core/__init__.py": "", **files}.items():
@@ -286,7 +300,7 @@ GOOD = {
     "core/keys.py": "from stormlet.errors import Oops",
     "core/ids.py": "from random import Random\nimport random\ndef new(r: random.Random) -> Random: return Random(1)",
     "model/plan.py": "from stormlet.core import ids\nimport datetime",
-    "runtime/run/handle.py": "import asyncio\nfrom stormlet.model.plan import Plan",
+    "runtime/run/handle.py": "import asyncio\nfrom stormlet.model.plan import TaskPlan",
     "topology.py": "from stormlet.runtime.run.handle import Running",
     "cli/run.py": "from stormlet.loading import load",
     "loading.py": "from stormlet.topology import Topology",

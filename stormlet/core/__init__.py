@@ -8,6 +8,7 @@ An hour is enough to read it, in this order::
     tuples      values on their way, with the edges and roots that make them part of trees
     ledger      one acker's account: XOR checksums, and the verdict on each tree
     keys        equality and hashes of grouping keys
+    records     record types of users: their fields and annotations
     schema      the fields of a stream's values
     groupings   the choice of a consumer task for each tuple
     replay      the pause before a failed message is emitted again, and the end of its attempts

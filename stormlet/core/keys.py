@@ -19,20 +19,21 @@ depends on the word size: the hashes here are those of 64-bit builds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import isnan
 from struct import Struct as Layout
 from types import FunctionType, NoneType
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 from zlib import crc32
 
 from msgspec import Struct
 
+from stormlet.core.records import compared_fields, compares_fields
 from stormlet.errors import UnroutableKey
 
 _Hasher = Callable[[Any], int]
@@ -73,13 +74,13 @@ def _hasher_of(kind: type) -> _Hasher:
     for base in kind.__mro__:
         if base in _HASHERS:
             return _HASHERS[base]
-        if _compares_fields(base):
-            return _hash_dataclass
+        if compares_fields(base):
+            return partial(_hash_fields, compared_fields(kind))
         # An __eq__ of the user's own may call keys equal whose fields differ; their hashes would part them.
         if isinstance(base.__dict__.get("__eq__"), FunctionType):
             raise _unroutable(kind)
-    if hasattr(kind, "__dataclass_fields__"):  # declared with eq=False
-        return _hash_dataclass
+    if is_dataclass(cast("object", kind)):  # declared with eq=False
+        return partial(_hash_fields, compared_fields(kind))
     raise _unroutable(kind)
 
 
@@ -89,12 +90,6 @@ def _unroutable(kind: type) -> UnroutableKey:
         f"a key of type {name} has no stable hash; keys are None, bool, int, float, str, bytes, Decimal, date, "
         "datetime, time, UUID, Enum, and tuples, lists and records of these, none with an __eq__ of its own"
     )
-
-
-def _compares_fields(kind: type) -> bool:
-    """Return True if the class itself, not one of its bases, is a dataclass with ``eq=True``."""
-    parameters = kind.__dict__.get("__dataclass_params__")
-    return parameters is not None and bool(parameters.eq)
 
 
 def _hash_none(_: None) -> int:
@@ -168,12 +163,11 @@ def _hash_mapping(mapping: Mapping[Any, object]) -> int:
 
 
 def _hash_struct(record: Struct) -> int:
-    return _hash_mapping({name: getattr(record, name) for name in record.__struct_fields__})
+    return _hash_fields(record.__struct_fields__, record)
 
 
-def _hash_dataclass(record: Any) -> int:
-    compared = [field.name for field in fields(record) if field.compare]  # as its == does
-    return _hash_mapping({name: getattr(record, name) for name in compared})
+def _hash_fields(names: tuple[str, ...], record: object) -> int:
+    return _hash_mapping({name: getattr(record, name) for name in names})
 
 
 def _combine(hashes: Iterable[int]) -> int:

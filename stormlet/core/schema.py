@@ -6,7 +6,6 @@ are checked when the topology is built; only a declared one is enforced on what 
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -22,23 +21,11 @@ from collections.abc import (
 )
 from operator import attrgetter, itemgetter
 from types import NoneType, UnionType
-from typing import (
-    Annotated,
-    Any,
-    ClassVar,
-    NewType,
-    NotRequired,
-    Required,
-    TypeAlias,
-    Union,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Annotated, Any, ClassVar, NewType, TypeAlias, Union, cast, get_args, get_origin
 
 import msgspec
 
+from stormlet.core.records import class_below, field_names, is_subclass, keys_of
 from stormlet.errors import InvalidTopology
 
 FieldName: TypeAlias = str | int
@@ -233,12 +220,12 @@ def _field_list(names: Sequence[object], enforced: bool) -> FieldList:
 def _schema_of_type(declared: object, enforced: bool) -> Schema:
     record = class_below(declared)
     if record is not None:
-        if _is_subclass(record, dict):
-            keys, required = _keys_of(record)
+        if is_subclass(record, dict):
+            keys, required = keys_of(record)
             return Keyed(
                 name=record.__name__, fields=keys, enforced=enforced, required=required, declared=declared
             )
-        fields = _attributes_of(record)
+        fields = field_names(record)
         if fields is not None:
             return Record(
                 name=record.__name__, fields=fields, enforced=enforced, record=record, declared=declared
@@ -246,54 +233,8 @@ def _schema_of_type(declared: object, enforced: bool) -> Schema:
     return Opaque(name=_display(declared), fields=None, enforced=False, declared=declared)
 
 
-def _is_subclass(record: type, base: type) -> bool:
-    return issubclass(record, base)
-
-
-def _attributes_of(record: type) -> tuple[str, ...] | None:
-    if _is_subclass(record, msgspec.Struct):
-        return cast(type[msgspec.Struct], record).__struct_fields__
-    if _is_subclass(record, tuple):
-        return getattr(record, "_fields", None)  # of a NamedTuple
-    if dataclasses.is_dataclass(record):
-        return tuple(field.name for field in dataclasses.fields(record))
-    return None
-
-
-def _keys_of(record: type) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Return the keys of a TypedDict and the required ones among them; a plain dict's keys are not known."""
-    required: frozenset[str] | None = getattr(record, "__required_keys__", None)
-    if required is None:
-        return None, ()
-    keys = tuple(record.__annotations__)  # in their order; the required ones are an unordered set
-    marks = _marks_of(record)
-    return keys, tuple(key for key in keys if marks.get(key, key in required))
-
-
-def _marks_of(record: type) -> dict[str, bool]:
-    """Return the keys with a mark, True for Required and False for NotRequired. Python itself misses these marks in
-    postponed annotations."""
-    try:
-        hints = get_type_hints(record, include_extras=True)
-    except (NameError, AttributeError, TypeError):  # a name or a notation that only type checkers understand
-        return {}
-    marks: dict[object, bool] = {Required: True, NotRequired: False}
-    return {key: marks[get_origin(hint)] for key, hint in hints.items() if get_origin(hint) in marks}
-
-
 def _is_type(declared: object) -> bool:
     return isinstance(declared, (type, NewType)) or declared is Any or get_origin(declared) is not None
-
-
-def class_below(declared: object) -> type | None:
-    """Return the class below Annotated, NewType and type arguments, if there is one."""
-    if isinstance(declared, NewType):
-        return class_below(declared.__supertype__)
-    origin = get_origin(declared)
-    if origin is Annotated:
-        return class_below(get_args(declared)[0])
-    bare = origin or declared
-    return bare if isinstance(bare, type) else None
 
 
 _AWAITED = {Awaitable: 0, Coroutine: 2}

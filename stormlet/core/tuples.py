@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar, cast
 import msgspec
 
 from stormlet.core.directives import is_extension
-from stormlet.core.schema import Schema
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -46,7 +45,10 @@ if not TYPE_CHECKING and IS_COMPILED:
 else:
     from stormlet.core import directives as cython
 
-if TYPE_CHECKING:  # functions of C: the declarations beside this file have them
+if TYPE_CHECKING:
+    from stormlet.core.schema import Schema
+
+    # Functions of C: the declarations beside this file have them.
     may_refer: Callable[[object], bool]
     untrack: Callable[[object], None]
     value_as_member: Callable[[type], None]

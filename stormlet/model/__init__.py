@@ -7,12 +7,15 @@ Reading order::
     storm_names         Storm's configuration keys, and their names here
     setting_layers      the origin of each option's value: file, environment, command line, code
     signatures, logic   the kind of spout or bolt that a callable is
+    traits              declarations of spouts and bolts that are read before an instance exists
     key_types           warnings about keys that would not group as expected
-    description         the frozen declaration that ``Topology`` builds: components, streams, subscriptions
+    streams             streams of components, and the subscriptions of bolts to them
+    description         the frozen declaration that ``Topology`` builds: components with their streams and options
     builder_types       types for the methods of ``Topology``, for type checkers
     component_checks    rules for single components
     one_shot_sources    sources that cannot be read twice
     graph               cycles and order of components
-    plan                tasks, their numbers, and the links between them
+    plan                the plan of one task
+    planning            the plan of a run: tasks, their numbers, and the links between them
     number_checks       arguments that must be numbers
 """

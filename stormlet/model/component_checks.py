@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.components import BoltBase, overrides
-from stormlet.model.description import Output, Stream, Subscription, outputs_of
-from stormlet.model.logic import LogicKind, SourceKind, inferred_schema, says, yields_to_all
+from stormlet.model.logic import LogicKind, SourceKind, inferred_schema, yields_to_all
+from stormlet.model.streams import Output, Stream, Subscription, outputs_of
+from stormlet.model.traits import spout_traits
 
 
 def check_id(where: str, id: object) -> None:
@@ -48,7 +49,7 @@ def check_sharing(id: str, source: object, kind: SourceKind, parallelism: int) -
             f"parallelism=1, or a generator function that takes the task context and yields its share: def "
             f"{id}(context): ..."
         )
-    if parallelism > 1 and says(source, "single_task"):
+    if parallelism > 1 and spout_traits(source).single_task:
         raise InvalidTopology(
             f"spout {id!r}: with parallelism={parallelism} every task would emit the same; use parallelism=1"
         )

@@ -260,13 +260,17 @@ class SpoutCollector(Protocol[U_contra]):
         """Number of tracked messages of this task that have no outcome yet."""
         ...
 
-    def pause_until_settled(self, *, own: bool = False) -> None:
+    def pause_until_settled(self) -> None:
         """Pause the spout until nothing of the topology is under way: no message is pending, every inbox is empty,
         and bolts that hold inputs have been flushed, as when ``max_spout_pending`` is reached (law B8).
 
-        The topology crashes if a bolt still holds inputs then, whose trees are over. With ``own`` the pause ends as
-        soon as this task's own messages are settled.
+        The topology crashes if a bolt still holds inputs then, whose trees are over.
         """
+        ...
+
+    def pause_until_own_settled(self) -> None:
+        """Pause the spout until the pending messages of this task are settled, whatever other spouts do. Bolts that
+        hold inputs are flushed meanwhile (law B8)."""
         ...
 
     async def dead_letter(
@@ -328,8 +332,6 @@ class Spout(Generic[U]):
     most_pending: ClassVar[int | None] = None
     """Most messages that may be pending, if they are large: the ``max_spout_pending`` of this spout, unless a smaller
     one holds or one is set (law S3)."""
-    gives_epochs: ClassVar[bool] = False
-    """True if it emits its messages in fixed ranges, each of which is done, or replayed, as a whole."""
 
     def open(self, context: TaskContext, out: SpoutCollector[U]) -> Awaitable[None] | None:
         """Prepare for work: called once, before anything else. An exception fails the start (law C1)."""
@@ -391,14 +393,6 @@ class BoltBase(Generic[T, U]):
     keeps_state: ClassVar[bool] = False
     """True if inputs live on in it after they were acked, as in a running count. That state is lost with the process
     (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
-    state_advice: ClassVar[str] = (
-        "let that spout begin anew, without checkpoint=, or keep the state outside the process"
-    )
-    """Way out that the message of this refusal names."""
-    needs_epochs: ClassVar[bool] = False
-    """True if it works on epochs: it needs a topology with one spout, which gives them."""
-    epochs_advice: ClassVar[str] = "use a source that gives them"
-    """The way out, in the error that refuses it below a spout without epochs."""
     restartable: bool = True
     """True if another instance can take over where one has died; otherwise a death crashes the topology."""
     least_pending: ClassVar[int] = 0

@@ -2,210 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import wraps
-from typing import Any, Generic, Literal, TypeVar, cast, overload
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
-from stormlet.core.groupings import (
-    All,
-    Custom,
-    CustomGrouping,
-    Direct,
-    Fields,
-    Global,
-    Grouping,
-    LocalOrShuffle,
-    NoGrouping,
-    PartialKey,
-    Shuffle,
-)
-from stormlet.core.schema import Schema, schema_of
-from stormlet.errors import InvalidTopology, KeyFunctionFailed
-from stormlet.model.components import DEFAULT_STREAM
+from stormlet.errors import InvalidTopology
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.graph import components_in_order
-from stormlet.model.logic import (
-    LogicKind,
-    SourceKind,
-    advice,
-    check_code,
-    is_for_one_task,
-    least_pending,
-    most_pending,
-    says,
-    source_kind,
-)
-
-T = TypeVar("T")
-U = TypeVar("U")
-T_co = TypeVar("T_co", covariant=True)
+from stormlet.model.logic import LogicKind, SourceKind, check_code, source_kind, yields_to_all
+from stormlet.model.streams import Output, Subscription
+from stormlet.model.traits import bolt_traits, spout_traits
 
 Executor = Literal["loop", "thread"]
 OnError = Literal["fail", "restart", "stop"]
 """Effect of an exception in ``execute``: the input fails, the task is restarted as well, or the topology stops."""
-
-
-class DirectStream(msgspec.Struct, frozen=True):
-    """Declaration of a stream whose tuples go to tasks that the producer names: ``outputs=DirectStream(Word)``."""
-
-    schema: object = None
-    """A record type, a list of field names, or None."""
-
-
-class Output(msgspec.Struct, frozen=True):
-    """A declared stream of a component."""
-
-    schema: Schema
-    direct: bool = False
-
-
-class StreamId(msgspec.Struct, frozen=True):
-    """Identity of a stream in its topology (Storm's ``GlobalStreamId``)."""
-
-    component: str
-    stream: str
-
-    def __str__(self) -> str:
-        return f"stream {self.stream!r} of {self.component!r}"
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription(Generic[T_co]):
-    """A stream, and the grouping that distributes its tuples over the tasks of a bolt."""
-
-    source: StreamId
-    grouping: Grouping
-    topology: object = field(repr=False)
-    """Identifies the topology that the stream belongs to."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stream(Generic[T]):
-    """A handle on one stream of one component; its methods subscribe a bolt to it.
-
-    Invariant in its type on purpose, so that type checkers reject a bolt wired to the wrong stream.
-    """
-
-    id: StreamId
-    output: Output
-    outputs: Mapping[str, Output] = field(repr=False)
-    """All the streams that the component declares."""
-    topology: object = field(repr=False)
-    """Identifies the topology that the stream belongs to."""
-
-    @property
-    def component(self) -> str:
-        """The id of the component that emits it."""
-        return self.id.component
-
-    @property
-    def name(self) -> str:
-        """The name of the stream."""
-        return self.id.stream
-
-    @overload
-    def named(self, name: str) -> Stream[object]: ...
-    @overload
-    def named(self, name: str, record: type[U]) -> Stream[U]: ...
-    def named(self, name: str, record: type[object] = object) -> Stream[Any]:
-        """Return another stream that the same component declares; ``record`` is its type, for type checkers.
-
-        Raises :class:`~stormlet.errors.InvalidTopology` naming the declared streams, if there is none of this
-        name.
-        """
-        if name not in self.outputs:
-            raise InvalidTopology(
-                f"{self.component!r} declares no stream {name!r}, only {_names(self.outputs)}; "
-                f"declare it with outputs={{{name!r}: ...}}"
-            )
-        return Stream(StreamId(self.component, name), self.outputs[name], self.outputs, self.topology)
-
-    def shuffle(self) -> Subscription[T]:
-        """Distribute tuples evenly: after *n·k* tuples each of *n* tasks got *k*."""
-        return self._subscribe(Shuffle())
-
-    @overload
-    def fields(self, *names: str | int) -> Subscription[T]: ...
-    @overload
-    def fields(self, key: Callable[[T], object], /) -> Subscription[T]: ...
-    def fields(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
-        """Send equal keys to the same task, in every run and process. The key is the named fields, the value's
-        item at an index, the result of a function, or, without arguments, the whole value.
-
-        Raises :class:`~stormlet.errors.InvalidTopology` for a name that the stream does not have, listing
-        those it has.
-        """
-        return self._subscribe(Fields(self._key(names), _field_names(names)))
-
-    @overload
-    def partial_key(self, *names: str | int) -> Subscription[T]: ...
-    @overload
-    def partial_key(self, key: Callable[[T], object], /) -> Subscription[T]: ...
-    def partial_key(self, *names: str | int | Callable[[T], object]) -> Subscription[T]:
-        """Send each key to the less loaded of two tasks; otherwise as ``fields`` (Storm's ``PartialKeyGrouping``)."""
-        return self._subscribe(PartialKey(self._key(names), _field_names(names)))
-
-    def all(self) -> Subscription[T]:
-        """Send every tuple to every task."""
-        return self._subscribe(All())
-
-    def global_(self) -> Subscription[T]:
-        """Send everything to the task with the lowest id."""
-        return self._subscribe(Global())
-
-    def direct(self) -> Subscription[T]:
-        """Send each tuple to the task that the producer names with ``emit(..., task=)``; the stream must be declared
-        ``DirectStream``."""
-        return self._subscribe(Direct())
-
-    def local_or_shuffle(self) -> Subscription[T]:
-        """Do as ``shuffle``: in one process every task is local."""
-        return self._subscribe(LocalOrShuffle())
-
-    def none(self) -> Subscription[T]:
-        """State no preference; does as ``shuffle``."""
-        return self._subscribe(NoGrouping())
-
-    def custom(self, grouping: CustomGrouping) -> Subscription[T]:
-        """Send each tuple to the tasks that ``grouping.choose(value)`` names (Storm's ``CustomStreamGrouping``).
-
-        Raises :class:`~stormlet.errors.InvalidTopology` for an object without ``prepare`` and ``choose``.
-        """
-        if not (callable(getattr(grouping, "prepare", None)) and callable(getattr(grouping, "choose", None))):
-            raise InvalidTopology(
-                f"{self.id}: a custom grouping has methods prepare and choose, unlike {grouping!r}"
-            )
-        return self._subscribe(Custom(grouping))
-
-    def _subscribe(self, grouping: Grouping) -> Subscription[T]:
-        if isinstance(grouping, Direct) and not self.output.direct:
-            raise InvalidTopology(
-                f"{self.id} is not declared direct; declare it with outputs=DirectStream(...), or use another grouping"
-            )
-        if self.output.direct and not isinstance(grouping, Direct):
-            raise InvalidTopology(
-                f"{self.id} is declared direct; subscribe to it with .direct(), not .{grouping.name}()"
-            )
-        return Subscription(self.id, grouping, self.topology)
-
-    def _key(self, names: Sequence[str | int | Callable[[T], object]]) -> Callable[[object], object] | None:
-        if not names:
-            return None
-        if len(names) == 1 and callable(names[0]):
-            return _guarded(cast("Callable[[object], object]", names[0]), str(self.id))
-        for name in names:
-            if not isinstance(name, str | int):
-                raise InvalidTopology(
-                    f"{self.id}: {name!r} is no field; pass names or positions one by one, as in "
-                    f".fields('word', 'day'), or one key function"
-                )
-        try:
-            return self.output.schema.reader(cast("Sequence[str | int]", names))
-        except InvalidTopology as error:
-            raise InvalidTopology(f"{self.id}: {error}") from None
 
 
 class SpoutSpec(msgspec.Struct, frozen=True):
@@ -226,7 +37,8 @@ class SpoutSpec(msgspec.Struct, frozen=True):
         """
         kind = source_kind(self.id, source)
         check_code(f"spout {self.id!r}", source, "loop")
-        parallelism = 1 if is_for_one_task(source, kind) else self.parallelism
+        alone = yields_to_all(source, kind) or spout_traits(source).single_task
+        parallelism = 1 if alone else self.parallelism
         return msgspec.structs.replace(self, source=source, kind=kind, parallelism=parallelism)
 
 
@@ -277,31 +89,33 @@ class Description(msgspec.Struct, frozen=True):
                     f"bolt {bolt.id!r} has no input; subscribe it to a stream, such as lines.shuffle()"
                 )
         for spout in self.spouts.values():
-            if says(spout.source, "resumes"):
-                self._check_state_below(spout.id)
+            given = spout_traits(spout.source)
+            if given.resumes:
+                self._check_state_below(spout.id, given.state_advice)
         for bolt in self.bolts.values():
-            if says(bolt.logic, "needs_epochs"):
-                self._check_epochs(bolt.id)
+            wanted = bolt_traits(bolt.logic)
+            if wanted.needs_epochs:
+                self._check_epochs(bolt.id, wanted.epochs_advice)
 
-    def _check_epochs(self, bolt: str) -> None:
+    def _check_epochs(self, bolt: str, advice: str) -> None:
         if len(self.spouts) > 1:
             raise InvalidTopology(
                 f"bolt {bolt!r} writes exactly once, for which the topology must have one spout; it has "
                 f"{', '.join(map(repr, self.spouts))}: give each a topology of its own"
             )
         for spout in self.spouts.values():
-            if not says(spout.source, "gives_epochs"):
+            if not spout_traits(spout.source).gives_epochs:
                 raise InvalidTopology(
-                    f"bolt {bolt!r} writes exactly once, and spout {spout.id!r} gives no epochs; "
-                    f"{advice(self.bolts[bolt].logic, 'epochs_advice')}"
+                    f"bolt {bolt!r} writes exactly once, and spout {spout.id!r} gives no epochs; {advice}"
                 )
 
-    def _check_state_below(self, spout: str) -> None:
+    def _check_state_below(self, spout: str, advice: str) -> None:
         for id in self._below(spout):
-            if says(self.bolts[id].logic, "keeps_state"):
+            traits = bolt_traits(self.bolts[id].logic)
+            if traits.keeps_state:
                 raise InvalidTopology(
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
-                    f"miss; {advice(self.bolts[id].logic, 'state_advice')}"
+                    f"miss; {traits.state_advice or f'{advice}, or keep the state outside the process'}"
                 )
 
     def with_sources(self, sources: Mapping[str, object]) -> Description:
@@ -338,8 +152,8 @@ class Description(msgspec.Struct, frozen=True):
         """Return the spout with as many messages pending as the bolts below it need, but no more than it should
         have."""
         below = (self.bolts[id] for id in self._below(spout.id))
-        least = max((least_pending(bolt.logic) * bolt.parallelism for bolt in below), default=0)
-        default, most = configuration.max_spout_pending, most_pending(spout.source)
+        least = max((bolt_traits(bolt.logic).least_pending * bolt.parallelism for bolt in below), default=0)
+        default, most = configuration.max_spout_pending, spout_traits(spout.source).most_pending
         if "max_spout_pending" in spout.options or default is None:
             return spout
         wanted = max(default, least)
@@ -375,38 +189,3 @@ class Description(msgspec.Struct, frozen=True):
             for subscription in bolt.inputs:
                 successors[subscription.source.component].append(bolt.id)
         return successors
-
-
-def outputs_of(declared: object, inferred: Schema) -> dict[str, Output]:
-    """Return the streams that a component declares with ``outputs=``; without it, one stream of the inferred schema."""
-    if declared is None:
-        return {DEFAULT_STREAM: Output(inferred)}
-    if isinstance(declared, Mapping):
-        streams = cast("Mapping[str, object]", declared)
-        return {name: _output(each) for name, each in streams.items()}
-    return {DEFAULT_STREAM: _output(declared)}
-
-
-def _output(declared: object) -> Output:
-    if isinstance(declared, DirectStream):
-        return Output(schema_of(declared.schema), direct=True)
-    return Output(schema_of(declared))
-
-
-def _field_names(names: Sequence[str | int | Callable[..., object]]) -> tuple[str | int, ...]:
-    return tuple(name for name in names if not callable(name))
-
-
-def _guarded(key: Callable[[object], object], stream: str) -> Callable[[object], object]:
-    @wraps(key)  # so that its name and its annotations can be read
-    def guarded(value: object) -> object:
-        try:
-            return key(value)
-        except Exception as error:
-            raise KeyFunctionFailed(f"the key function on {stream} raised {error!r} for {value!r}") from error
-
-    return guarded
-
-
-def _names(mapping: Mapping[str, object]) -> str:
-    return ", ".join(map(repr, mapping)) or "none"

@@ -3,15 +3,15 @@ instead of values."""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from types import UnionType
-from typing import Annotated, Any, Literal, NewType, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 from stormlet.core.groupings import Fields, PartialKey
 from stormlet.core.keys import has_stable_hash
-from stormlet.core.schema import Schema, class_below
+from stormlet.core.records import bare, class_below, compared_fields, is_subclass, known_annotations
+from stormlet.core.schema import Schema
 
 
 def unroutable_types(schema: Schema, grouping: Fields | PartialKey) -> list[type]:
@@ -38,33 +38,22 @@ def _of_field(schema: Schema, name: str | int) -> Iterator[object]:
     """The annotation of one field, by its name, or by its position in a record with known fields."""
     fields = schema.fields or ()
     field = fields[name] if isinstance(name, int) and fields else name
-    hints = _hints(class_below(schema.declared))
+    hints = known_annotations(class_below(schema.declared))
     if field in hints:
         yield hints[cast(str, field)]
 
 
 def _result(function: Callable[..., object]) -> list[object]:
-    hints = _hints(inspect.unwrap(function))
+    hints = known_annotations(inspect.unwrap(function))
     return [hints["return"]] if "return" in hints else []
-
-
-def _hints(annotated: object) -> Mapping[str, object]:
-    """Return the annotations; none for an object without any, and for those that only type checkers understand."""
-    try:
-        return get_type_hints(annotated)
-    except (NameError, AttributeError, SyntaxError, TypeError):
-        return {}
 
 
 def _unroutable(annotation: object, seen: dict[object, None]) -> Iterator[type]:
     """Find the types without a stable hash in an annotation; ``seen`` are the classes looked into before, as a record
     may contain itself."""
+    annotation = bare(annotation)
     origin = get_origin(annotation)
-    if isinstance(annotation, NewType):
-        yield from _unroutable(annotation.__supertype__, seen)
-    elif origin is Annotated:
-        yield from _unroutable(get_args(annotation)[0], seen)
-    elif origin in (Union, UnionType, tuple, list, dict):
+    if origin in (Union, UnionType, tuple, list, dict):
         for part in get_args(annotation):
             yield from _unroutable(part, seen)
     elif origin is not Literal:
@@ -76,7 +65,7 @@ def _unroutable(annotation: object, seen: dict[object, None]) -> Iterator[type]:
 
 def _unroutable_class(kind: type, seen: dict[object, None]) -> Iterator[type]:
     if has_stable_hash(kind):
-        for part in _compared_fields(kind):
+        for part in _compared_annotations(kind):
             yield from _unroutable(part, seen)
     elif not _is_open(kind):
         yield kind
@@ -87,16 +76,8 @@ def _is_open(kind: type) -> bool:
     return kind in (object, Any) or getattr(kind, "_is_protocol", False) or inspect.isabstract(kind)
 
 
-def _compared_fields(kind: type) -> list[object]:
+def _compared_annotations(kind: type) -> list[object]:
     """Return the annotations of the fields that a record compares; none for any other class."""
-    hints = _hints(kind)
-    return [hints[name] for name in _compared_names(kind, hints) if name in hints]
-
-
-def _compared_names(kind: Any, hints: Mapping[str, object]) -> Iterable[str]:
-    if dataclasses.is_dataclass(kind):
-        return [each.name for each in dataclasses.fields(kind) if each.compare]
-    if issubclass(kind, dict):
-        return hints
-    names: Iterable[str] = getattr(kind, "__struct_fields__", getattr(kind, "_fields", ()))
-    return names
+    hints = known_annotations(kind)
+    names = hints if is_subclass(kind, dict) else compared_fields(kind)
+    return [hints[name] for name in names if name in hints]

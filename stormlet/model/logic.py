@@ -7,7 +7,7 @@ import inspect
 from collections.abc import AsyncIterable, Callable, Iterable
 from enum import Enum
 from functools import partial
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin
+from typing import Any, TypeVar, cast, get_args, get_origin
 
 from stormlet.core.schema import Schema, schema_from_annotation, schema_of
 from stormlet.errors import InvalidTopology
@@ -207,11 +207,6 @@ def yields_to_all(source: object, kind: SourceKind) -> bool:
     return kind is SourceKind.ITERABLE or (kind is SourceKind.GENERATOR and not takes_context(source))
 
 
-def is_for_one_task(source: object, kind: SourceKind) -> bool:
-    """Return True if a spout with this source may have only one task (law S8)."""
-    return yields_to_all(source, kind) or says(source, "single_task")
-
-
 def _checked_generator(component: str, function: Callable[..., object]) -> SourceKind:
     if can_be_called(function) or can_be_called(function, None):
         return SourceKind.GENERATOR
@@ -255,29 +250,6 @@ def _is_factory_object(logic: object) -> bool:
     """Return True for an object that makes components: neither a class nor any kind of function."""
     called = what_is_called(logic)
     return callable(called) and not isinstance(called, type) and not inspect.isroutine(called)
-
-
-def says(component: object, attribute: str) -> bool:
-    """Return True if a component's class, or its factory, has set this attribute of ``Spout`` or ``BoltBase``."""
-    return getattr(component_class(component) or component, attribute, False) is True
-
-
-def least_pending(logic: object) -> int:
-    """Return the ``least_pending`` of a bolt's class or factory: see ``BoltBase``."""
-    said = getattr(what_is_called(logic), "least_pending", 0)
-    return said if isinstance(said, int) else 0
-
-
-def most_pending(source: object) -> int | None:
-    """Return the ``most_pending`` of a spout's class or factory: see ``Spout``."""
-    said = getattr(what_is_called(source), "most_pending", None)
-    return said if isinstance(said, int) else None
-
-
-def advice(logic: object, attribute: Literal["state_advice", "epochs_advice"]) -> str:
-    """The way out that a bolt's class, or its factory, names for a refusal; else that of ``BoltBase``."""
-    default: str = getattr(BoltBase, attribute)
-    return str(getattr(component_class(logic) or logic, attribute, default))
 
 
 def _schema_of_component(cls: object) -> Schema:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TypeVar, get_type_hints
+from typing import TypeVar
 from weakref import WeakKeyDictionary
+
+from stormlet.core.records import annotations_of
 
 R = TypeVar("R")
 
@@ -60,8 +62,8 @@ def returned(function: object) -> object:
     if not callable(function):
         return None
     try:
-        return _once(_HINTS, get_type_hints, function).get("return")
-    except (NameError, AttributeError, SyntaxError, TypeError):
+        return _once(_HINTS, annotations_of, function).get("return")
+    except TypeError:
         return None
 
 

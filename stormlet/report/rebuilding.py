@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import dataclasses
 import datetime as dt
 import sys
 from collections.abc import Collection, Iterable, Mapping
@@ -20,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypedDict, cast
 
 import msgspec
 
+from stormlet.core.records import field_names
 from stormlet.core.shortened import shown
 
 PLAIN: Final[dict[type, str]] = {
@@ -220,15 +220,7 @@ def _same_mapping(one: Mapping[object, object], other: Mapping[object, object]) 
 
 
 def _same_record(one: object, other: object) -> bool:
-    fields = _fields(one)
+    fields = field_names(type(one))
     if fields is None:
         return bool(one == other)
     return all(_same(getattr(one, name), getattr(other, name)) for name in fields)
-
-
-def _fields(value: object) -> tuple[str, ...] | None:
-    if isinstance(value, msgspec.Struct):
-        return value.__struct_fields__
-    if dataclasses.is_dataclass(value):
-        return tuple(field.name for field in dataclasses.fields(value))
-    return None

@@ -7,16 +7,19 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from random import Random, SystemRandom
 from time import monotonic
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
-from stormlet.model.description import StreamId
-from stormlet.model.plan import Plan, TaskPlan
+from stormlet.model.plan import TaskPlan
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.slices import Activity, CountedSlices, Slices, TimedSlices
+
+if TYPE_CHECKING:
+    from stormlet.model.planning import Plan
+    from stormlet.model.streams import StreamId
 
 ENGINE_FAULT: Final = "this is a fault of stormlet's, or of an object that lets nobody look at it"
 """The advice where the engine itself has raised, of which user code is not to blame (law N2)."""
@@ -68,7 +71,7 @@ class Engine(msgspec.Struct):
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""
     observer: MessageObserver | None = None
     collected: dict[StreamId, dict[int, list[object]]] = msgspec.field(
-        default_factory=dict[StreamId, dict[int, list[object]]]
+        default_factory=dict["StreamId", dict[int, list[object]]]
     )
     """By stream and root, the values that an awaited tree collects (law C4)."""
 

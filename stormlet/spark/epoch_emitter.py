@@ -1,4 +1,4 @@
-"""Emits an epoch until an attempt succeeds, then commits it. Both spouts that give epochs are made of this.
+"""Emits an epoch until an attempt succeeds, then commits it; and the base of the two spouts that do so.
 
 See :mod:`stormlet.spark.epochs` for the theory of operation.
 """
@@ -9,12 +9,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
 from stormlet.errors import NotExactlyOnce
-from stormlet.model.components import SpoutCollector, TaskContext
+from stormlet.model.components import Spout, SpoutCollector, TaskContext
 from stormlet.spark.epoch_account import EpochAccount, GivenUp
 from stormlet.spark.epochs import Epochs, SourceKey
 from stormlet.spark.frames import Origin
@@ -33,8 +33,8 @@ class EpochEmitter:
     """One epoch at a time, from its first row to its commit.
 
     The spout calls :meth:`begin`, :meth:`add` for each row that it reads, and :meth:`complete` after the last one.
-    Its ``next_tuple`` returns :meth:`proceed` while there is something :attr:`to_do`, and its ``ack`` and ``fail``
-    call :meth:`acked` and :meth:`failed`. A row's message id is its origin.
+    Its ``next_tuple`` returns :meth:`proceed` while there is something :attr:`to_do`. A row's message id is its
+    origin.
     """
 
     def __init__(
@@ -232,3 +232,23 @@ class EpochEmitter:
             origin=letter.origin,
             history=letter.history,
         )
+
+
+class EpochSpout(Spout[object]):
+    """Base of the spouts that give epochs. They make :attr:`emitter` when they are opened."""
+
+    needs_acks = True
+    single_task = True
+    restartable = False  # it replays by itself, and the next run goes on with the epoch that was not recorded
+    resumes = True
+    gives_epochs = True
+
+    emitter: EpochEmitter
+
+    def ack(self, message_id: object) -> None:
+        """Note that a row is done in this attempt."""
+        self.emitter.acked()
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        """Note that a row has failed, and with it this attempt."""
+        self.emitter.failed(cast("Origin", message_id), failure)

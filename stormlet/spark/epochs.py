@@ -35,9 +35,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stormlet.errors import InvalidTopology, NotExactlyOnce, SparkFailed
 
@@ -73,21 +73,16 @@ class Attempt:
     """From 1."""
 
 
-class EpochTarget(Protocol):
-    """The place that one sink writes to."""
+@dataclass(frozen=True, slots=True)
+class EpochTarget:
+    """The place that one sink writes to, and the calls by which it does."""
 
-    @property
-    def destination(self) -> str:
-        """The place, in words, the same in every process."""
-        ...
-
-    async def check(self, source: SourceKey) -> None:
-        """Raise :class:`~stormlet.errors.InvalidTopology` if the epochs of this source cannot be written here."""
-        ...
-
-    async def write(self, source: SourceKey, epoch: int, tables: Sequence[Table]) -> None:
-        """Replace all rows of this epoch by these, durably. Raises :class:`~stormlet.errors.SparkFailed`."""
-        ...
+    destination: str
+    """The place, in words, the same in every process."""
+    check: Callable[[SourceKey], Awaitable[None]]
+    """Raises :class:`~stormlet.errors.InvalidTopology` if the epochs of this source cannot be written here."""
+    write: Callable[[SourceKey, int, Sequence[Table]], Awaitable[None]]
+    """Replaces all rows of an epoch by these, durably. Raises :class:`~stormlet.errors.SparkFailed`."""
 
 
 class Epochs:

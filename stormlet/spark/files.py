@@ -1,15 +1,16 @@
-"""Files that must survive: fsync, directories of Spark's file systems, and locks on checkpoints."""
+"""Files that must survive: fsync, also of dead letters, directories of Spark's file systems, locks on checkpoints."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from stormlet.errors import InvalidTopology
+from stormlet.model.components import TaskContext
 
 if sys.platform != "win32":
     import fcntl
@@ -38,6 +39,16 @@ def sync_tree(top: Path) -> None:
         for name in files:
             sync(Path(directory, name))
         sync(Path(directory))
+
+
+def sync_of_letters(context: TaskContext, needed_by: str, otherwise: str = "") -> Callable[[], None]:
+    """The function that fsyncs the run's dead letters. Raises :class:`~stormlet.errors.InvalidTopology` if they would
+    be lost with the process: a row among them counts as done, and no later run reads it again."""
+    if context.sync_dead_letters is None:
+        raise InvalidTopology(
+            f"{needed_by} needs a place where dead letters outlive the process; run with dead_letters=...{otherwise}"
+        )
+    return context.sync_dead_letters
 
 
 class Folder:

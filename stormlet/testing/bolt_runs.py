@@ -13,8 +13,8 @@ from typing import Any, Final, Generic, TypeVar, Unpack, cast, overload
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.model.builder_types import BoltFactory, BoltOptions
 from stormlet.model.components import DEFAULT_STREAM, BoltBase, To
-from stormlet.model.description import Stream
 from stormlet.model.number_checks import check_seconds
+from stormlet.model.streams import Stream
 from stormlet.runtime.tree import Tree
 from stormlet.testing.completing import observed_by, refuse_in_a_loop
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -19,6 +19,7 @@ from uuid import UUID
 
 import msgspec
 
+from stormlet.core import records
 from stormlet.core.shortened import shortened
 from stormlet.model.plan import TaskPlan
 
@@ -95,11 +96,10 @@ def _parts(value: object) -> Iterable[object] | None:
 
 
 def field_names(value: object) -> Iterable[str] | None:
-    """The fields of a record; None for anything else."""
-    if isinstance(value, msgspec.Struct):
-        return value.__struct_fields__
-    if is_dataclass(value):
-        return [each.name for each in fields(value)]
+    """The fields of a record, an instance of an attrs class included; None for anything else."""
+    names = records.field_names(type(value))
+    if names is not None:
+        return names
     attributes = getattr(type(value), "__attrs_attrs__", None)
     return None if attributes is None else [each.name for each in attributes]
 

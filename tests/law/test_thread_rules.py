@@ -75,6 +75,7 @@ async def test_F3_a_plain_call_of_a_bolt_from_another_thread_is_refused(
         ("emit_many", lambda out: out.emit_many(["x"], message_ids=[1]), "loop.call_soon_threadsafe"),
         ("wake", lambda out: out.wake(), "loop.call_soon_threadsafe"),
         ("pause_until_settled", lambda out: out.pause_until_settled(), "loop.call_soon_threadsafe"),
+        ("pause_until_own_settled", lambda out: out.pause_until_own_settled(), "loop.call_soon_threadsafe"),
         (
             "dead_letter",
             lambda out: asyncio.run(out.dead_letter("x", Failure(FailureKind.FAILED))),

@@ -31,7 +31,6 @@ from stormlet.model.logic import (
     component_class,
     inferred_schema,
     logic_kind,
-    says,
     source_kind,
     takes_context,
 )
@@ -609,8 +608,6 @@ def test_a_function_that_wants_more_than_the_value(logic: Callable[..., object])
 class Factory:
     """An object that makes spouts, and says what they emit."""
 
-    single_task = True
-
     def __init__(self, outputs: object) -> None:
         self.outputs = outputs
 
@@ -636,32 +633,6 @@ def test_outputs_of_functions_and_classes_are_their_own_affair() -> None:
     function.outputs = ["other"]  # type: ignore[attr-defined]
     assert inferred_schema(function).fields == inferred_schema(partial(function)).fields == ("word",)
     assert inferred_schema(Factory).fields is None
-
-
-class SingleLines(Lines):
-    """Would emit the same again in a second task."""
-
-    single_task = True
-
-
-def single_lines() -> SingleLines:
-    return SingleLines()
-
-
-@pytest.mark.parametrize(
-    ("source", "single"),
-    [
-        (SingleLines, True),
-        (partial(SingleLines), True),
-        (single_lines, True),
-        (Factory(None), True),
-        (Bare, False),
-    ],
-    ids=without_address,
-)
-def test_a_source_for_a_single_task(source: object, single: bool) -> None:
-    """A class says that it needs its source alone, and so does what makes it (law S8)."""
-    assert says(source, "single_task") is single
 
 
 class WithoutOut(BasicBolt[int, None]):

@@ -211,11 +211,11 @@ class OwnRounds(Rounds):
 
     def next_tuple(self, out: SpoutCollector[int]) -> None:
         super().next_tuple(out)
-        out.pause_until_settled(own=True)
+        out.pause_until_own_settled()
 
 
 async def test_a_pause_for_its_own_messages_ends_with_them() -> None:
-    """``own`` waits for no other spout, which may be busy for ever; bolts are flushed where they may be."""
+    """It waits for no other spout, which may be busy for ever; bolts are flushed where they may be."""
     notes: list[object] = []
 
     class Busy(Spout[int]):

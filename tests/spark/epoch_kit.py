@@ -8,15 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from stormlet import EndOfStream, Failure, Spout, SpoutCollector, TaskContext
+from stormlet import EndOfStream, SpoutCollector, TaskContext
 from stormlet.core.schema import Schema
 from stormlet.errors import SparkFailed
 from stormlet.spark.arrow.tables import Batch
 from stormlet.spark.epoch_account import EpochAccount
-from stormlet.spark.epoch_emitter import EpochEmitter
+from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.frames import Origin
-from stormlet.spark.sink.epoch_sink import EpochSink
+from stormlet.spark.sink.bolts import EpochSink
+from stormlet.spark.sink.writer import EpochWriter
 
 KEY = SourceKey("numbers")
 
@@ -41,26 +42,19 @@ class Store:
         )
 
 
-class Numbers(Spout[int]):
+class Numbers(EpochSpout):
     """Emits 0 … in epochs of so many, on from where the store's next epoch begins."""
-
-    needs_acks = True
-    resumes = True
-    gives_epochs = True
-    single_task = True
-    restartable = False
 
     def __init__(self, store: Store, total: int, size: int) -> None:
         self.store = store
         self.total = total
         self.size = size
-        self.emitter: EpochEmitter
 
-    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+    def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
         self.emitter = EpochEmitter(context, out, KEY, self.record)
         self.within = context.config.drain_timeout
 
-    def next_tuple(self, out: SpoutCollector[int]) -> Awaitable[None] | None:
+    def next_tuple(self, out: SpoutCollector[object]) -> Awaitable[None] | None:
         emitter = self.emitter
         if not emitter.to_do:
             epoch = self.store.next_epoch
@@ -73,13 +67,6 @@ class Numbers(Spout[int]):
             emitter.complete()
         return emitter.proceed(7)
 
-    def ack(self, message_id: object) -> None:
-        self.emitter.acked()
-
-    def fail(self, message_id: object, failure: Failure) -> None:
-        assert isinstance(message_id, Origin)
-        self.emitter.failed(message_id, failure)
-
     async def close(self) -> None:
         await self.emitter.close(self.within)
 
@@ -88,7 +75,7 @@ class Numbers(Spout[int]):
         self.store.next_epoch = account.number + 1
 
 
-class StoreWriter:
+class StoreWriter(EpochWriter):
     """Writes into a store; what is negative does not fit."""
 
     def __init__(self, store: Store, destination: str) -> None:

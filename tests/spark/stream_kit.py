@@ -10,7 +10,7 @@ from stormlet import EndOfStream, SpoutCollector, Stream, TaskContext, Topology
 from stormlet.core.restarts import RestartPolicy
 from stormlet.spark.source.reading import Chunk
 from stormlet.spark.stream.keeper import QueryKeeper
-from stormlet.spark.stream.query import MicroBatch, Offer
+from stormlet.spark.stream.query import MicroBatch, Offer, Query
 from stormlet.spark.stream.reader import BatchReader, OnFailure, StreamReader
 
 PARTITION = 4
@@ -68,17 +68,17 @@ class FakeSpark:
         return FakeChunks(rows, self.unreadable.pop(0) if self.unreadable else None, self.late)
 
 
-class FakeQuery:
+class FakeQuery(Query):
     """One run."""
 
     def __init__(self, spark: FakeSpark, offer: Offer, number: int) -> None:
         self._spark = spark
-        self._offer = offer
+        self._give_batch = offer
         self._number = number
         self.done: list[int] = []
         """The batches that were done, whether it was noted or not."""
         self._begun = asyncio.Event()
-        self._stopping = asyncio.Event()
+        self._stopped = asyncio.Event()
         self._running = asyncio.create_task(self._run(), name="fake query")
 
     async def started(self) -> str:
@@ -97,7 +97,7 @@ class FakeQuery:
             await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
-        self._stopping.set()
+        self._stopped.set()
         await asyncio.wait([self._running])
         self._spark.journal.append("stop")
 
@@ -111,23 +111,23 @@ class FakeQuery:
         for error in spark.errors.pop(self._number, []):
             await asyncio.sleep(spark.error_after)
             raise error
-        while not self._stopping.is_set() and spark.committed + 1 < len(spark.batches):
+        while not self._stopped.is_set() and spark.committed + 1 < len(spark.batches):
             await self._give(spark.committed + 1)
         if spark.endless:
-            await self._stopping.wait()
+            await self._stopped.wait()
 
     async def _give(self, number: int) -> None:
         spark = self._spark
         batch = FakeBatch(number, spark.batches[number], lambda: spark.on_done())
         spark.journal.append(f"batch {number}")
-        self._offer(batch)
+        self._give_batch(batch)
         await batch.verdict.wait()
         if batch.error is not None:
             spark.journal.append(f"failed {number}")
             raise RuntimeError("the function of foreachBatch raised")
         self.done.append(number)
         await asyncio.sleep(0.05)  # Spark writes a file
-        if not self._stopping.is_set():  # as it is with Spark: the write is interrupted
+        if not self._stopped.is_set():  # as it is with Spark: the write is interrupted
             spark.journal.append(f"done {number}")
             spark.committed = number
 

@@ -28,7 +28,7 @@ from stormlet import (
 from stormlet.errors import SparkFailed
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.frames import Origin
-from stormlet.spark.sink.epoch_sink import EpochSink
+from stormlet.spark.sink.bolts import EpochSink
 from tests.helpers import now, run_to_end
 from tests.spark.epoch_kit import Numbers, Sink, Store, StoreWriter
 
@@ -498,9 +498,9 @@ class SlowSink(Sink):
 
     def __call__(self) -> EpochSink:
         class Slow(EpochSink):
-            async def write(bolt, source: SourceKey, epoch: int, tables: Any) -> None:  # noqa: N805
+            async def write_epoch(bolt, source: SourceKey, epoch: int, tables: Any) -> None:  # noqa: N805
                 await asyncio.sleep(self.seconds)
-                await super().write(source, epoch, tables)
+                await super().write_epoch(source, epoch, tables)
 
         return Slow(StoreWriter(self.store, self.destination), self.size, 10.0)
 

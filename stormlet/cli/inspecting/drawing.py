@@ -12,7 +12,8 @@ from stormlet.cli.inspecting.checks.tracking import anchors, tracks
 from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
 from stormlet.model.components import DEFAULT_STREAM
-from stormlet.model.description import BoltSpec, Description, SpoutSpec, StreamId, Subscription
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.streams import StreamId, Subscription
 
 
 @dataclass(frozen=True, slots=True)

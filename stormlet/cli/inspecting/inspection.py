@@ -12,7 +12,7 @@ from stormlet.core.shortened import printable
 from stormlet.loading import load_topology
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
-from stormlet.model.plan import Plan, plan
+from stormlet.model.planning import Plan, plan
 from stormlet.model.setting_layers import Layered
 from stormlet.topology import Topology
 

@@ -12,8 +12,9 @@ from stormlet.cli.inspecting.drawing import grouping_words
 from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.model.components import BasicBolt, BatchBolt, Bolt, Spout
 from stormlet.model.configuration import OPTIONS, Setting
-from stormlet.model.description import BoltSpec, Output, SpoutSpec, StreamId, Subscription
+from stormlet.model.description import BoltSpec, SpoutSpec
 from stormlet.model.logic import LogicKind, SourceKind, component_class, what_is_called
+from stormlet.model.streams import Output, StreamId, Subscription
 
 INTERFACES = (Spout, Bolt, BasicBolt, BatchBolt)
 

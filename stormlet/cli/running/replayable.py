@@ -9,7 +9,7 @@ from typing import Any
 from stormlet.core.schema import Record
 from stormlet.errors import StormletError
 from stormlet.model.configuration import configure
-from stormlet.model.description import Stream, StreamId
+from stormlet.model.streams import Stream, StreamId
 from stormlet.report.letter_records import LetterRecord, NoLetter
 from stormlet.report.rebuilding import CannotRebuild
 from stormlet.runtime.dead_letters import Line

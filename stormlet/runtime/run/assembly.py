@@ -29,10 +29,12 @@ from stormlet.model.components import (
     overrides,
 )
 from stormlet.model.configuration import Configuration
-from stormlet.model.description import BoltSpec, Description, Output, SpoutSpec, StreamId
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import LogicKind, SourceKind, check_bolt, check_spout, takes_context
-from stormlet.model.plan import Link, Plan, TaskPlan
+from stormlet.model.plan import TaskPlan
+from stormlet.model.planning import Link, Plan
 from stormlet.model.signatures import takes_resume
+from stormlet.model.streams import Output, StreamId
 from stormlet.report.statistics import Progress
 from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.acker.holders import Unsettled

@@ -14,9 +14,10 @@ import msgspec
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import InvalidTopology, TaskKilled, TopologyStopping
 from stormlet.model.configuration import Configuration, configure
-from stormlet.model.description import Stream
 from stormlet.model.number_checks import check_int
-from stormlet.model.plan import ACKER, Plan
+from stormlet.model.plan import ACKER
+from stormlet.model.planning import Plan
+from stormlet.model.streams import Stream
 from stormlet.report.explanation import Explanation
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.health import Health, RunState

@@ -7,8 +7,8 @@ from itertools import cycle
 from typing import Any
 
 from stormlet.errors import InvalidTopology
-from stormlet.model.description import Stream
 from stormlet.model.number_checks import is_int
+from stormlet.model.streams import Stream
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.context import Engine
 from stormlet.runtime.spout.task import SpoutTask

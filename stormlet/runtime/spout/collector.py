@@ -47,10 +47,17 @@ class SpoutOut:
         self._switches.woken = True
         self._context.wake()
 
-    def pause_until_settled(self, *, own: bool = False) -> None:
+    def pause_until_settled(self) -> None:
         """See :meth:`stormlet.model.components.SpoutCollector.pause_until_settled`."""
+        self._pause("pause_until_settled", own=False)
+
+    def pause_until_own_settled(self) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.pause_until_own_settled`."""
+        self._pause("pause_until_own_settled", own=True)
+
+    def _pause(self, called: str, *, own: bool) -> None:
         if self._outbox.thread.is_elsewhere():
-            raise called_elsewhere(self._plan, "pause_until_settled")
+            raise called_elsewhere(self._plan, called)
         if own and not self._tracker.pending:
             self._switches.resume()
             self._context.wake()

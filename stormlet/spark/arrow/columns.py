@@ -13,6 +13,8 @@ from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, cast
 
+from stormlet.core.records import field_names
+
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
@@ -137,7 +139,7 @@ class Rows:
     def _way(self, kind: type[object]) -> Callable[[object], Sequence[object]]:
         if issubclass(kind, Mapping):
             return self._of_mapping
-        if issubclass(kind, tuple | list) and not hasattr(cast("object", kind), "_fields"):
+        if field_names(kind) is None and issubclass(kind, tuple | list):
             return self._of_sequence
         return self._of_attributes
 

@@ -63,6 +63,14 @@ class Conversion:
         return list(zip(*refined, strict=True) if self.make is None else map(self.make, *refined))
 
 
+def check_form(record: type | None, columns: Sequence[str] | None) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` for columns beside a record type, and for one name alone."""
+    if record is not None and columns is not None:
+        raise InvalidTopology("as_= names the columns and what a row becomes; leave out columns=")
+    if isinstance(columns, str):
+        raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")
+
+
 def conversion(
     schema: StructType, refining: Refining, *, record: type | None, columns: Sequence[str] | None
 ) -> Conversion:

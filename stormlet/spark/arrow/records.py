@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, NewType, Union, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
-from msgspec import Struct
-
+from stormlet.core.records import annotations_of, bare, is_record
 from stormlet.core.schema import Keyed, Record, schema_of
 from stormlet.errors import InvalidTopology
 
@@ -47,18 +46,6 @@ class Wanted:
 ANYTHING = Wanted((), nullable=True)
 
 
-def is_record(thing: object) -> bool:
-    """True for a class of msgspec.Struct, a dataclass or a NamedTuple."""
-    if not isinstance(thing, type):
-        return False
-    cls = cast("type[Any]", thing)
-    return is_dataclass(cls) or issubclass(cls, Struct) or _is_named_tuple(cls)
-
-
-def _is_named_tuple(cls: type[Any]) -> bool:
-    return tuple in cls.__mro__ and hasattr(cls, "_fields")
-
-
 def fields_of(record: type) -> RecordFields:
     """The fields that the record's constructor takes.
 
@@ -70,8 +57,8 @@ def fields_of(record: type) -> RecordFields:
             f"as_={record!r} is no record type; give a class of msgspec.Struct, a dataclass or a NamedTuple"
         )
     try:
-        hints = get_type_hints(record, include_extras=True)
-    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        hints = annotations_of(record, include_extras=True)
+    except TypeError as error:
         raise InvalidTopology(f"the annotations of {record.__name__} cannot be read: {error}") from None
     parameters = inspect.signature(record).parameters
     annotations = {name: hints.get(name, Any) for name in parameters}
@@ -81,7 +68,7 @@ def fields_of(record: type) -> RecordFields:
 
 def wanted(annotation: object) -> Wanted:
     """Take an annotation apart: ``int | None`` wants an int, and accepts None."""
-    annotation = _bare(annotation)
+    annotation = bare(annotation)
     if annotation is Any or annotation is object:
         return ANYTHING
     if get_origin(annotation) not in (Union, UnionType):
@@ -96,16 +83,6 @@ def wanted(annotation: object) -> Wanted:
 def text_of(annotation: object) -> str:
     """Text of an annotation in a message."""
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
-
-
-def _bare(annotation: object) -> object:
-    while True:
-        if isinstance(annotation, NewType):
-            annotation = annotation.__supertype__
-        elif get_origin(annotation) is Annotated:
-            annotation = get_args(annotation)[0]
-        else:
-            return annotation
 
 
 def _by_name(record: type, names: Mapping[str, object]) -> Callable[..., Any]:
@@ -150,8 +127,8 @@ def _struct(record: object, around: tuple[object, ...]) -> StructType:
 
 def _annotations(record: object) -> Mapping[str, object]:
     try:
-        return get_type_hints(cast("Any", get_origin(record) or record))
-    except (NameError, TypeError) as error:
+        return annotations_of(get_origin(record) or record)
+    except TypeError as error:
         raise InvalidTopology(f"the annotations of {record!r} cannot be read: {error}") from error
 
 

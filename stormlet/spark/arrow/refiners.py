@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args, get_o
 
 import msgspec
 
+from stormlet.core.records import is_record
 from stormlet.errors import InvalidTopology
-from stormlet.spark.arrow.records import ANYTHING, Wanted, fields_of, is_record, text_of, wanted
+from stormlet.spark.arrow.records import ANYTHING, Wanted, fields_of, text_of, wanted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -170,7 +171,7 @@ class Refining:
         record = get_origin(choice) or choice
         if not is_record(record):
             raise _Misfit(f"{data_type.simpleString()} does not fit {text_of(choice)}; give a record type")
-        fields = fields_of(cast("type", record))
+        fields = fields_of(record)
         annotations = {name: wanted(each) for name, each in fields.annotations.items()}
         return self._refine_record(data_type, fields.make, annotations, path)
 

@@ -2,9 +2,9 @@
 
 From the ground up::
 
-    writer          where and how to write, the sink's columns, and the writes themselves; all of it blocks
-    epoch_sink      the bolt and the writer of ``exactly_once=True``: one directory for each epoch
-    dataframe_sink  the class that users name, and the bolt that writes each row at least once
+    writer          the destination, the sink's columns, and the writes of batches and of epochs; all of it blocks
+    bolts           the bolt that writes each row at least once, and that of ``exactly_once=True``
+    dataframe_sink  the class that users name: it checks its arguments and makes one of the two bolts
 
 Both bolts gather values into batches (:class:`stormlet.model.components.BatchBolt`) and call their writer in a thread
 of their task, so that a write never holds the loop. Values that do not fit their columns are rejected one by one; an

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any, ClassVar, get_args
 
-from stormlet.core.tuples import Tuple
-from stormlet.errors import InvalidConfiguration, InvalidEmit
-from stormlet.model.components import BatchBolt, Collector, TaskContext
+from stormlet.errors import InvalidConfiguration
+from stormlet.model.components import BatchBolt
 from stormlet.model.number_checks import is_int, is_seconds
-from stormlet.report.statistics import Progress
-from stormlet.spark.arrow.batches import rows_in
-from stormlet.spark.sink.epoch_sink import EpochSink, SparkEpochWriter
-from stormlet.spark.sink.writer import Destination, Mode, SparkWriter, Writer
-from stormlet.spark.threads import CallThread
+from stormlet.spark.sink.bolts import BatchWriter, EpochSink
+from stormlet.spark.sink.writer import Destination, EpochWriter, Mode, SparkWriter
 
 PENDING_BATCHES = 4
 """Batches' worth of messages that may be pending for each task: one is written while others fill."""
@@ -98,97 +92,24 @@ class DataFrameSink:
         self.state_advice = (
             'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
         )
-        """See :attr:`stormlet.model.components.BoltBase.state_advice`."""
-
+        """See :attr:`stormlet.model.traits.BoltTraits.state_advice`."""
         self.needs_epochs = exactly_once
-        """See :attr:`stormlet.model.components.BoltBase.needs_epochs`."""
+        """See :attr:`stormlet.model.traits.BoltTraits.needs_epochs`."""
         self.epochs_advice = (
             "use DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), "
             "or leave out exactly_once="
         )
-        """See :attr:`stormlet.model.components.BoltBase.epochs_advice`."""
+        """See :attr:`stormlet.model.traits.BoltTraits.epochs_advice`."""
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""
         if self.needs_epochs:
-            writer = SparkEpochWriter(self._destination, self._schema)
+            writer = EpochWriter(self._destination, self._schema)
             return EpochSink(writer, self._rows, self._seconds)
         return BatchWriter(self._writer(), self._rows, self._seconds)
 
-    def _writer(self) -> Writer:
+    def _writer(self) -> SparkWriter:
         return SparkWriter(self._destination, self._schema)
-
-
-class Begun:
-    """The sinks of a run that have begun: a restarted task must not replace rows that were written before."""
-
-    def __init__(self) -> None:
-        self._components = set[str]()
-
-    def is_first(self, component: str) -> bool:
-        """True for the first task of the sink that asks."""
-        first = component not in self._components
-        self._components.add(component)
-        return first
-
-
-class BatchWriter(BatchBolt[Any, None]):
-    """Writes batches in a thread of its own, each row at least once."""
-
-    needs_acks = True
-    resets_timeouts = True
-
-    def __init__(self, writer: Writer, size: int, within: float) -> None:
-        self.size = size
-        self.within = within
-        self._writer = writer
-        self._thread: CallThread
-        self._report: Callable[[Progress], None]
-        self._written = 0
-
-    def weight(self, value: object) -> int:
-        """The number of rows in a value."""
-        return rows_in(value)
-
-    async def prepare(self, context: TaskContext) -> None:
-        """Find Spark, or start it, and check that the columns can be written."""
-        self._report = context.report_progress
-        name = f"{context.component}[{context.task_index}]"
-        self._thread = CallThread(name)
-        try:
-            first = context.shared.one(Begun).is_first(context.component)
-            await self._thread.call(partial(self._writer.open, context.inputs, first=first))
-        except BaseException:
-            self._thread.abandon()
-            raise
-
-    async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
-        """Write the batch, and reject the rows that do not fit. Raises :class:`~stormlet.errors.InvalidEmit` for such
-        a row without a message, as it could not become a dead letter."""
-        misfits = await self._write([tup.value for tup in tups])
-        self._written += sum(rows_in(tup.value) for place, tup in enumerate(tups) if place not in misfits)
-        self._report(Progress(self._written, None, "rows written"))
-        for place, tup in enumerate(tups):
-            if place in misfits:
-                out.fail(tup, misfits[place], permanent=True)
-            else:
-                out.ack(tup)
-        unowned = [why for place, why in misfits.items() if not tups[place].roots]
-        if unowned:
-            raise InvalidEmit(
-                f"rows that belong to no message do not fit their columns, the first of {len(unowned):,}: {unowned[0]}"
-            )
-
-    async def cleanup(self) -> None:
-        """Wait for the end of a write that was interrupted, and end the thread."""
-        await self._thread.close()
-
-    async def _write(self, values: Sequence[object]) -> Mapping[int, str]:
-        try:
-            return await self._thread.call(partial(self._writer.write, values))
-        except asyncio.CancelledError:
-            self._writer.interrupt()
-            raise
 
 
 def _check_exactly_once(path: str | PathLike[str] | None, mode: Mode) -> None:

@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 from uuid import uuid4
 
-from stormlet.core.schema import Schema, class_below
+from stormlet.core.records import class_below
+from stormlet.core.schema import Schema
 from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.records import schema_of_record
-from stormlet.spark.arrow.tables import LearnedTables, Tables
+from stormlet.spark.arrow.tables import Batch, LearnedTables, Tables
+from stormlet.spark.epochs import SourceKey
 from stormlet.spark.failures import summary
+from stormlet.spark.files import Folder
 from stormlet.spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -28,6 +31,10 @@ Mode: TypeAlias = Literal["append", "overwrite", "error"]
 
 _turns: defaultdict[str, Lock] = defaultdict(Lock)
 """Destination -> lock that this process holds while it writes there."""
+
+SOURCE, EPOCH = "source", "epoch"
+"""The columns that a reader of epochs finds in addition to the sink's own, from the names of directories."""
+ROWS_PER_FILE = 1_000_000
 
 ALL_OF_IT = {"partitionOverwriteMode": "static"}
 """Makes an overwrite replace everything. A session's "dynamic" would leave the partitions without a new row."""
@@ -81,24 +88,8 @@ class Destination:
             writer.save(self.path)
 
 
-class Writer(Protocol):
-    """The writer of one task of a sink."""
-
-    def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
-        """Prepare for writes; ``first`` is true in one task of the sink."""
-        ...
-
-    def write(self, values: Sequence[object]) -> Mapping[int, str]:
-        """Write all values that fit, durably. Return place -> reason for the others."""
-        ...
-
-    def interrupt(self) -> None:
-        """Make a write that is under way in another thread fail soon."""
-        ...
-
-
 class SparkWriter:
-    """Writes to a destination of Spark's."""
+    """The writer of one task of a sink. Methods block, but for :meth:`interrupt`."""
 
     _session: SparkSession
     _tables: Tables | LearnedTables
@@ -110,9 +101,11 @@ class SparkWriter:
         self._interrupted = False
 
     def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
-        """See :meth:`Writer.open`. Raises :class:`~stormlet.errors.SparkUnavailable`,
-        :class:`~stormlet.errors.SparkFailed`, and :class:`~stormlet.errors.InvalidTopology` for columns that
-        cannot be written."""
+        """Prepare for writes; ``first`` is true in one task of the sink.
+
+        Raises :class:`~stormlet.errors.SparkUnavailable`, :class:`~stormlet.errors.SparkFailed`, and
+        :class:`~stormlet.errors.InvalidTopology` for columns that cannot be written.
+        """
         self._session = spark_session()
         self._session.sparkContext.addJobTag(self._tag)  # of this thread, which is the task's own
         schema = sink_schema(self._given_schema, inputs)
@@ -124,14 +117,15 @@ class SparkWriter:
             self._begin(self._schema)
 
     def write(self, values: Sequence[object]) -> Mapping[int, str]:
-        """See :meth:`Writer.write`. Raises :class:`~stormlet.errors.SparkFailed`."""
+        """Write all values that fit, durably. Return place -> reason for the others. Raises
+        :class:`~stormlet.errors.SparkFailed`."""
         batch = self._tables.of(values)
         if batch.table.num_rows:
             self._append(batch.table)
         return batch.misfits
 
     def interrupt(self) -> None:
-        """See :meth:`Writer.interrupt`."""
+        """Make a write that is under way in another thread fail soon."""
         self._interrupted = True
         with suppress(Exception):  # a JVM that is gone writes nothing, either
             self._session.sparkContext.cancelJobsWithTag(self._tag)
@@ -171,6 +165,58 @@ class SparkWriter:
         if unknown:
             raise Misfit(f"partition_by: there is no column {unknown[0]!r}, only {', '.join(schema.names)}")
         return Tables(schema)
+
+
+class EpochWriter(SparkWriter):
+    """Writes an epoch as the directory ``source=<key>/epoch=<number>``, which is replaced as a whole."""
+
+    destination = ""
+    """The place it writes to, once it is open."""
+    _folder: Folder
+
+    def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
+        """See :meth:`SparkWriter.open`."""
+        super().open(inputs, first=first)
+        taken = [name for name in self._schema.names if name.lower() in (SOURCE, EPOCH)]
+        if taken:
+            raise InvalidTopology(
+                f"exactly_once=True writes to directories source=.../epoch=..., which are columns to a reader, and "
+                f"there is a column {taken[0]!r} already; rename it"
+            )
+        path = self._destination.path
+        assert path is not None, "a table is refused before"
+        self._folder = Folder(self._session, path)
+        self.destination = f"{self._destination.format} at {self._folder}"
+
+    def convert(self, values: Sequence[object]) -> Batch:
+        """The table of the values that fit."""
+        return self._tables.of(values)
+
+    def check(self, source: SourceKey) -> None:
+        """Raise :class:`~stormlet.errors.InvalidTopology` if the same source was written there in epochs of another
+        size: its rows would be there twice."""
+        ours = f"{SOURCE}={source}"
+        for other in self._folder.names():
+            if other.startswith(f"{SOURCE}={source.name}-") and other != ours:
+                raise InvalidTopology(
+                    f"{self._folder}/{other} has rows of the same DataFrame in epochs of another size, and they would "
+                    f"be there twice; give the same epoch_rows= as then, write elsewhere, or remove it"
+                )
+
+    def write_epoch(self, source: SourceKey, epoch: int, tables: Sequence[pa.Table]) -> None:
+        """Replace all rows of the epoch by these, durably. Raises :class:`~stormlet.errors.SparkFailed`."""
+        import pyarrow as pa
+
+        rows = sum(table.num_rows for table in tables)
+        names = (f"{SOURCE}={source}", f"{EPOCH}={epoch}")
+        folder = self._destination.below(*names)
+
+        def replace() -> None:
+            frame = self._frame(pa.concat_tables(tables) if rows else [], self._schema)
+            folder.replace(frame.coalesce(1 + rows // ROWS_PER_FILE))
+            self._folder.sync(*names)
+
+        self._in_turn(f"writing {rows:,} rows to {folder}", replace)
 
 
 def sink_schema(given: object, inputs: Sequence[Schema]) -> StructType | None:

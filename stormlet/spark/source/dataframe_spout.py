@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, Ty
 
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import Spout
-from stormlet.spark.arrow.conversion import conversion
+from stormlet.spark.arrow.conversion import check_form, conversion
 from stormlet.spark.arrow.refiners import Refining, Transport
 from stormlet.spark.frames import check_frame, zone_of_session
 from stormlet.spark.requirements import check_packages
@@ -70,6 +70,8 @@ class DataFrameSpout(Generic[T]):
 
     single_task: ClassVar[bool] = True
     """See :attr:`stormlet.model.components.Spout.single_task`."""
+    state_advice: ClassVar[str] = "let that spout begin anew, without checkpoint="
+    """See :attr:`stormlet.model.traits.SpoutTraits.state_advice`."""
 
     @overload
     def __init__(
@@ -128,7 +130,7 @@ class DataFrameSpout(Generic[T]):
         self.resumes = checkpoint is not None
         """See :attr:`stormlet.model.components.Spout.resumes`."""
         self.gives_epochs = epoch_rows is not None
-        """See :attr:`stormlet.model.components.Spout.gives_epochs`."""
+        """See :attr:`stormlet.model.traits.SpoutTraits.gives_epochs`."""
         self._epoch_rows = epoch_rows
         refining = Refining(zone_of_session(df), transport)
         self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
@@ -177,18 +179,15 @@ def _check_choice(
     batches: bool,
     transport: Transport,
 ) -> None:
-    if record is not None and (columns is not None or batches):
-        raise InvalidTopology(
-            "as_= names the columns and what a row becomes; leave out columns= and batches="
-        )
+    check_form(record, columns)
+    if record is not None and batches:
+        raise InvalidTopology("as_= names the columns and what a row becomes; leave out batches=")
     if transport not in ("arrow", "rows"):
         raise InvalidTopology(f'transport must be "arrow" or "rows", not {transport!r}')
     if batches and transport == "rows":
         raise InvalidTopology('batches=True needs transport="arrow"')
     if order_by and transport == "rows":
         raise InvalidTopology('order_by= needs transport="arrow"')
-    if isinstance(columns, str):
-        raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")
 
 
 def _check_epochs(rows: object, checkpoint: object) -> None:

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, InvalidTopology
-from stormlet.model.components import Spout, SpoutCollector, TaskContext
+from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.spark.epoch_account import EpochAccount
-from stormlet.spark.epoch_emitter import EpochEmitter
+from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout
 from stormlet.spark.epochs import Epochs, SourceKey
+from stormlet.spark.files import sync_of_letters
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.checkpoint import Bookmark, Checkpoint
 from stormlet.spark.source.plans import Fingerprint
 from stormlet.spark.source.puller import Chunks, rows_per_call
-from stormlet.spark.source.reader import sync_of_letters
 from stormlet.spark.source.reading import ALL, Chunk, Read, divided
 from stormlet.spark.threads import in_thread
 
@@ -30,21 +29,14 @@ DIGITS = 16
 """Digits of a fingerprint that name a source: enough for all that ever write to one place."""
 
 
-class EpochReader(Spout[object]):
+class EpochReader(EpochSpout):
     """Reads the rows that the checkpoint does not have, in epochs of ``rows`` rows, in the order of partitions and
     rows."""
-
-    needs_acks = True
-    resumes = True
-    gives_epochs = True
-    single_task = True
-    restartable = False  # it replays by itself, and the next run goes on from the checkpoint
 
     def __init__(self, frame: DataFrame, read: Read, bookmark: Bookmark, rows: int) -> None:
         self._chunks = Chunks(frame, read)
         self._bookmark = bookmark
         self._rows = rows
-        self._emitter: EpochEmitter
         self._epochs: Epochs
         self._epoch = 0
         self._left_of_epoch = rows
@@ -56,7 +48,7 @@ class EpochReader(Spout[object]):
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
         """Load the checkpoint, and begin to pull the other rows. Raises :class:`~stormlet.errors.InvalidTopology` if
         the sinks cannot go on with it."""
-        sync_of_letters(context)
+        sync_of_letters(context, "checkpoint=")
         self._most_pending = context.config.max_spout_pending
         self._close_within = context.config.drain_timeout
         self._epochs = context.shared.one(Epochs)
@@ -69,35 +61,27 @@ class EpochReader(Spout[object]):
             self._bookmark.release()
             raise
         self._epoch, self._done = found.epochs, found.done
-        self._emitter = EpochEmitter(context, out, source, self._record)
+        self.emitter = EpochEmitter(context, out, source, self._record)
         self._chunks.open(found.done, context, out)
 
     def next_tuple(self, out: SpoutCollector[object]) -> Awaitable[None] | None:
         """Read, emit, pause, commit or replay, whichever is next."""
-        if not self._emitter.to_do and not self._read_on():
+        if not self.emitter.to_do and not self._read_on():
             return None
-        return self._emitter.proceed(rows_per_call(out, self._most_pending))
-
-    def ack(self, message_id: object) -> None:
-        """Note that a row is done."""
-        self._emitter.acked()
-
-    def fail(self, message_id: object, failure: Failure) -> None:
-        """Note that a row has failed."""
-        self._emitter.failed(cast("Origin", message_id), failure)
+        return self.emitter.proceed(rows_per_call(out, self._most_pending))
 
     async def close(self) -> None:
         """Stop pulling, and commit the epoch if it is done."""
         try:
             await self._chunks.close()
-            await self._emitter.close(self._close_within)
+            await self.emitter.close(self._close_within)
         finally:
             self._bookmark.release()
 
     def _read_on(self) -> bool:
         """Add rows to the epoch; false if none has come. Raises :class:`~stormlet.errors.EndOfStream` after the last
         epoch."""
-        emitter = self._emitter
+        emitter = self.emitter
         if emitter.account is None:
             emitter.begin(self._epoch)
             self._left_of_epoch = self._rows
@@ -116,21 +100,21 @@ class EpochReader(Spout[object]):
         rows_of_each = chunk.rows // len(chunk.values)  # one, or all of them
         for place, value in enumerate(chunk.values):
             origin = Origin(chunk.partition, chunk.first_row + place * rows_of_each, self._epoch)
-            self._emitter.add(origin, value)
+            self.emitter.add(origin, value)
         self._done.update(dict.fromkeys(range(chunk.partition), ALL))
         self._done[chunk.partition] = chunk.first_row + chunk.rows
         self._left_of_epoch -= chunk.rows
         if not self._left_of_epoch:
-            self._emitter.complete()
+            self.emitter.complete()
 
     def _end(self) -> None:
         """Complete the last epoch, with the rows that it has. A DataFrame without rows has one epoch without rows, so
         that there is something to read in the end."""
-        account = self._emitter.account
+        account = self.emitter.account
         if self._epoch and not account:
             raise EndOfStream
         self._done = dict.fromkeys(range(self._bookmark.fingerprint.partitions), ALL)
-        self._emitter.complete()
+        self.emitter.complete()
 
     async def _record(self, account: EpochAccount) -> None:
         self._epoch = account.number + 1

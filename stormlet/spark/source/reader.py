@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.errors import EndOfStream, InvalidTopology
+from stormlet.errors import EndOfStream
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
+from stormlet.spark.files import sync_of_letters
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.checkpoint import Bookmark, DoneRows
 from stormlet.spark.source.puller import Chunks, Rows, rows_per_call
@@ -81,7 +82,7 @@ class ResumingReader(FrameReader):
 
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
         """Load the checkpoint, and start to pull the other rows."""
-        self._sync_letters = sync_of_letters(context)
+        self._sync_letters = sync_of_letters(context, "checkpoint=")
         found = await in_thread(self._bookmark.load, "stormlet spark checkpoint")
         self._done = DoneRows(found.done)
         self.pull(found.done, context, out)
@@ -154,13 +155,3 @@ class ResumingReader(FrameReader):
             self._bookmark.save(done)
 
         await in_thread(save, "stormlet spark checkpoint")
-
-
-def sync_of_letters(context: TaskContext) -> Callable[[], None]:
-    """The function that fsyncs the run's dead letters. Raises :class:`~stormlet.errors.InvalidTopology` if they would
-    be lost with the process: a row among them counts as done, and no later run reads it again."""
-    if context.sync_dead_letters is None:
-        raise InvalidTopology(
-            "checkpoint= needs a place where dead letters outlive the process; run with dead_letters=..."
-        )
-    return context.sync_dead_letters

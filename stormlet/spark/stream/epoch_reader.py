@@ -4,15 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import cast
 
 from stormlet.core.outcomes import Failure
 from stormlet.errors import SparkFailed
-from stormlet.model.components import Spout, SpoutCollector, TaskContext
+from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.spark.epoch_account import EpochAccount
-from stormlet.spark.epoch_emitter import EpochEmitter
+from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout
 from stormlet.spark.epochs import Epochs, SourceKey
-from stormlet.spark.frames import Origin
 from stormlet.spark.source.puller import MOST_ROWS
 from stormlet.spark.stream.reader import (
     BatchReader,
@@ -23,21 +21,14 @@ from stormlet.spark.stream.reader import (
 )
 
 
-class EpochStreamReader(Spout[object]):
+class EpochStreamReader(EpochSpout):
     """Emits the rows of a batch until an attempt succeeds. The batch is done once the sinks have written it; its
     number is that of the epoch."""
-
-    needs_acks = True
-    single_task = True
-    restartable = False  # the query has a policy of its own
-    resumes = True
-    gives_epochs = True
 
     def __init__(self, batches_of: OpenBatches, on_failure: OnFailure) -> None:
         self._batches_of = batches_of
         self._fails_batch = on_failure == "fail_batch"
         self._batches: BatchReader
-        self._emitter: EpochEmitter
         self._drain_timeout: float | None = None
         self._name = ""
         self._error: Exception | None = None
@@ -52,7 +43,7 @@ class EpochStreamReader(Spout[object]):
         self._batches = self._batches_of(context, out)
         await self._batches.open()
         source = SourceKey(f"query-{self._batches.query}")
-        self._emitter = EpochEmitter(context, out, source, self._written)
+        self.emitter = EpochEmitter(context, out, source, self._written)
         try:
             await context.shared.one(Epochs).check(source)
         except BaseException:
@@ -64,20 +55,16 @@ class EpochStreamReader(Spout[object]):
         then have the sinks write the epoch, or emit the rows again."""
         if self._error is not None:
             return self._give_back(self._error, out)
-        if self._batches.batch is None and not self._emitter.to_do:  # a commit may be about to end
+        if self._batches.batch is None and not self.emitter.to_do:  # a commit may be about to end
             return self._next_batch()
         if self._batches.batch is not None and not self._batches.whole:
             self._read()
-        return self._emitter.proceed(MOST_ROWS) if self._emitter.to_do else None
-
-    def ack(self, message_id: object) -> None:
-        """Note that a row is done in this attempt."""
-        self._emitter.acked()
+        return self.emitter.proceed(MOST_ROWS) if self.emitter.to_do else None
 
     def fail(self, message_id: object, failure: Failure) -> None:
         """Note that a row has failed, and with it this attempt. If it is given up, the batch may fail as well."""
-        self._emitter.failed(cast("Origin", message_id), failure)
-        account = self._emitter.account
+        super().fail(message_id, failure)
+        account = self.emitter.account
         if self._fails_batch and self._error is None and account is not None and any(account.given_up()):
             self._error = row_failed(self._name, message_id, failure)
 
@@ -85,15 +72,15 @@ class EpochStreamReader(Spout[object]):
         """Finish the batch if everything is settled; otherwise it comes again. Stop the query."""
         try:
             if self._error is None and self._batches.batch is not None and await self._batches.was_read():
-                self._emitter.complete()
+                self.emitter.complete()
             if self._error is None:
-                await self._emitter.close(self._drain_timeout)
+                await self.emitter.close(self._drain_timeout)
         finally:
             await self._batches.close()
 
     async def _next_batch(self) -> None:
         batch = await self._batches.next_batch()
-        self._emitter.begin(batch.number)
+        self.emitter.begin(batch.number)
 
     def _read(self) -> None:
         try:
@@ -102,9 +89,9 @@ class EpochStreamReader(Spout[object]):
             self._error = error
             return
         for origin, value in zip(origins, values, strict=True):
-            self._emitter.add(origin, value)
+            self.emitter.add(origin, value)
         if self._batches.whole:
-            self._emitter.complete()
+            self.emitter.complete()
 
     def _give_back(self, error: Exception, out: SpoutCollector[object]) -> Awaitable[None] | None:
         """Have the batch come again, once nothing of it is under way: a bolt that holds a row of it would join it
@@ -118,7 +105,7 @@ class EpochStreamReader(Spout[object]):
 
     async def _fail(self, error: Exception, out: SpoutCollector[object]) -> None:
         await self._batches.fail(error)
-        self._emitter.abandon()
+        self.emitter.abandon()
         self._error = None
         out.wake()
 

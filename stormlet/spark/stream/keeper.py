@@ -12,7 +12,7 @@ from stormlet.core.restarts import RestartPolicy, Restarts
 from stormlet.errors import EndOfStream, InvalidTopology, SparkFailed
 from stormlet.spark.failures import summary
 from stormlet.spark.files import Claim, Folder
-from stormlet.spark.stream.query import Begin, MicroBatch, Offer, Query, SessionGone, SparkQuery
+from stormlet.spark.stream.query import Begin, MicroBatch, Offer, Query, SessionGone
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,9 +73,9 @@ class QueryPlan:
         writer = writer.option("checkpointLocation", self.checkpoint)
         return writer.trigger(**cast("Any", self.trigger)) if self.trigger else writer
 
-    def begin(self, offer: Offer) -> SparkQuery:
+    def begin(self, offer: Offer) -> Query:
         """Begin a run. Call it on the loop's thread."""
-        return SparkQuery(self.writer, self.frame.sparkSession.sparkContext, offer, self.name)
+        return Query(self.writer, self.frame.sparkSession.sparkContext, offer, self.name)
 
 
 class QueryKeeper:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from stormlet.errors import SparkFailed
 from stormlet.spark.failures import summary
@@ -79,34 +79,9 @@ Offer: TypeAlias = Callable[[MicroBatch], None]
 """Takes a batch, on the loop's thread."""
 
 
-class Query(Protocol):
-    """A run of a query, from its start to its end."""
-
-    async def started(self) -> str:
-        """Wait for the start and return the query's id, the same in each run from one checkpoint. Raises the error of
-        the start."""
-        ...
-
-    async def ended(self) -> None:
-        """Wait for the end. Raises the error that has ended it; none if it was stopped or its data has ended."""
-        ...
-
-    async def committed(self, batch: int) -> None:
-        """Wait until Spark has noted that this batch is done, for a limited time."""
-        ...
-
-    async def stop(self) -> None:
-        """End it, at once or as soon as it has started. The batch under way must have its verdict."""
-        ...
-
-
-Begin: TypeAlias = Callable[[Offer], Query]
-"""Begins a run of a query, which offers its batches one after another."""
-
-
-class SparkQuery:
-    """A run of one of Spark's queries. Py4J logs the exceptions of its threads; :func:`_quietly` leaves out those
-    that are raised here."""
+class Query:
+    """A run of a query, from its start to its end. Py4J logs the exceptions of its threads; :func:`_quietly` leaves
+    out those that are raised here."""
 
     def __init__(self, make_writer: MakeWriter, context: SparkContext, offer: Offer, name: str) -> None:
         from pyspark import InheritableThread
@@ -125,11 +100,12 @@ class SparkQuery:
         self._thread.start()
 
     async def started(self) -> str:
-        """See :meth:`Query.started`."""
+        """Wait for the start and return the query's id, the same in each run from one checkpoint. Raises the error of
+        the start."""
         return cast("str", await asyncio.shield(self._started))
 
     async def ended(self) -> None:
-        """See :meth:`Query.ended`."""
+        """Wait for the end. Raises the error that has ended it; none if it was stopped or its data has ended."""
         try:
             await asyncio.shield(self._ended)
         finally:
@@ -137,11 +113,11 @@ class SparkQuery:
                 self._thread.join()  # it has nothing more to do
 
     async def committed(self, batch: int) -> None:
-        """See :meth:`Query.committed`."""
+        """Wait until Spark has noted that this batch is done, for a limited time."""
         await in_thread(lambda: self._wait_for_commit(batch), "stormlet spark commit")
 
     async def stop(self) -> None:
-        """See :meth:`Query.stop`."""
+        """End it, at once or as soon as it has started. The batch under way must have its verdict."""
         self._stopping.set()
         await in_thread(self._stop, "stormlet spark stop")
         with suppress(Exception):
@@ -210,6 +186,10 @@ class SparkQuery:
 
     def _resolve(self, future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
         post(self._loop, _settle, future, result, error)
+
+
+Begin: TypeAlias = Callable[[Offer], Query]
+"""Begins a run of a query, which offers its batches one after another."""
 
 
 class SessionGone(SparkFailed):

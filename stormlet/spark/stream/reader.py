@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.errors import EndOfStream, InvalidTopology, SparkFailed, TupleFailed
+from stormlet.errors import EndOfStream, SparkFailed, TupleFailed
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
-from stormlet.spark.files import Claim
+from stormlet.spark.files import Claim, sync_of_letters
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.puller import Chunks, Rows, rows_per_call
 from stormlet.spark.stream.keeper import QueryKeeper
@@ -170,7 +170,7 @@ class StreamReader(ReliableSpout[object]):
         if not self._over:
             return None
         if out.pending:
-            out.pause_until_settled(own=True)
+            out.pause_until_own_settled()
             return None
         return self._conclude()
 
@@ -224,11 +224,7 @@ class StreamReader(ReliableSpout[object]):
 
 def check_letters(context: TaskContext) -> None:
     """Raise :class:`~stormlet.errors.InvalidTopology` if dead letters would be lost with the process."""
-    if context.sync_dead_letters is None:
-        raise InvalidTopology(
-            "a stream needs a place where dead letters outlive the process; run with dead_letters=..., or say "
-            'on_failure="fail_batch"'
-        )
+    sync_of_letters(context, "a stream", ', or say on_failure="fail_batch"')
 
 
 def row_failed(name: str, message_id: object, failure: Failure) -> Exception:

@@ -10,9 +10,9 @@ from stormlet.core.restarts import RestartPolicy
 from stormlet.core.schema import FieldList, Opaque, Record, Schema
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import DEFAULT_STREAM, SpoutCollector, TaskContext
-from stormlet.model.description import Stream
-from stormlet.model.logic import says
-from stormlet.spark.arrow.conversion import Conversion, conversion
+from stormlet.model.streams import Stream
+from stormlet.model.traits import bolt_traits
+from stormlet.spark.arrow.conversion import Conversion, check_form, conversion
 from stormlet.spark.arrow.refiners import Refining
 from stormlet.spark.frames import check_streaming_frame, zone_of_session
 from stormlet.spark.requirements import check_packages
@@ -98,10 +98,7 @@ def _form(
     into: Stream[Any], record: type | None, columns: Sequence[str] | None
 ) -> tuple[type | None, Sequence[str] | None]:
     """The record type or the columns of the emitted values; neither for tuples of all columns."""
-    if record is not None and columns is not None:
-        raise InvalidTopology("as_= names the columns and what a row becomes; leave out columns=")
-    if isinstance(columns, str):
-        raise InvalidTopology(f"columns= is a list of names, such as [{columns!r}]")
+    check_form(record, columns)
     schema = into.output.schema
     if isinstance(schema, Opaque):
         return record, columns
@@ -135,9 +132,10 @@ class StreamSource:
     """See :attr:`stormlet.model.components.Spout.single_task`."""
     resumes: ClassVar[bool] = True
     """See :attr:`stormlet.model.components.Spout.resumes`."""
-
+    state_advice: ClassVar[str] = "let Spark keep the state, as groupBy does in the streaming DataFrame"
+    """See :attr:`stormlet.model.traits.SpoutTraits.state_advice`."""
     gives_epochs: ClassVar[bool] = True
-    """See :attr:`stormlet.model.components.Spout.gives_epochs`."""
+    """See :attr:`stormlet.model.traits.SpoutTraits.gives_epochs`."""
 
     def __init__(
         self,
@@ -156,7 +154,7 @@ class StreamSource:
     def __call__(self) -> StreamReader | EpochStreamReader:
         """A new instance, for one task. With exactly-once sinks below it replays whole batches."""
         bolts = self._topology.describe().bolts.values()
-        in_epochs = any(says(bolt.logic, "needs_epochs") for bolt in bolts)
+        in_epochs = any(bolt_traits(bolt.logic).needs_epochs for bolt in bolts)
         return (EpochStreamReader if in_epochs else StreamReader)(self._batches, self._on_failure)
 
     def _batches(self, context: TaskContext, out: SpoutCollector[object]) -> BatchReader:

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from stormlet import InvalidTopology
-from stormlet.spark.arrow.records import ANYTHING, Wanted, fields_of, is_record, wanted
+from stormlet.core.records import is_record
+from stormlet.spark.arrow.records import ANYTHING, Wanted, fields_of, wanted
 
 Miles = NewType("Miles", int)
 

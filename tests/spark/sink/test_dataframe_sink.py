@@ -27,13 +27,13 @@ from stormlet import (
 from stormlet.cli.inspecting.checks import findings
 from stormlet.core.schema import Schema
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
-from stormlet.spark.sink.writer import Writer
+from stormlet.spark.sink.writer import SparkWriter
 from tests.helpers import Counting, ignore, now, run_to_end
 
 simulated = pytest.mark.simulated_time
 
 
-class Notebook(Writer):
+class Notebook(SparkWriter):
     """Writes into a list; what is negative does not fit, and the first attempts may fail."""
 
     def __init__(self, *, failures: int = 0) -> None:
@@ -81,11 +81,11 @@ class Blocking(Notebook):
 class Sink(DataFrameSink):
     """Writes to a notebook."""
 
-    def __init__(self, notebook: Writer, **arguments: Any) -> None:
+    def __init__(self, notebook: SparkWriter, **arguments: Any) -> None:
         super().__init__("out", **arguments)
         self._notebook = notebook
 
-    def _writer(self) -> Writer:
+    def _writer(self) -> SparkWriter:
         return self._notebook
 
 

@@ -14,7 +14,7 @@ from stormlet.core.schema import schema_of
 from stormlet.core.tuples import Lineage, Source
 from stormlet.spark.epochs import Epochs
 from stormlet.spark.frames import Origin
-from stormlet.spark.sink.epoch_sink import EpochSink, Stale
+from stormlet.spark.sink.bolts import EpochSink, Stale
 from tests.spark.epoch_kit import KEY, Store, StoreWriter
 
 pytestmark = pytest.mark.simulated_time

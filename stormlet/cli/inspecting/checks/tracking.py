@@ -10,7 +10,8 @@ from stormlet.cli.inspecting.checks.finding import Finding, upstream
 from stormlet.model.components import Bolt
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
-from stormlet.model.logic import SourceKind, component_class, says
+from stormlet.model.logic import SourceKind, component_class
+from stormlet.model.traits import bolt_traits
 
 EXPECTED = {
     SourceKind.FED: "awaiting one raises NotTracked",
@@ -88,7 +89,7 @@ def unowned_outputs(description: Description) -> Iterator[Finding]:
     """Emits of ``finish`` and ``tick``, which nobody tracks (laws B5, C2): if a sink that lives by acks fails on them,
     nothing is replayed, and nobody learns of it unless the sink stops the topology."""
     for bolt in description.bolts.values():
-        if bolt.on_error == "stop" or not says(bolt.logic, "needs_acks"):
+        if bolt.on_error == "stop" or not bolt_traits(bolt.logic).needs_acks:
             continue
         for source in upstream(description, bolt):
             method = _unanchored_method(source) if isinstance(source, BoltSpec) else None

@@ -10,9 +10,10 @@ from stormlet.cli.inspecting.checks.tracking import tracks
 from stormlet.core.groupings import Fields, Global, PartialKey
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.configuration import configure
-from stormlet.model.description import BoltSpec, Description, SpoutSpec, Subscription
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.key_types import unroutable_types
 from stormlet.model.logic import SourceKind, component_class
+from stormlet.model.streams import Subscription
 
 
 def cycles(description: Description) -> Iterator[Finding]:

@@ -8,16 +8,11 @@ from stormlet.core.groupings import All, Grouping, Shuffle
 from stormlet.core.schema import schema_of
 from stormlet.errors import InvalidTopology
 from stormlet.model.configuration import Configuration, configure
-from stormlet.model.description import (
-    BoltSpec,
-    Description,
-    Output,
-    SpoutSpec,
-    StreamId,
-    Subscription,
-)
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import LogicKind, SourceKind
-from stormlet.model.plan import ACKER, LEAST_HIGH_WATER, Plan, TaskPlan, plan
+from stormlet.model.plan import ACKER, TaskPlan
+from stormlet.model.planning import LEAST_HIGH_WATER, Plan, plan
+from stormlet.model.streams import Output, StreamId, Subscription
 from stormlet.topology import Topology
 
 STREAMS = {"default": Output(schema_of(None)), "errors": Output(schema_of(None))}

@@ -1,0 +1,69 @@
+"""Traits of spouts and bolts that are read before an instance exists.
+
+A component declares them as attributes of its class, or of the object that makes its instances, which may know better:
+a sink keeps state in one of its modes alone. Each is optional; an attribute of another type than declared here counts
+as absent. The advice in an error that refuses a component is a trait, too: only the component knows its own options.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from stormlet.model.logic import component_class, what_is_called
+
+Traits = TypeVar("Traits", bound=msgspec.Struct)
+
+
+class SpoutTraits(msgspec.Struct, frozen=True):
+    """Traits of a source."""
+
+    single_task: bool = False
+    """See :attr:`stormlet.model.components.Spout.single_task`."""
+    most_pending: int | None = None
+    """See :attr:`stormlet.model.components.Spout.most_pending`."""
+    resumes: bool = False
+    """See :attr:`stormlet.model.components.Spout.resumes`."""
+    gives_epochs: bool = False
+    """True if it emits its messages in fixed ranges, each of which is done, or replayed, as a whole."""
+    state_advice: str = "let that spout begin anew"
+    """One way out for a bolt below that keeps state, if it :attr:`resumes`."""
+
+
+class BoltTraits(msgspec.Struct, frozen=True):
+    """Traits of a bolt."""
+
+    needs_acks: bool = False
+    """See :attr:`stormlet.model.components.BoltBase.needs_acks`."""
+    least_pending: int = 0
+    """See :attr:`stormlet.model.components.BoltBase.least_pending`."""
+    keeps_state: bool = False
+    """See :attr:`stormlet.model.components.BoltBase.keeps_state`."""
+    state_advice: str = ""
+    """The way out below a spout that resumes, if it :attr:`keeps_state` and knows one."""
+    needs_epochs: bool = False
+    """True if it works on epochs: it needs a topology with one spout, which gives them."""
+    epochs_advice: str = "use a source that gives them"
+    """The way out below a spout without epochs."""
+
+
+def spout_traits(source: object) -> SpoutTraits:
+    """Return the traits that a source declares."""
+    return _declared(source, SpoutTraits)
+
+
+def bolt_traits(logic: object) -> BoltTraits:
+    """Return the traits that the logic of a bolt declares."""
+    return _declared(logic, BoltTraits)
+
+
+def _declared(component: object, traits: type[Traits]) -> Traits:
+    declaring = component_class(component) or what_is_called(component)
+    fields = msgspec.structs.fields(traits)
+    given = {each.name: getattr(declaring, each.name, None) for each in fields}
+    return traits(**{each.name: given[each.name] for each in fields if _is(given[each.name], each.type)})
+
+
+def _is(value: object, kind: type) -> bool:
+    return isinstance(value, kind)
