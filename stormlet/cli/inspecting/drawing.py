@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, cast
 
-from stormlet.cli.inspecting.checks.tracking import anchors, tracks
+from stormlet.cli.inspecting.anchoring import anchors, tracks
 from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
 from stormlet.model.components import DEFAULT_STREAM

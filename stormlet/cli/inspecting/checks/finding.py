@@ -1,4 +1,4 @@
-"""Findings of ``check``, and the components that feed a bolt."""
+"""Findings of ``check``, and what several rules ask of a component: its options, and the components that feed it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 
 
@@ -22,9 +23,14 @@ class Finding(msgspec.Struct, frozen=True):
     """The way out."""
 
 
-def upstream(description: Description, bolt: BoltSpec) -> Iterator[SpoutSpec | BoltSpec]:
-    """The components above this one, nearest first, those of a cycle included."""
-    ways, seen = [bolt], set[str]()
+def options_of(description: Description, component: SpoutSpec | BoltSpec) -> Configuration:
+    """The options of the topology with the component's own laid over."""
+    return configure(description.configuration, component.options, repr(component.id))
+
+
+def upstream(description: Description, *bolts: BoltSpec) -> Iterator[SpoutSpec | BoltSpec]:
+    """The components above these, nearest first, those of a cycle included."""
+    ways, seen = [*bolts], set[str]()
     for way in ways:  # grows
         for subscription in way.inputs:
             id = subscription.source.component

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.cli.inspecting.anchoring import code_of
-from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.cli.inspecting.checks.tracking import tracks
+from stormlet.cli.inspecting.anchoring import code_in, tracks
+from stormlet.cli.inspecting.checks.finding import Finding, options_of, upstream
 from stormlet.core.groupings import Fields, Global, PartialKey
 from stormlet.model.components import DEFAULT_STREAM
-from stormlet.model.configuration import configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec, Subscription
 from stormlet.model.key_types import unroutable_types
-from stormlet.model.logic import SourceKind, component_class
+from stormlet.model.logic import SourceKind
 
 
 def cycles(description: Description) -> Iterator[Finding]:
@@ -98,9 +96,7 @@ def _is_meant(component: SpoutSpec | BoltSpec, stream: str) -> bool:
     """True if the component can be expected to emit there: it was declared, or its code is annotated to."""
     if len(component.outputs) > 1 or stream != DEFAULT_STREAM:
         return True
-    logic = component.source if isinstance(component, SpoutSpec) else component.logic
-    cls = component_class(logic)
-    code = None if cls is None else code_of(cls)
+    code = code_in(component)
     if code is not None and not code.emits_to(stream):
         return False
     return component.outputs[stream].schema.name != "object"
@@ -133,17 +129,14 @@ def _sources(bolt: BoltSpec) -> set[str]:
 def _unbounded_spouts(description: Description, group: list[str]) -> list[str]:
     """The spouts upstream that may have any number of tuples on the way: what is not tracked is not pending (law
     L10), and what is not acked by ackers is so at once (law L9)."""
-    upstream = set(group)
-    for earlier in reversed(description.in_order()):
-        if upstream & set(earlier):
-            upstream.update(*(_sources(description.bolts[id]) for id in earlier if id in description.bolts))
+    above = {each.id for each in upstream(description, *(description.bolts[id] for id in group))}
     return [
-        id for id, spout in description.spouts.items() if id in upstream and _is_unbounded(description, spout)
+        id for id, spout in description.spouts.items() if id in above and _is_unbounded(description, spout)
     ]
 
 
 def _is_unbounded(description: Description, spout: SpoutSpec) -> bool:
-    configuration = configure(description.configuration, spout.options, repr(spout.id))
+    configuration = options_of(description, spout)
     is_tracked = all(tracks(spout, stream) for stream in spout.outputs)
     return configuration.max_spout_pending is None or not (is_tracked and configuration.ackers)
 
