@@ -10,7 +10,7 @@ from stormlet.cli.inspecting.checks import findings
 from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.inspection import Inspection, inspect_target
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
+from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
 from stormlet.core.shortened import printable
 
 EXAMPLES = """\
@@ -25,9 +25,7 @@ def check(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     strict: Flag = False,
 ) -> int:
     """Validate a topology without running it, and warn of what is allowed but probably not meant.
@@ -40,7 +38,7 @@ def check(
     strict
         Exit with 1 if there is a warning.
     """
-    inspection = inspect_target(target, arg, settings, config)
+    inspection = inspect_target(target, options)
     found = [*ignored_settings(inspection), *findings(inspection.description)]
     write_text(report(inspection.headline, found, min(get_terminal_size().columns, 100)))
     return WARNED if found and strict else 0

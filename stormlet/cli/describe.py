@@ -18,7 +18,7 @@ from stormlet.cli.inspecting.portrait import (
     portray,
 )
 from stormlet.cli.output import write_text, write_utf8
-from stormlet.cli.parameters import Arguments, ConfigFile, Flag, Settings, Target
+from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
 from stormlet.core.shortened import printable
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.configuration import Setting
@@ -39,9 +39,7 @@ def describe(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     json: Flag = False,
 ) -> int:
     """Show the components, streams and tasks of a topology without running it, and its effective configuration.
@@ -54,7 +52,7 @@ def describe(
     json
         Print it as JSON, for scripts.
     """
-    portrait = portray(inspect_target(target, arg, settings, config))
+    portrait = portray(inspect_target(target, options))
     if json:
         write_utf8(msgspec.json.format(msgspec.json.encode(portrait), indent=2).decode() + "\n")
     else:

@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias, cast
@@ -16,45 +17,59 @@ from cyclopts import Parameter, Token
 from stormlet.acceleration import VARIABLE as COMPILED
 from stormlet.core.shortened import cut
 from stormlet.errors import InvalidConfiguration, TargetError
+from stormlet.loading import load_topology
 from stormlet.model.configuration import OPTIONS, parse_setting
 from stormlet.model.setting_layers import Layer, Layered, lay
 from stormlet.model.storm_names import NAMES
 from stormlet.report.log_fields import log_fields
+from stormlet.topology import Topology
 
 Target: TypeAlias = Annotated[
     str, Parameter(help="topology.py, topology.py:name or package.module:name", show_default=False)
 ]
 """The topology."""
 
-Arguments: TypeAlias = Annotated[
-    tuple[str, ...],
-    Parameter(
-        name="--arg",
-        metavar="NAME=VALUE",
-        negative=(),
-        show_default=False,
-        help="Fill a parameter of the function that returns the topology. May be repeated.",
-    ),
-]
-"""For a function that builds the topology."""
 
-Settings: TypeAlias = Annotated[
-    tuple[str, ...],
-    Parameter(
-        name="--set",
-        metavar="KEY=VALUE",
-        negative=(),
-        show_default=False,
-        help="Override an option of the topology, by our name or Storm's. May be repeated.",
-    ),
-]
-"""Options, on the command line."""
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetOptions:
+    """The options of every command that takes a topology."""
 
-ConfigFile: TypeAlias = Annotated[
-    Path | None,
-    Parameter(name="--config", help="A TOML file of options; STORMLET_* variables and --set override it."),
-]
-"""Options, in a file."""
+    arguments: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--arg",
+            metavar="NAME=VALUE",
+            negative=(),
+            show_default=False,
+            help="Fill a parameter of the function that returns the topology. May be repeated.",
+        ),
+    ] = ()
+    settings: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--set",
+            metavar="KEY=VALUE",
+            negative=(),
+            show_default=False,
+            help="Override an option of the topology, by our name or Storm's. May be repeated.",
+        ),
+    ] = ()
+    config: Annotated[
+        Path | None,
+        Parameter(help="A TOML file of options; STORMLET_* variables and --set override it."),
+    ] = None
+
+    def layered(self, **flags: object) -> Layered:
+        """The settings, as :func:`effective_settings` has them."""
+        return effective_settings(self.config, self.settings, flags=flags)
+
+    def topology(self, target: str) -> Topology:
+        """The topology that the target names; raises as :func:`~stormlet.loading.load_topology` does."""
+        return load_topology(target, read_arguments(self.arguments))
+
+
+DEFAULTS: Final = TargetOptions()
 
 Flag: TypeAlias = Annotated[bool, Parameter(negative=(), show_default=False)]
 """An option that is off unless it is asked for."""

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from stormlet.cli.parameters import (
-    Arguments,
-    ConfigFile,
-    Flag,
-    Settings,
-    Target,
-    Whole,
-    effective_settings,
-    read_arguments,
-    warn_of_ignored,
-)
+from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions, Whole, warn_of_ignored
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
 from stormlet.errors import InvalidTopology, StormletError, TargetError
-from stormlet.loading import load_topology
-from stormlet.model.setting_layers import Layered
 
 EXAMPLES = """\
 stormlet run topology.py
@@ -44,9 +32,7 @@ def run(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     duration: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     explain_stuck: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
@@ -97,9 +83,7 @@ def run(
         write = partial(_write_json, output if json_summary else None)
         try:
             how = How(
-                settings=_settings(
-                    config, settings, drain_timeout, explain_stuck
-                ),  # before anything is loaded
+                settings=options.layered(**_flags(drain_timeout, explain_stuck)),  # before anything is loaded
                 seed=seed,
                 duration=None if duration is None else read_duration("--duration", duration),
                 dead_letters=dead_letters,
@@ -107,7 +91,7 @@ def run(
                 quiet=quiet,
             )
             factory = loop_factory(loop)
-            topology = load_topology(target, read_arguments(arg))
+            topology = options.topology(target)
             with (
                 logging_to_standard_error(log_level, quiet=quiet),
                 asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
@@ -125,15 +109,14 @@ def run(
     return result.exit_code
 
 
-def _settings(
-    config: Path | None, settings: Sequence[str], drain_timeout: str | None, explain_stuck: str | None
-) -> Layered:
+def _flags(drain_timeout: str | None, explain_stuck: str | None) -> Mapping[str, object]:
+    """The options of the topology that have a parameter of their own."""
     flags: dict[str, object] = {}
     if drain_timeout is not None:
         flags["drain_timeout"] = read_deadline(drain_timeout)
     if explain_stuck is not None:
         flags["explain_stuck"] = read_duration("--explain-stuck", explain_stuck)
-    return effective_settings(config, settings, flags=flags)
+    return flags
 
 
 def _write_json(output: GuardedStream | None, result: Result) -> None:

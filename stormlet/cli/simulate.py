@@ -11,17 +11,8 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import (
-    Arguments,
-    ConfigFile,
-    Settings,
-    Target,
-    Whole,
-    effective_settings,
-    read_arguments,
-)
+from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.core.shortened import escaped, printable
-from stormlet.loading import load_topology
 from stormlet.model.configuration import Setting, spell_setting
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
@@ -42,9 +33,7 @@ def simulate(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     seeds: Annotated[Whole, Parameter(validator=Number(gte=1))] = 1000,
     seed: Annotated[Whole | None, Parameter(validator=Number(gte=0))] = None,
     faults: str = "",
@@ -72,8 +61,8 @@ def simulate(
     allow
         A kind of bug that is none here, because it is meant so. May be repeated.
     """
-    layered = effective_settings(config, settings)
-    topology = load_topology(target, read_arguments(arg))
+    layered = options.layered()
+    topology = options.topology(target)
     chosen = range(seeds) if seed is None else [seed]
     began = monotonic()
     try:
@@ -86,7 +75,7 @@ def simulate(
             allow=allow,
         )
     except SimulationFailed as failed:
-        again = _again(failed, target, arg, layered.values, seconds, allow)
+        again = _again(failed, target, options.arguments, layered.values, seconds, allow)
         write_text(f"{escaped(str(failed))}\n\nagain: {again}\n")
         return FAILED
     write_text(_summary(topology.name, report, monotonic() - began))

@@ -12,18 +12,9 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import (
-    Arguments,
-    ConfigFile,
-    Settings,
-    Target,
-    Whole,
-    effective_settings,
-    read_arguments,
-)
+from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.cli.units import duration
 from stormlet.core.shortened import escaped, printable
-from stormlet.loading import load_topology
 from stormlet.testing import SoakFailed, SoakReport
 from stormlet.testing import soak as soak_topology
 
@@ -42,9 +33,7 @@ def soak(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     minutes: Positive = 20.0,
     burst: Positive = 30.0,
     every: Positive = 0.5,
@@ -70,8 +59,8 @@ def soak(
     seed
         For what goes wrong, as a soak prints it. Real time does not repeat itself.
     """
-    layered = effective_settings(config, settings)
-    topology = load_topology(target, read_arguments(arg))
+    layered = options.layered()
+    topology = options.topology(target)
     try:
         report = soak_topology(
             topology,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import msgspec
 
-from stormlet.cli.parameters import effective_settings, read_arguments
+from stormlet.cli.parameters import TargetOptions
 from stormlet.core.shortened import printable
-from stormlet.loading import load_topology
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.plan import Plan, plan
@@ -48,16 +46,14 @@ class Inspection(msgspec.Struct, frozen=True):
         return f"{printable(self.description.name)}: {self.counts}"
 
 
-def inspect_target(
-    target: str, arguments: Sequence[str], settings: Sequence[str], config: Path | None
-) -> Inspection:
+def inspect_target(target: str, options: TargetOptions) -> Inspection:
     """Load a topology and lay the settings over its own configuration. No component is made.
 
     Raises :class:`~stormlet.errors.TargetError`, :class:`~stormlet.errors.InvalidTopology` and
     :class:`~stormlet.errors.InvalidConfiguration`, as ``run`` would.
     """
-    layered = effective_settings(config, settings)  # before anything is loaded
-    return inspect_topology(load_topology(target, read_arguments(arguments)), layered)
+    layered = options.layered()  # before anything is loaded
+    return inspect_topology(options.topology(target), layered)
 
 
 def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
