@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from textwrap import wrap
 from typing import TextIO, cast
 
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stormlet.cli.output import bar, fitted
-from stormlet.cli.running.meter import Frame, Progress, Report, Row
+from stormlet.cli.running.meter import Completion, Frame, Row
 from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.screen import Screen
 from stormlet.cli.running.streams import GuardedStream, are_one_terminal
@@ -38,7 +39,7 @@ def live_view(
 ) -> list[Text]:
     """At most ``height`` lines; of more components, those that do most. ``drain`` says what a drain waits
     for."""
-    reports = [Text(fitted(reported(each, short_count), width)) for each in frame.reports[:MOST_REPORTS]]
+    reports = [Text(fitted(each, width)) for each in reported(frame, short_count)]
     below = [
         *_progress(frame.progress, width),
         *reports,
@@ -58,7 +59,7 @@ def closing_summary(
     of None is any; of a run that fed dead letters again, ``replayed`` says what became of those."""
     lines = [Text(f"{printable(frame.topology)}: {duration(frame.seconds)}", style="bold")]
     lines += closing_table(frame.rows, width)
-    lines += (Text(reported(each, "{:,}".format)) for each in frame.reports)
+    lines += map(Text, reported(frame, "{:,}".format, len(frame.reports)))
     lines += map(Text, _undone(frame, replayed))
     lines += _failures(failures, width)
     return lines
@@ -74,12 +75,12 @@ def repeated(failure: RepeatedFailure) -> str:
     return printable(f"{where}: {error}{place}{value}")
 
 
-def reported(report: Report, count: Callable[[int], str]) -> str:
+def reported(frame: Frame, count: Callable[[int], str], most: int = MOST_REPORTS) -> Iterator[str]:
     """``flights: 67.4 k of 337 k rows read, 20%``."""
-    if report.known is None:
-        return printable(f"{report.component}: {count(report.done)} {report.unit}")
-    part = f", {report.done / report.known:.0%}" if report.done < report.known else ""
-    return printable(f"{report.component}: {count(report.done)} of {count(report.known)} {report.unit}{part}")
+    for component, each in islice(frame.reports.items(), most):
+        known = "" if each.known is None else f" of {count(each.known)}"
+        part = "" if each.known is None or each.done >= each.known else f", {each.done / each.known:.0%}"
+        yield printable(f"{component}: {count(each.done)}{known} {each.unit}{part}")
 
 
 def _title(frame: Frame, width: int) -> Text:
@@ -114,7 +115,7 @@ def _busyness(row: Row) -> tuple[bool, int]:
     return row.is_crowded, int(row.per_second).bit_length()
 
 
-def _progress(progress: Progress | None, width: int) -> Iterator[Text]:
+def _progress(progress: Completion | None, width: int) -> Iterator[Text]:
     if progress is None:
         return
     fraction = progress.done / progress.total
