@@ -16,13 +16,11 @@ from benchmarks.report import Report, as_json
 from stormlet.bench.rounds import WorkloadFailed, measure
 from stormlet.bench.workload import LoopName
 from stormlet.cli.bench import QUICK_SCALE, Rounds, Scale, clear_progress, show_progress
+from stormlet.cli.errors import FAILED, WRONG_USAGE
 from stormlet.cli.help import UnboxedHelp
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag
 from stormlet.errors import TargetError
-
-FAILED = 1
-WRONG_USAGE = 2
 
 
 def main(argv: Sequence[str]) -> int:

@@ -7,7 +7,6 @@ Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong us
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 from collections.abc import Generator, Sequence
@@ -18,15 +17,11 @@ from importlib import import_module
 from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
 from cyclopts.exceptions import MissingArgumentError
 
-from stormlet.cli.errors import as_shown, explain
+from stormlet.cli.errors import FAILED, INTERRUPTED, WRONG_USAGE, as_shown, exit_code, explain
 from stormlet.cli.help import UnboxedHelp, epilogue
-from stormlet.cli.output import is_closed
+from stormlet.cli.output import is_closed, send_nowhere
 from stormlet.cli.running.signals import signals_handled_by
-from stormlet.errors import InvalidTopology, StormletError, TargetError
-
-FAILED = 1
-WRONG_USAGE = 2
-INTERRUPTED = 130
+from stormlet.errors import StormletError
 
 EXAMPLES = """\
 stormlet new temperatures
@@ -69,7 +64,7 @@ def carry_out(argv: Sequence[str]) -> int:
         return _refuse(called, error)
     except StormletError as error:
         print(explain(error), file=sys.stderr)
-        return WRONG_USAGE if isinstance(error, TargetError | InvalidTopology) else FAILED
+        return exit_code(error)
     return code
 
 
@@ -144,7 +139,5 @@ def _give_output_up(error: OSError) -> int:
     if not isinstance(error, BrokenPipeError):
         print(f"stormlet: {error}", file=sys.stderr)
     if not is_closed():
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        send_nowhere(sys.stdout)
     return FAILED

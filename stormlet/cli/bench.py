@@ -12,6 +12,7 @@ from stormlet.bench.report import as_json, text
 from stormlet.bench.rounds import WorkloadFailed, measure
 from stormlet.bench.word_count import WORKLOADS
 from stormlet.bench.workload import LoopName
+from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag, Whole
 from stormlet.errors import TargetError
@@ -21,7 +22,6 @@ stormlet bench
 stormlet bench acked loops --rounds 9
 stormlet bench --json > figures.json"""
 
-FAILED = 1
 QUICK_SCALE = 0.02
 
 Rounds = Annotated[Whole, Parameter(validator=Number(gte=1))]

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from shutil import get_terminal_size
 from textwrap import fill
 
+from stormlet.cli.errors import FAILED
 from stormlet.cli.inspecting.checks import findings
 from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.cli.inspecting.inspection import Inspection, inspect_target
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
+from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
 
 EXAMPLES = """\
 stormlet check topology.py
 stormlet check topology.py:build --arg path=words.txt --set ackers=0
 stormlet check topology.py --strict && stormlet run topology.py"""
-
-WARNED = 1
 
 
 def check(
@@ -41,7 +41,7 @@ def check(
     inspection = inspect_target(target, options)
     found = [*ignored_settings(inspection), *findings(inspection.description)]
     write_text(report(inspection.headline, found, min(get_terminal_size().columns, 100)))
-    return WARNED if found and strict else 0
+    return FAILED if found and strict else 0
 
 
 def ignored_settings(inspection: Inspection) -> Iterator[Finding]:
@@ -52,22 +52,14 @@ def ignored_settings(inspection: Inspection) -> Iterator[Finding]:
 
 def report(headline: str, found: list[Finding], width: int) -> str:
     """One line that says how it is, and a block for each finding, no wider than ``width`` columns."""
-    count = f"{len(found) or 'no'} warning{'' if len(found) == 1 else 's'}"
-    blocks = (_block(each, width) for each in found)
-    return "\n".join((f"{headline}; {count}", *blocks)) + "\n"
+    lines = [f"{headline}; {counted(len(found), 'warning') if found else 'no warnings'}"]
+    for each in found:
+        lines += "", _wrapped(f"{each.rule}: {each.problem}.", width), _wrapped(f"  -> {each.advice}", width)
+    return "\n".join(lines) + "\n"
 
 
-def _block(finding: Finding, width: int) -> str:
-    return "\n".join(
-        (
-            "",
-            _wrapped(f"{finding.rule}: {finding.problem}.", width, "  "),
-            _wrapped(f"  -> {finding.advice}", width, "     "),
-        )
-    )
-
-
-def _wrapped(text: str, width: int, indent: str) -> str:
+def _wrapped(text: str, width: int) -> str:
+    indent = "     " if text.startswith(" ") else "  "
     return fill(
         printable(text), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )

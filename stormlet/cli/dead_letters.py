@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +14,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.table import Table
 
+from stormlet.cli.errors import FAILED
 from stormlet.cli.output import encodable, encoding, write_text, write_utf8
 from stormlet.cli.parameters import Flag, Whole
 from stormlet.core.outcomes import FailureKind
@@ -32,7 +33,6 @@ LISTED = 50
 """Letters in a table, unless more are asked for."""
 REPORTED = 10
 """Broken lines that are named; a file that holds something else would be repeated as errors."""
-BROKEN = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +84,13 @@ def dead_letters(
     """
     reading = _Reading(file, Filter(component, cause, replayable))
     if json:
-        for line, _ in _last(reading.letters(), last) if last else reading.letters():
+        for line, _ in deque(reading.letters(), last) if last else reading.letters():
             write_utf8(f"{line.text.decode()}\n")
     else:
-        shown = _last(reading.letters(), last or LISTED)
+        shown = deque(reading.letters(), last or LISTED)
         letter_table(shown)
         write_text(f"{reading.totals(len(shown))}\n")
-    return BROKEN if reading.broken else 0
-
-
-def _last(letters: Iterable[tuple[Line, LetterRecord]], count: int) -> deque[tuple[Line, LetterRecord]]:
-    return deque(letters, maxlen=count)
+    return FAILED if reading.broken else 0
 
 
 class _Reading:

@@ -10,13 +10,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from stormlet.cli.errors import WRONG_USAGE, exit_code
 from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions, Whole, warn_of_ignored
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
-from stormlet.errors import InvalidTopology, StormletError, TargetError
+from stormlet.errors import StormletError
 
 EXAMPLES = """\
 stormlet run topology.py
@@ -127,5 +128,5 @@ def _write_json(output: GuardedStream | None, result: Result) -> None:
 
 
 def _not_run(error: StormletError) -> Result:
-    wrong = isinstance(error, TargetError | InvalidTopology)
-    return Result(None, Outcome.INVALID if wrong else Outcome.CRASHED, error=error)
+    outcome = Outcome.INVALID if exit_code(error) == WRONG_USAGE else Outcome.CRASHED
+    return Result(None, outcome, error=error)

@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.core.shortened import escaped, printable
@@ -24,7 +25,6 @@ stormlet simulate topology.py --seeds 10000 --faults 'kill=0.05 drop=0'
 stormlet simulate topology.py --seed 17 --faults 'kill:split[0]@3'
 stormlet simulate topology.py --allow order"""
 
-FAILED = 1
 
 Allowed: TypeAlias = Annotated[tuple[Kind, ...], Parameter(metavar="KIND", negative=(), show_default=False)]
 

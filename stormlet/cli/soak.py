@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text
 from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.cli.units import duration
@@ -23,7 +24,6 @@ stormlet soak topology.py
 stormlet soak topology.py --minutes 120 --every 0.1
 stormlet soak package.module:topology --set queue_capacity=10 --growth 50"""
 
-FAILED = 1
 MIB = 1024 * 1024
 
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from stormlet.cli.inspecting.anchoring import anchors, tracks
 from stormlet.cli.inspecting.inspection import Inspection
+from stormlet.cli.units import counted
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import BoltSpec, Description, SpoutSpec, StreamId, Subscription
@@ -143,7 +144,7 @@ def _function_name(key: Callable[[object], object]) -> str:
 
 
 def _node(spec: SpoutSpec | BoltSpec) -> Node:
-    details = [f"{spec.parallelism:,} task{'' if spec.parallelism == 1 else 's'}"]
+    details = [counted(spec.parallelism, "task")]
     if isinstance(spec, BoltSpec):
         if spec.concurrency > 1:
             details.append(f"{spec.concurrency:,} at a time")

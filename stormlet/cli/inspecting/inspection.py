@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from stormlet.cli.parameters import TargetOptions
+from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
@@ -29,16 +30,13 @@ class Inspection(msgspec.Struct, frozen=True):
     @property
     def counts(self) -> str:
         """The numbers of spouts, bolts, tasks and ackers."""
-        spouts, bolts = len(self.description.spouts), len(self.description.bolts)
-        tasks = sum(map(len, self.plan.tasks.values()))
-        ackers = len(self.plan.ackers)
-        words = (
-            _count(spouts, "spout"),
-            _count(bolts, "bolt"),
-            _count(tasks, "task"),
-            _count(ackers, "acker"),
-        )
-        return ", ".join(words)
+        numbers = {
+            "spout": len(self.description.spouts),
+            "bolt": len(self.description.bolts),
+            "task": sum(map(len, self.plan.tasks.values())),
+            "acker": len(self.plan.ackers),
+        }
+        return ", ".join(counted(number, noun) for noun, number in numbers.items())
 
     @property
     def headline(self) -> str:
@@ -63,7 +61,3 @@ def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
     configuration = configure(topology.configuration, settings.values, where)
     description, components = topology.describe().configured(configuration, where, settings.values)
     return Inspection(settings, description, components, plan(description, components))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
