@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from stormlet.cli.running.replayable import Message, NotReplayable, Replayable
-from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.outcomes import Failure, FailureKind, TupleFailed
 from stormlet.core.shortened import cut
 from stormlet.errors import (
     InvalidEmit,
@@ -31,7 +31,6 @@ from stormlet.errors import (
     StormletError,
     TargetError,
     TopologyStopping,
-    TupleFailed,
     UnroutableKey,
 )
 from stormlet.report.log_fields import log_fields
