@@ -176,20 +176,10 @@ def _flattened(content: Mapping[str, object], prefix: str = "") -> Iterator[tupl
     """Names and values. TOML reads a bare ``topology.acker.executors`` as three tables; it is one name of Storm's."""
     for key, value in content.items():
         name = f"{prefix}{key}"
-        table = None if name in NAMES or name in OPTIONS else _table(value)
-        if table is None:
-            yield name, _or_none(value)
-        else:
-            yield from _flattened(table, f"{name}.")
-
-
-def _table(value: object) -> Mapping[str, object] | None:
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else None
-
-
-def _or_none(value: object) -> object:
-    """TOML has no null."""
-    return None if isinstance(value, str) and value.lower() in ("none", "null") else value
+        if isinstance(value, dict) and name not in NAMES and name not in OPTIONS:
+            yield from _flattened(cast("Mapping[str, object]", value), f"{name}.")
+        else:  # TOML has no null
+            yield name, None if isinstance(value, str) and value.lower() in ("none", "null") else value
 
 
 def _of_environment(environment: Mapping[str, str]) -> Iterator[Layer]:

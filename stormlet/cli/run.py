@@ -103,7 +103,8 @@ def run(
                 write(result)  # before the wait, in which a signal kills
                 session.await_threads()
         except StormletError as error:
-            result = _not_run(error)
+            is_invalid = exit_code(error) == WRONG_USAGE
+            result = Result(None, Outcome.INVALID if is_invalid else Outcome.CRASHED, error=error)
             write(result)
     if result.error is not None:
         raise result.error
@@ -125,8 +126,3 @@ def _write_json(output: GuardedStream | None, result: Result) -> None:
         output.end_line()
         output.write(f"{as_json(result)}\n")
         output.flush()
-
-
-def _not_run(error: StormletError) -> Result:
-    outcome = Outcome.INVALID if exit_code(error) == WRONG_USAGE else Outcome.CRASHED
-    return Result(None, outcome, error=error)

@@ -156,7 +156,9 @@ def _parsed(cls: type) -> list[ast.stmt] | None:
 def _is_opaque(method: _Method) -> bool:
     """True if it is wrapped, or hands the collector to other code that may then emit and settle."""
     names = [*method.args.posonlyargs, *method.args.args]
-    if not names or [each for each in method.decorator_list if _last_name(each) != "override"]:
+    if not names or [
+        each for each in method.decorator_list if ast.unparse(each).rpartition(".")[2] != "override"
+    ]:
         return True
     calls = [node for node in ast.walk(method) if isinstance(node, ast.Call)]
     called_on = {id(call.func.value) for call in calls if isinstance(call.func, ast.Attribute)}
@@ -164,10 +166,6 @@ def _is_opaque(method: _Method) -> bool:
         isinstance(node, ast.Name) and node.id == names[-1].arg and id(node) not in called_on
         for node in ast.walk(method)
     )
-
-
-def _last_name(node: ast.expr) -> str:
-    return ast.unparse(node).rpartition(".")[2]
 
 
 def _calls(method: _Method) -> list[ast.Call]:

@@ -153,16 +153,12 @@ def _failures(failures: Sequence[RepeatedFailure], width: int | None) -> Iterato
         return
     most = sorted(failures, key=lambda each: -each.count)
     yield Text("failures:")
-    counts = [_times(each.count) for each in most[:SHOWN_FAILURES]]
+    counts = ["once" if each.count == 1 else f"{each.count:,} times" for each in most[:SHOWN_FAILURES]]
     digits = max(map(len, counts))
     for count, each in zip(counts, most, strict=False):
         yield from map(Text, _wrapped(f"  {count:>{digits}} {repeated(each)}", width))
     if len(most) > SHOWN_FAILURES:
         yield Text(f"  and {len(most) - SHOWN_FAILURES} more")
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:

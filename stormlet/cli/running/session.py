@@ -105,12 +105,10 @@ class Session:
     def _escape(self, error: BaseException) -> None:
         """End the run, as user code has ended the loop. A crash that the topology knows of, or hears of as the loop
         goes on, ends the run already, and says more."""
-        if self._escaped is None and self._main is not None and not self._has_crashed():
+        has_crashed = self._run_of_topology is not None and self._run_of_topology.crashed
+        if self._escaped is None and self._main is not None and not has_crashed:
             self._escaped = crash_of(self._topology.name, error, started=self._running is not None)
             self._main.cancel()
-
-    def _has_crashed(self) -> bool:
-        return self._run_of_topology is not None and self._run_of_topology.crashed
 
     # The run.
 

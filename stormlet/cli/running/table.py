@@ -97,7 +97,10 @@ class _Table:
         self._names = [printable(row.id) for row in rows]
         self._longest = max(map(cell_len, (NAMES, *self._names)))
         self._cells = {column: [CELLS[column.title](row, count) for row in rows] for column in columns}
-        self._widths = {column: _width(column, cells) for column, cells in self._cells.items()}
+        self._widths = {
+            column: max(column.least, len(column.title), *(cell.cell_len for cell in cells))
+            for column, cells in self._cells.items()
+        }
 
     @property
     def width(self) -> int:
@@ -132,7 +135,3 @@ class _Table:
             line.append(" " * (GAP + self._widths[column] - cell.cell_len))
             line.append_text(cell)
         return line
-
-
-def _width(column: Column, cells: Sequence[Text]) -> int:
-    return max(column.least, len(column.title), *(cell.cell_len for cell in cells))
