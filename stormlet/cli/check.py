@@ -21,13 +21,7 @@ stormlet check topology.py:build --arg path=words.txt --set ackers=0
 stormlet check topology.py --strict && stormlet run topology.py"""
 
 
-def check(
-    target: Target,
-    /,
-    *,
-    options: TargetOptions = DEFAULTS,
-    strict: Flag = False,
-) -> int:
+def check(target: Target, /, *, options: TargetOptions = DEFAULTS, strict: Flag = False) -> int:
     """Validate a topology without running it, and warn of what is allowed but probably not meant.
 
     The code of spouts and bolts is read, never run. The exit code is 0, with warnings too; 2 if the topology is

@@ -56,8 +56,7 @@ class TargetOptions:
         ),
     ] = ()
     config: Annotated[
-        Path | None,
-        Parameter(help="A TOML file of options; STORMLET_* variables and --set override it."),
+        Path | None, Parameter(help="A TOML file of options; STORMLET_* variables and --set override it.")
     ] = None
 
     def layered(self, **flags: object) -> Layered:
