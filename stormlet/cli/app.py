@@ -135,7 +135,7 @@ def _usage_error(error: CycloptsError) -> str:
 
 
 def _give_output_up(error: OSError) -> int:
-    """Quietly after ``| head``. Python flushes at its end, and shall not complain about it a second time."""
+    """Drop further output, without a message after ``| head``. Python flushes at its end, which must not fail again."""
     if not isinstance(error, BrokenPipeError):
         print(f"stormlet: {error}", file=sys.stderr)
     if not is_closed():

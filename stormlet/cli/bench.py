@@ -45,11 +45,11 @@ def bench(
     names
         Workloads: loops, acked, unacked, latency. By default all of them.
     rounds
-        How often each workload runs.
+        Number of runs of each workload.
     scale
-        How much each does, 1 being seconds of work.
+        Amount of work of each; 1 is seconds of work.
     quick
-        One short round: whether everything works. Its figures mean nothing.
+        Run one short round, to see that everything works. Its figures mean nothing.
     loop
         The event loop.
     json

@@ -54,15 +54,15 @@ def dead_letters(
     file
         A JSONL file of dead letters.
     component
-        Only those of this spout. May be repeated.
+        Letters of this spout only. May be repeated.
     cause
-        Only those that failed like this. May be repeated.
+        Letters with this cause only. May be repeated.
     replayable
-        Only those whose value can be rebuilt.
+        Leave out letters whose value cannot be rebuilt.
     last
-        Only so many, from the end; a table shows 50 by default.
+        Number of letters, from the end; a table shows 50 by default.
     json
-        The lines of the file as they are, instead of a table.
+        Print the lines of the file as they are, instead of a table.
     """
     causes = {each.name for each in cause}
 

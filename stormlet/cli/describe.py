@@ -38,8 +38,8 @@ UNKNOWN = "object"
 def describe(target: Target, /, *, options: TargetOptions = DEFAULTS, json: Flag = False) -> int:
     """Show the components, streams and tasks of a topology without running it, and its effective configuration.
 
-    Of every option it says where the value came from: the default, the topology, a file, an environment variable,
-    --set, or the component.
+    Each option has the origin of its value: the default, the topology, a file, an environment variable, --set, or the
+    component.
 
     Parameters
     ----------

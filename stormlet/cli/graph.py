@@ -49,7 +49,8 @@ def graph(
     Parameters
     ----------
     format
-        By default what the suffix of --output says: .txt, .mmd, .dot or .svg; without --output, text.
+        Format of the drawing. By default that of the suffix of --output: .txt, .mmd, .dot or .svg; without --output,
+        text.
     output
         A file to write instead of standard output.
     """

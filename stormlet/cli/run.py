@@ -55,9 +55,9 @@ def run(
     Parameters
     ----------
     duration
-        Drain after so long, in seconds or as 90s, 5m, 1h.
+        Drain after this time, in seconds or as 90s, 5m, 1h.
     drain_timeout
-        How long a drain may take before what is left fails; "none" for no deadline.
+        Time for a drain, after which what is left fails; "none" for no deadline.
     explain_stuck
         Explain on standard error, once each, trees that are open for longer: where their tuples are, and where the
         code waits that has them. With --set record_edges=1, since when and which way they came, too. Choose less than
@@ -65,18 +65,18 @@ def run(
     dead_letters
         Append messages that are given up to this JSONL file.
     replay_dead_letters
-        Emit the messages of this file instead of what the sources have. A Spout class hears no ack or fail of
+        Emit the messages of this file instead of those of the sources. A Spout class gets no ack or fail for
         them. The file stays as it is.
     seed
-        For shuffling, ids and the jitter of replays.
+        Seed of shuffling, ids and the jitter of replays.
     loop
         The event loop; uvloop where it is installed.
     log_level
-        How much is logged on standard error; warnings and errors by default.
+        Lowest level that is logged to standard error; warning by default.
     debug
-        The debug mode of asyncio; warns of bolts that hold the event loop for longer than 100 ms.
+        Use the debug mode of asyncio, which warns of bolts that hold the event loop for longer than 100 ms.
     quiet
-        Nothing but errors on standard error: no view, no progress, no summary.
+        Write nothing but errors to standard error: no view, no progress, no summary.
     json_summary
         End standard output with one line of JSON: outcome, exit code and all counts.
     """

@@ -44,22 +44,22 @@ def simulate(
 
     Each seed decides in which order tasks go, and what goes wrong: tasks that die, exceptions, slow bolts, messages to
     the ackers that come late, twice or never, clocks that jump, queues of one. The first seed under which a message is
-    lost, reported twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. So it is where your
-    code acks before its work, emits without anchors, loses an update across an await, and more of the kind; in the end
-    results are compared with those of runs in which one call follows another.
+    lost, reported twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. The same holds
+    where your code acks before its work, emits without anchors, loses an update across an await, and more of the kind.
+    In the end, results are compared with those of runs in which one call follows another.
 
     Parameters
     ----------
     seeds
-        How many, from 0.
+        Number of seeds, from 0.
     seed
-        This one alone.
+        This seed alone.
     faults
-        How likely each is, as in 'kill=0.05 drop=0'; or which exactly, as a failed run prints them; or none.
+        Probability of each kind, as in 'kill=0.05 drop=0'; or the exact faults, as a failed run prints them; or none.
     seconds
-        For topologies that never end: stop and drain after so many simulated seconds.
+        Stop and drain after this many simulated seconds: for topologies that never end.
     allow
-        A kind of bug that is none here, because it is meant so. May be repeated.
+        A kind of bug that is meant here, and not reported. May be repeated.
     """
     layered = options.layered()
     topology = options.topology(target)

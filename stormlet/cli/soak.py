@@ -49,15 +49,15 @@ def soak(
     Parameters
     ----------
     minutes
-        How long.
+        Length of the soak.
     burst
         Seconds between two rests.
     every
-        Seconds between two faults, on the average.
+        Mean of the seconds between two faults.
     growth
-        MiB that the process may take more at the end than after the warm-up, the first quarter of the time.
+        MiB by which the memory may grow after the warm-up, which is the first quarter of the time.
     seed
-        For what goes wrong, as a soak prints it. Real time does not repeat itself.
+        Seed of the faults, as a soak prints it. Real time does not repeat itself.
     """
     layered = options.layered()
     topology = options.topology(target)
@@ -70,7 +70,7 @@ def soak(
             growth=growth,
             seed=seed,
             configuration=layered.values,
-            on_rest=_tell,
+            on_rest=_report_progress,
         )
     except SoakFailed as failed:
         write_text(f"{escaped(str(failed))}\n\n{_table(failed.report)}\n")
@@ -79,7 +79,7 @@ def soak(
     return 0
 
 
-def _tell(report: SoakReport) -> None:
+def _report_progress(report: SoakReport) -> None:
     counts, weight = report.counts, report.readings[-1].bytes
     memory = "" if weight is None else f", {weight / MIB:.1f} MiB"
     print(

@@ -162,7 +162,7 @@ class FailureLog:
         line: str,
         error: BaseException | None = None,
     ) -> None:
-        failure = self._counts.told_apart(failure)
+        failure = self._counts.distinguished(failure)
         first = self._counts.add(failure)
         fields = log_fields(self._topology, failure.component, task, failure.message_id)
         logger.log(level if first else logging.DEBUG, "%s", line, exc_info=error, extra=fields)
@@ -179,7 +179,7 @@ class FailureLog:
 
     def _tell_counts(self) -> None:
         self._timer = None
-        for failure, more in self._counts.take_untold():
+        for failure, more in self._counts.take_unreported():
             logger.warning(
                 "%s of %s again, %s more%s: %s%s",
                 failure.what,

@@ -1,8 +1,8 @@
 """The source code of a component: its emits, whether they are tied to a tree, and whether inputs are ever settled.
 
 A ``Spout`` ties what it emits to a new tree by ``message_id=`` (law L10), a ``Bolt`` to those of its inputs by
-``anchors=`` (law L8). The code is read, never run. What cannot be seen counts as tied: a class that nobody has
-the source of, a collector that is handed to other code, keywords that are spread out of a dict.
+``anchors=`` (law L8). The code is read, never run. What cannot be seen counts as tied: a class without
+source, a collector that is handed to other code, keywords that are spread out of a dict.
 """
 
 from __future__ import annotations

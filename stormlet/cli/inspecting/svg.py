@@ -1,4 +1,4 @@
-"""A topology as an SVG image: laid out from left to right, for light and for dark surroundings."""
+"""A topology as an SVG image: laid out from left to right, for light and for dark pages."""
 
 from __future__ import annotations
 

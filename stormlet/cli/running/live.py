@@ -56,7 +56,7 @@ def closing_summary(
     frame: Frame, failures: Sequence[RepeatedFailure], width: int | None, replayed: str = ""
 ) -> list[Text]:
     """The last word on a run: every component, what became of the messages, and what failed most. A ``width``
-    of None is any; of a run that fed dead letters again, ``replayed`` says what became of those."""
+    of None is any; of a run that emitted dead letters again, ``replayed`` has their outcomes."""
     lines = [Text(f"{printable(frame.topology)}: {duration(frame.seconds)}", style="bold")]
     lines += closing_table(frame.rows, width)
     lines += map(Text, reported(frame, "{:,}".format, len(frame.reports)))
@@ -202,7 +202,7 @@ class LiveView:
             stream.print_above(self.screen)
         self.is_shown = True
         try:
-            with _told_of_continuation(self.screen):
+            with _drawn_again_when_continued(self.screen):
                 yield
         finally:
             self.hide()
@@ -243,7 +243,7 @@ def styled(console: Console, lines: Sequence[Text]) -> list[str]:
 
 
 @contextmanager
-def _told_of_continuation(screen: Screen) -> Generator[None]:
+def _drawn_again_when_continued(screen: Screen) -> Generator[None]:
     """After Ctrl-Z and ``fg``, the shell has written below the last frame."""
     continued = getattr(signal, "SIGCONT", None)
     if continued is None or threading.current_thread() is not threading.main_thread():

@@ -8,7 +8,7 @@
     say(replay.summary())
     return 0 if replay.all_acked else 1
 
-Every letter is a message of the host's (law C4): a ``Spout`` class hears neither ``ack`` nor ``fail`` of it.
+Every letter is a message of the host's (law C4): a ``Spout`` class gets neither ``ack`` nor ``fail`` for it.
 """
 
 from __future__ import annotations
@@ -141,11 +141,11 @@ class Replay:
         del self._open[line.number]
         if failures:
             self.failed_again += 1
-            self._bury(line, message, failures)
+            self._record(line, message, failures)
         else:
             self.acked += 1
 
-    def _bury(self, line: Line, message: Message, failures: Sequence[Failure]) -> None:
+    def _record(self, line: Line, message: Message, failures: Sequence[Failure]) -> None:
         if self._rest is None:
             self._log.add(line.number, message.record.component, failures[-1])
         else:

@@ -103,7 +103,7 @@ class Session:
             await_threads(self._threaded, self._presenter.say)
 
     def _escape(self, error: BaseException) -> None:
-        """End the run, as user code has ended the loop. A crash that the topology knows of, or hears of as the loop
+        """End the run, as user code has ended the loop. A crash that the topology knows of, or will as the loop
         goes on, ends the run already, and says more."""
         has_crashed = self._run_of_topology is not None and self._run_of_topology.crashed
         if self._escaped is None and self._main is not None and not has_crashed:
@@ -157,10 +157,10 @@ class Session:
         if self._replay is not None:
             await self._replay.through(running)
         else:
-            self._mention_what_nobody_feeds()
+            self._warn_of_unfed_spouts()
             await running.finished()
 
-    def _mention_what_nobody_feeds(self) -> None:
+    def _warn_of_unfed_spouts(self) -> None:
         for spout in self._description.spouts.values():
             if spout.kind is SourceKind.FED and self._how.duration is None:
                 self._presenter.say(

@@ -171,7 +171,7 @@ def _decoder() -> IncrementalDecoder:
 
 
 def _nothing() -> None:
-    """The call while nobody listens."""
+    """The default of ``when_closed``."""
 
 
 LogLevel = Literal["debug", "info", "warning", "error"]
