@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import UnionType
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, TypeAlias, TypeVar, Unpack, overload
 
 from stormlet.errors import InvalidTopology
 from stormlet.model.builder_types import SpoutOptions
@@ -16,6 +16,19 @@ from stormlet.model.logic import check_code, source_kind
 from stormlet.topology.builder import Builder, listed
 
 T = TypeVar("T")
+
+AsyncValues: TypeAlias = (
+    Callable[[], AsyncIterator[T | To[object]]] | Callable[[TaskContext], AsyncIterator[T | To[object]]]
+)
+"""An async generator function, which may take the task's context."""
+
+Values: TypeAlias = (
+    Callable[[], Iterator[T | To[object]]]
+    | Callable[[TaskContext], Iterator[T | To[object]]]
+    | Iterable[T | To[object]]
+    | AsyncIterable[T | To[object]]
+)
+"""A generator function, which may take the task's context, or an iterable."""
 
 
 class SpoutBuilder(Builder):
@@ -32,25 +45,11 @@ class SpoutBuilder(Builder):
     ) -> Stream[T]: ...
     @overload
     def spout(
-        self,
-        id: str,
-        source: Callable[[], AsyncIterator[T | To[object]]]
-        | Callable[[TaskContext], AsyncIterator[T | To[object]]],
-        *,
-        outputs: object = None,
-        **options: Unpack[SpoutOptions],
+        self, id: str, source: AsyncValues[T], *, outputs: object = None, **options: Unpack[SpoutOptions]
     ) -> Stream[T]: ...
     @overload
     def spout(
-        self,
-        id: str,
-        source: Callable[[], Iterator[T | To[object]]]
-        | Callable[[TaskContext], Iterator[T | To[object]]]
-        | Iterable[T | To[object]]
-        | AsyncIterable[T | To[object]],
-        *,
-        outputs: object = None,
-        **options: Unpack[SpoutOptions],
+        self, id: str, source: Values[T], *, outputs: object = None, **options: Unpack[SpoutOptions]
     ) -> Stream[T]: ...
     @overload
     def spout(
@@ -100,22 +99,9 @@ class SpoutBuilder(Builder):
     @overload
     def set_source(self, spout: Stream[T], source: Callable[[], Spout[T]]) -> None: ...
     @overload
-    def set_source(
-        self,
-        spout: Stream[T],
-        source: Callable[[], AsyncIterator[T | To[object]]]
-        | Callable[[TaskContext], AsyncIterator[T | To[object]]],
-    ) -> None: ...
+    def set_source(self, spout: Stream[T], source: AsyncValues[T]) -> None: ...
     @overload
-    def set_source(
-        self,
-        spout: Stream[T],
-        source: Callable[[], Iterator[T | To[object]]]
-        | Callable[[TaskContext], Iterator[T | To[object]]]
-        | Iterable[T | To[object]]
-        | AsyncIterable[T | To[object]]
-        | None,
-    ) -> None: ...
+    def set_source(self, spout: Stream[T], source: Values[T] | None) -> None: ...
     def set_source(self, spout: Stream[Any], source: object) -> None:
         """Give an existing spout another source; its streams and options stay. It gets one task where several could
         not share that source (law S8). Runs that have begun go on with the old one.
