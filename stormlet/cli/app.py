@@ -18,7 +18,7 @@ from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTo
 from cyclopts.exceptions import MissingArgumentError
 
 from stormlet.cli.errors import FAILED, INTERRUPTED, WRONG_USAGE, as_shown, exit_code, explain
-from stormlet.cli.help import UnboxedHelp, epilogue
+from stormlet.cli.help import UnboxedHelp, epilogue, versions
 from stormlet.cli.output import is_closed, send_nowhere
 from stormlet.cli.running.signals import signals_handled_by
 from stormlet.errors import StormletError
@@ -91,7 +91,7 @@ def _app(called: str | None) -> App:
         help_format="plaintext",
         help_formatter=UnboxedHelp(),
         group_parameters=Group("Options"),
-        version=_versions,
+        version=versions,
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -103,12 +103,6 @@ def _app(called: str | None) -> App:
         else:
             app.command(f"stormlet.cli.{function}:{function}", name=name, help=summary, sort_key=place)
     return app
-
-
-def _versions() -> str:
-    from stormlet.cli.help import versions
-
-    return versions()
 
 
 def _refuse(called: str | None, error: CycloptsError) -> int:

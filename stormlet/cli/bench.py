@@ -85,10 +85,6 @@ def clear_progress() -> None:
 
 
 def _show(progress: str) -> None:
-    if _is_terminal():
-        print(f"\r\033[K{progress}", end="", file=sys.stderr, flush=True)
-
-
-def _is_terminal() -> bool:
     stream = cast("TextIO | None", sys.stderr)
-    return stream is not None and stream.isatty()
+    if stream is not None and stream.isatty():
+        print(f"\r\033[K{progress}", end="", file=sys.stderr, flush=True)

@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from typing import Any, cast
 
 from stormlet.cli.inspecting.anchoring import anchors, tracks
+from stormlet.cli.inspecting.checks.finding import sources_of
 from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.cli.units import counted
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
@@ -81,7 +82,7 @@ def declared_order(description: Description) -> list[str]:
     group_of = {id: number for number, group in enumerate(groups) for id in group}
     sorter = TopologicalSorter[int]()
     for number, group in enumerate(groups):
-        sorter.add(number, *({group_of[id] for id in upstream_of(description, group)} - {number}))
+        sorter.add(number, *({group_of[id] for id in sources_of(description, group)} - {number}))
     sorter.prepare()
     order: list[str] = []
     ready: list[tuple[int, int]] = []
@@ -92,12 +93,6 @@ def declared_order(description: Description) -> list[str]:
         sorter.done(following)
         order += groups[following]
     return order
-
-
-def upstream_of(description: Description, group: Sequence[str]) -> set[str]:
-    """The components that these subscribe to."""
-    bolts = [description.bolts[id] for id in group if id in description.bolts]
-    return {each.source.component for bolt in bolts for each in bolt.inputs}
 
 
 def tracked_streams(description: Description) -> set[StreamId]:

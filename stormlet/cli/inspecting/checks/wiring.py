@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stormlet.cli.inspecting.anchoring import code_in, tracks
-from stormlet.cli.inspecting.checks.finding import Finding, options_of, upstream
+from stormlet.cli.inspecting.checks.finding import Finding, options_of, sources_of, upstream
 from stormlet.core.groupings import Fields, Global, PartialKey
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import BoltSpec, Description, SpoutSpec, Subscription
@@ -18,7 +18,9 @@ def cycles(description: Description) -> Iterator[Finding]:
     for group in description.cycles():
         path = shortest_cycle(description, group)
         unbounded = _unbounded_spouts(description, group)
-        way = f"{' -> '.join(map(repr, path))} is a cycle{_with_more(group, path)}"
+        others = [each for each in group if each not in path]
+        more = f", entangled with {_listed(others)}" if others else ""
+        way = f"{' -> '.join(map(repr, path))} is a cycle{more}"
         bound = (
             f"and nothing bounds what {_listed(unbounded)} sends into them"
             if unbounded
@@ -40,7 +42,7 @@ def shortest_cycle(description: Description, group: list[str]) -> list[str]:
     seen = {start}
     for way in ways:  # grows
         for bolt in description.bolts.values():
-            if way[-1] in _sources(bolt):
+            if way[-1] in sources_of(description, [bolt.id]):
                 if bolt.id == start:
                     return [*way, start]
                 if bolt.id in group and bolt.id not in seen:
@@ -106,10 +108,7 @@ def _reached_by_hosts(description: Description) -> set[str]:
     """The components downstream of spouts that the host feeds: it may ``collect`` their streams (law C4)."""
     reached = {id for id, spout in description.spouts.items() if spout.kind is SourceKind.FED}
     for group in description.in_order():
-        sources = {
-            source for id in group if id in description.bolts for source in _sources(description.bolts[id])
-        }
-        if sources & reached:
+        if sources_of(description, group) & reached:
             reached.update(group)
     return reached
 
@@ -120,10 +119,6 @@ def _subscribed(description: Description) -> set[tuple[str, str]]:
         for bolt in description.bolts.values()
         for each in bolt.inputs
     }
-
-
-def _sources(bolt: BoltSpec) -> set[str]:
-    return {each.source.component for each in bolt.inputs}
 
 
 def _unbounded_spouts(description: Description, group: list[str]) -> list[str]:
@@ -139,11 +134,6 @@ def _is_unbounded(description: Description, spout: SpoutSpec) -> bool:
     configuration = options_of(description, spout)
     is_tracked = all(tracks(spout, stream) for stream in spout.outputs)
     return configuration.max_spout_pending is None or not (is_tracked and configuration.ackers)
-
-
-def _with_more(group: list[str], path: list[str]) -> str:
-    others = [each for each in group if each not in path]
-    return f", entangled with {_listed(others)}" if others else ""
 
 
 def _listed(ids: list[str]) -> str:
