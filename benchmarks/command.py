@@ -16,13 +16,11 @@ from benchmarks.report import Report, as_json
 from stormlet.bench.rounds import WorkloadFailed, measure
 from stormlet.bench.workload import LoopName
 from stormlet.cli.bench import QUICK_SCALE, Rounds, Scale, clear_progress, show_progress
+from stormlet.cli.errors import FAILED, WRONG_USAGE
 from stormlet.cli.help import UnboxedHelp
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag
 from stormlet.errors import TargetError
-
-FAILED = 1
-WRONG_USAGE = 2
 
 
 def main(argv: Sequence[str]) -> int:
@@ -69,14 +67,14 @@ def _benchmarks(
         Workloads; by default all that do not need Spark, as spark and spark-flat do, and all peers that are
         installed.
     against
-        Whom to compare with: queues, bytewax, streamz, pathway, or none. By default all that are installed, unless
+        Peers to compare with: queues, bytewax, streamz, pathway, or none. By default all that are installed, unless
         workloads are named.
     rounds
-        How often each workload runs.
+        Number of runs of each workload.
     scale
-        How much each does, 1 being seconds of work.
+        Amount of work of each; 1 is seconds of work.
     quick
-        One short round: whether everything works. Its figures mean nothing.
+        Run one short round, to see that everything works. Its figures mean nothing.
     loop
         The event loop.
     json

@@ -10,7 +10,7 @@ from benchmarks.report import FIGURES_HEAD, TARGETS_HEAD, Report, figure_rows, t
 def markdown(report: Report) -> str:
     """A paragraph that says what was measured where and when, and the tables."""
     parts = (
-        f"`python -m benchmarks --markdown` on {report.headline}",
+        f"`python -m benchmarks --rounds {report.rounds} --markdown` on {report.headline}",
         report.not_installed,
         "\n".join(_table(FIGURES_HEAD, list(figure_rows(report.results)))),
         "\n".join(_table(TARGETS_HEAD, list(target_rows(report)))),

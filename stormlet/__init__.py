@@ -4,7 +4,7 @@ The package, from the ground up. Imports only go down, and nothing inside import
 (``tests/test_layers.py``)::
 
     starting, acceleration   steps that come before every other import
-    errors                   every error, as one tree
+    errors                   the tree of errors
     core/                    DECIDES: the law, without a clock or an event loop
     report/                  SAYS: records about a run
     model/                   DECLARES: the user's description of a topology, checked before anything runs
@@ -22,7 +22,7 @@ from stormlet.starting import imported as _imported  # isort: skip # first, as i
 from stormlet.acceleration import is_compiled  # second, as it decides which files the others are
 from stormlet.core.calls import Call
 from stormlet.core.groupings import CustomGrouping
-from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind, TupleFailed, TupleTimedOut
 from stormlet.core.outstanding import Outstanding, Place
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
@@ -43,8 +43,6 @@ from stormlet.errors import (
     TaskKilled,
     TopologyCrashed,
     TopologyStopping,
-    TupleFailed,
-    TupleTimedOut,
     UnroutableKey,
 )
 from stormlet.model.components import (

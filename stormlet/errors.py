@@ -24,12 +24,12 @@
     ├── SparkUnavailable                     Spark cannot start here: Java or a package does not fit
     └── SparkFailed                          reading from Spark, or writing to it, has failed
 
-Two more classes are raised by *users*: :class:`EndOfStream` by ``next_tuple`` and :class:`Reject` by bolts.
+``TupleFailed`` and ``TupleTimedOut`` are in :mod:`stormlet.core.outcomes`, as they carry a record of it; nothing is
+imported here. Two more classes are raised by *users*: :class:`EndOfStream` by ``next_tuple`` and :class:`Reject` by
+bolts.
 """
 
 from __future__ import annotations
-
-from stormlet.core.outcomes import Failure
 
 
 class StormletError(Exception):
@@ -65,21 +65,6 @@ class KeyFunctionFailed(StormletError):
 
 class AlreadySettled(StormletError, RuntimeError):
     """An input was acked or failed a second time, or anchored to after it was settled (law L15)."""
-
-
-class TupleFailed(StormletError):
-    """The awaited tuple tree failed; ``failure`` says why (law L14)."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(failure)
-        self.failure = failure
-
-    def __str__(self) -> str:
-        return str(self.failure)
-
-
-class TupleTimedOut(TupleFailed):
-    """The awaited tuple tree was not complete when its message timeout had passed (law L12)."""
 
 
 class StrayCancellation(StormletError):

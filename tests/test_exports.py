@@ -38,7 +38,12 @@ def documented_things(name: str, thing: object) -> Iterator[tuple[str, object]]:
     """An exported class with its public methods and properties, or an exported function."""
     if isinstance(thing, type | FunctionType):
         yield name, thing
-    for member, value in vars(thing).items() if isinstance(thing, type) else ():
+    bases = (
+        [each for each in inspect.getmro(thing) if each.__module__.startswith("stormlet.")]
+        if isinstance(thing, type)
+        else []
+    )
+    for member, value in (item for base in bases for item in vars(base).items()):
         if not member.startswith("_") and isinstance(
             value, FunctionType | property | classmethod | staticmethod
         ):

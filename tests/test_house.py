@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from stormlet import errors
+from stormlet.core import outcomes
 
 TESTS = Path(__file__).parent
 
@@ -71,7 +72,8 @@ def test_the_drawn_tree_of_errors_is_the_real_one() -> None:
     for found in re.finditer(r"^( +[│ ]*)[├└]── (\w+)", str(errors.__doc__), re.MULTILINE):
         path = [*path[: len(found[1]) // 4], found[2]]
         drawn[found[2]] = path[-2]
-    real = {name: thing.__base__.__name__ for name, thing in vars(errors).items() if is_error(thing)}
+    things = {**vars(outcomes), **vars(errors)}
+    real = {name: thing.__base__.__name__ for name, thing in things.items() if is_error(thing)}
     assert drawn.items() <= real.items()
     assert real.keys() - drawn.keys() == {"StormletError", "EndOfStream", "Reject"}
 

@@ -7,7 +7,6 @@ Exit codes: 0 done, 1 crashed or with messages given up or left over, 2 wrong us
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 from collections.abc import Generator, Sequence
@@ -18,15 +17,11 @@ from importlib import import_module
 from cyclopts import App, CycloptsError, Group, UnknownCommandError, UnusedCliTokensError
 from cyclopts.exceptions import MissingArgumentError
 
-from stormlet.cli.errors import as_shown, explain
-from stormlet.cli.help import UnboxedHelp, epilogue
-from stormlet.cli.output import is_closed
+from stormlet.cli.errors import FAILED, INTERRUPTED, WRONG_USAGE, as_shown, exit_code, explain
+from stormlet.cli.help import UnboxedHelp, epilogue, versions
+from stormlet.cli.output import is_closed, send_nowhere
 from stormlet.cli.running.signals import signals_handled_by
-from stormlet.errors import InvalidTopology, StormletError, TargetError
-
-FAILED = 1
-WRONG_USAGE = 2
-INTERRUPTED = 130
+from stormlet.errors import StormletError
 
 EXAMPLES = """\
 stormlet new temperatures
@@ -69,7 +64,7 @@ def carry_out(argv: Sequence[str]) -> int:
         return _refuse(called, error)
     except StormletError as error:
         print(explain(error), file=sys.stderr)
-        return WRONG_USAGE if isinstance(error, TargetError | InvalidTopology) else FAILED
+        return exit_code(error)
     return code
 
 
@@ -96,7 +91,7 @@ def _app(called: str | None) -> App:
         help_format="plaintext",
         help_formatter=UnboxedHelp(),
         group_parameters=Group("Options"),
-        version=_versions,
+        version=versions,
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
@@ -108,12 +103,6 @@ def _app(called: str | None) -> App:
         else:
             app.command(f"stormlet.cli.{function}:{function}", name=name, help=summary, sort_key=place)
     return app
-
-
-def _versions() -> str:
-    from stormlet.cli.help import versions
-
-    return versions()
 
 
 def _refuse(called: str | None, error: CycloptsError) -> int:
@@ -140,11 +129,9 @@ def _usage_error(error: CycloptsError) -> str:
 
 
 def _give_output_up(error: OSError) -> int:
-    """Quietly after ``| head``. Python flushes at its end, and shall not complain about it a second time."""
+    """Drop further output, without a message after ``| head``. Python flushes at its end, which must not fail again."""
     if not isinstance(error, BrokenPipeError):
         print(f"stormlet: {error}", file=sys.stderr)
     if not is_closed():
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        send_nowhere(sys.stdout)
     return FAILED

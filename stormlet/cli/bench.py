@@ -12,6 +12,7 @@ from stormlet.bench.report import as_json, text
 from stormlet.bench.rounds import WorkloadFailed, measure
 from stormlet.bench.word_count import WORKLOADS
 from stormlet.bench.workload import LoopName
+from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag, Whole
 from stormlet.errors import TargetError
@@ -21,7 +22,6 @@ stormlet bench
 stormlet bench acked loops --rounds 9
 stormlet bench --json > figures.json"""
 
-FAILED = 1
 QUICK_SCALE = 0.02
 
 Rounds = Annotated[Whole, Parameter(validator=Number(gte=1))]
@@ -45,11 +45,11 @@ def bench(
     names
         Workloads: loops, acked, unacked, latency. By default all of them.
     rounds
-        How often each workload runs.
+        Number of runs of each workload.
     scale
-        How much each does, 1 being seconds of work.
+        Amount of work of each; 1 is seconds of work.
     quick
-        One short round: whether everything works. Its figures mean nothing.
+        Run one short round, to see that everything works. Its figures mean nothing.
     loop
         The event loop.
     json
@@ -85,10 +85,6 @@ def clear_progress() -> None:
 
 
 def _show(progress: str) -> None:
-    if _is_terminal():
-        print(f"\r\033[K{progress}", end="", file=sys.stderr, flush=True)
-
-
-def _is_terminal() -> bool:
     stream = cast("TextIO | None", sys.stderr)
-    return stream is not None and stream.isatty()
+    if stream is not None and stream.isatty():
+        print(f"\r\033[K{progress}", end="", file=sys.stderr, flush=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from cyclopts.validators import Number
 from rich.console import Console
 from rich.table import Table
 
+from stormlet.cli.errors import FAILED
 from stormlet.cli.output import encodable, encoding, write_text, write_utf8
 from stormlet.cli.parameters import Flag, Whole
 from stormlet.core.outcomes import FailureKind
@@ -32,24 +32,6 @@ LISTED = 50
 """Letters in a table, unless more are asked for."""
 REPORTED = 10
 """Broken lines that are named; a file that holds something else would be repeated as errors."""
-BROKEN = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """The letters that are asked for."""
-
-    components: tuple[str, ...]
-    causes: tuple[FailureKind, ...]
-    replayable: bool
-
-    def passes(self, record: LetterRecord) -> bool:
-        """True if this one is asked for."""
-        return (
-            (not self.components or record.component in self.components)
-            and (not self.causes or record.cause in [each.name for each in self.causes])
-            and not (self.replayable and None in (record.value_type, record.origin_type))
-        )
 
 
 def dead_letters(
@@ -72,38 +54,43 @@ def dead_letters(
     file
         A JSONL file of dead letters.
     component
-        Only those of this spout. May be repeated.
+        Letters of this spout only. May be repeated.
     cause
-        Only those that failed like this. May be repeated.
+        Letters with this cause only. May be repeated.
     replayable
-        Only those whose value can be rebuilt.
+        Leave out letters whose value cannot be rebuilt.
     last
-        Only so many, from the end; a table shows 50 by default.
+        Number of letters, from the end; a table shows 50 by default.
     json
-        The lines of the file as they are, instead of a table.
+        Print the lines of the file as they are, instead of a table.
     """
-    reading = _Reading(file, Filter(component, cause, replayable))
+    causes = {each.name for each in cause}
+
+    def is_wanted(record: LetterRecord) -> bool:
+        return (
+            (not component or record.component in component)
+            and (not causes or record.cause in causes)
+            and not (replayable and None in (record.value_type, record.origin_type))
+        )
+
+    reading = _Reading(file, is_wanted)
     if json:
-        for line, _ in _last(reading.letters(), last) if last else reading.letters():
+        for line, _ in deque(reading.letters(), last) if last else reading.letters():
             write_utf8(f"{line.text.decode()}\n")
     else:
-        shown = _last(reading.letters(), last or LISTED)
+        shown = deque(reading.letters(), last or LISTED)
         letter_table(shown)
         write_text(f"{reading.totals(len(shown))}\n")
-    return BROKEN if reading.broken else 0
-
-
-def _last(letters: Iterable[tuple[Line, LetterRecord]], count: int) -> deque[tuple[Line, LetterRecord]]:
-    return deque(letters, maxlen=count)
+    return FAILED if reading.broken else 0
 
 
 class _Reading:
     """One way through a file."""
 
-    def __init__(self, path: Path, wanted: Filter) -> None:
+    def __init__(self, path: Path, is_wanted: Callable[[LetterRecord], bool]) -> None:
         self.broken = 0
         self._path = path
-        self._wanted = wanted
+        self._is_wanted = is_wanted
         self._all = 0
         self._causes = Counter[str]()
 
@@ -139,7 +126,7 @@ class _Reading:
                 self._complain(f"line {line.number}: {error}")
             return
         self._all += 1
-        if self._wanted.passes(record):
+        if self._is_wanted(record):
             self._causes[record.cause] += 1
             yield line, record
 
@@ -164,7 +151,12 @@ def letter_table(letters: Collection[tuple[Line, LetterRecord]]) -> None:
     table.add_column("reason", no_wrap=True, ratio=3)
     table.add_column("value", no_wrap=True, ratio=2)
     for line, record in letters:
-        table.add_row(*map(_cell, (line.number, *_cells(record))))
+        id, value = (
+            bytes(each)[:LONGEST].decode("utf-8", "replace") for each in (record.message_id, record.value)
+        )
+        cause, reason = in_words(record.cause), _reason(record)
+        cells = line.number, record.component, id, record.attempts, cause, reason, value
+        table.add_row(*(printable(str(each)[:LONGEST]) for each in cells))
     console = Console(markup=False, highlight=False, emoji=False)
     with console.capture() as shown:
         console.print(table)
@@ -176,21 +168,8 @@ def in_words(cause: str) -> str:
     return FailureKind[cause].value if cause in FailureKind.__members__ else cause
 
 
-def _cells(record: LetterRecord) -> tuple[object, ...]:
-    message_id, value = (_start(bytes(each)) for each in (record.message_id, record.value))
-    return (record.component, message_id, record.attempts, in_words(record.cause), _reason(record), value)
-
-
 def _reason(record: LetterRecord) -> str:
     if record.held_by:
         return f"held by {', '.join(record.held_by)}"
     why = record.exception or record.reason
     return f"{record.failed_in}: {why}" if record.failed_in else why
-
-
-def _start(text: bytes) -> str:
-    return text[:LONGEST].decode("utf-8", "replace")
-
-
-def _cell(content: object) -> str:
-    return printable(str(content)[:LONGEST])

@@ -14,7 +14,7 @@ from traceback import FrameSummary, StackSummary, TracebackException
 import cyclopts
 
 from stormlet.core.shortened import cut, escaped, visible
-from stormlet.errors import Reject, StormletError, TargetError, TopologyCrashed
+from stormlet.errors import InvalidTopology, Reject, StormletError, TargetError, TopologyCrashed
 from stormlet.log_formatter import ExceptionInfo, LogFormatter, text_of, trace_of
 
 _OURS = f"{Path(__file__).parents[1]}{os.sep}"
@@ -26,6 +26,10 @@ _MACHINERY = (
     "uvloop/",
     "<frozen ",
 )
+FAILED = 1
+WRONG_USAGE = 2
+INTERRUPTED = 130
+"""Exit codes; 0 is done."""
 LONGEST_LINE = 2000
 """Characters of a message."""
 _UNCOMPILABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -42,6 +46,11 @@ def explain(error: StormletError) -> str:
     return "\n".join(
         (message, *(escaped(line.rstrip("\n")) for line in StackSummary.from_list(place).format()))
     )
+
+
+def exit_code(error: StormletError) -> int:
+    """The exit code of a command that ends with this error."""
+    return WRONG_USAGE if isinstance(error, TargetError | InvalidTopology) else FAILED
 
 
 def as_shown(message: str, *, lines: bool = True) -> str:

@@ -13,7 +13,7 @@ from stormlet.cli.inspecting.drawing import Drawing, draw
 from stormlet.cli.inspecting.formats import as_dot, as_mermaid, as_text, without_marks
 from stormlet.cli.inspecting.inspection import inspect_target
 from stormlet.cli.output import can_show, write_text, write_utf8
-from stormlet.cli.parameters import Arguments, ConfigFile, Settings, Target
+from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions
 from stormlet.errors import InvalidConfiguration
 
 EXAMPLES = """\
@@ -37,9 +37,7 @@ def graph(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     format: Annotated[Format | None, Parameter(show_default=False)] = None,  # noqa: A002
     output: Path | None = None,
 ) -> int:
@@ -51,14 +49,15 @@ def graph(
     Parameters
     ----------
     format
-        By default what the suffix of --output says: .txt, .mmd, .dot or .svg; without --output, text.
+        Format of the drawing. By default that of the suffix of --output: .txt, .mmd, .dot or .svg; without --output,
+        text.
     output
         A file to write instead of standard output.
     """
     chosen = format or _format_of(output)
     if chosen == "svg":
         _check_layout_is_installed()
-    drawing = draw(inspect_target(target, arg, settings, config))
+    drawing = draw(inspect_target(target, options))
     if output is not None:
         _write(output, _rendered(drawing, chosen))
     elif chosen == "text":

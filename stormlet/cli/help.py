@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stormlet.acceleration import is_compiled
 
 if TYPE_CHECKING:
-    from cyclopts.help import HelpEntry, HelpPanel
+    from cyclopts.help import HelpPanel
     from rich.console import Console, ConsoleOptions
     from rich.table import Table
 
@@ -62,17 +62,13 @@ class UnboxedHelp:
         if not panel.entries:
             return
         columns = get_default_command_columns if panel.format == "command" else get_default_parameter_columns
-        entries = [_entry(each) for each in panel.entries]
+        entries = [each.copy(description=_unwrapped(each.description)) for each in panel.entries]
         table: Table = TableSpec().build(  # pyright: ignore[reportUnknownMemberType] its **overrides have no types
             columns(console, options, entries), entries
         )
         with console.use_theme(default_styles_theme(console)):
             console.print(f"\n[bold]{panel.title}:[/bold]")
             console.print(Padding(table, (0, 0, 0, 2)))
-
-
-def _entry(entry: HelpEntry) -> HelpEntry:
-    return entry.copy(description=_unwrapped(entry.description))
 
 
 def _unwrapped(text: object) -> object:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from functools import partial
 from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Final
@@ -50,12 +49,11 @@ def new(name: Annotated[str, Parameter(show_default=False)], /) -> int:
 
 def _files(name: str) -> dict[str, str]:
     """The texts by file. The files go by the project, as pytest wants no two tests of one name."""
-    filled = partial(_filled, name=name, module=_module(name))
-    return {filled(file): filled(text) for file, text in TEMPLATES.items()}
-
-
-def _filled(text: str, *, name: str, module: str) -> str:
-    return text.replace("MODULE", module).replace("NAME", name)
+    module = _module(name)
+    return {
+        file.replace("MODULE", module): text.replace("MODULE", module).replace("NAME", name)
+        for file, text in TEMPLATES.items()
+    }
 
 
 def _module(name: str) -> str:
@@ -71,12 +69,8 @@ def _check(name: str, directory: Path) -> None:
         )
     if not directory.parent.is_dir():
         raise TargetError(f"there is no directory {str(directory.parent)!r} to make {directory.name!r} in")
-    if directory.exists() and not _is_empty_directory(directory):
+    if directory.exists() and not (directory.is_dir() and not any(directory.iterdir())):
         raise TargetError(f"{name!r} exists already, and nothing is overwritten; choose another name")
-
-
-def _is_empty_directory(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
 
 
 def _next_steps(directory: Path, topology: str, test: str) -> str:

@@ -6,6 +6,7 @@ says what it can all the same.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TextIO, cast
 
@@ -30,6 +31,13 @@ def write_utf8(text: str) -> None:
 def is_closed() -> bool:
     """True if it was closed before Python began."""
     return _output() is None
+
+
+def send_nowhere(stream: TextIO) -> None:
+    """Have the operating system drop what is written to the stream from now on."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def encoding() -> str:

@@ -6,55 +6,69 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, cast
+from typing import Annotated, Final, TypeAlias, TypeVar, cast
 
 from cyclopts import Parameter, Token
 
 from stormlet.acceleration import VARIABLE as COMPILED
 from stormlet.core.shortened import cut
-from stormlet.errors import InvalidConfiguration, TargetError
+from stormlet.errors import InvalidConfiguration, StormletError, TargetError
+from stormlet.loading import load_topology
 from stormlet.model.configuration import OPTIONS, parse_setting
 from stormlet.model.setting_layers import Layer, Layered, lay
 from stormlet.model.storm_names import NAMES
 from stormlet.report.log_fields import log_fields
+from stormlet.topology import Topology
 
 Target: TypeAlias = Annotated[
     str, Parameter(help="topology.py, topology.py:name or package.module:name", show_default=False)
 ]
 """The topology."""
 
-Arguments: TypeAlias = Annotated[
-    tuple[str, ...],
-    Parameter(
-        name="--arg",
-        metavar="NAME=VALUE",
-        negative=(),
-        show_default=False,
-        help="Fill a parameter of the function that returns the topology. May be repeated.",
-    ),
-]
-"""For a function that builds the topology."""
 
-Settings: TypeAlias = Annotated[
-    tuple[str, ...],
-    Parameter(
-        name="--set",
-        metavar="KEY=VALUE",
-        negative=(),
-        show_default=False,
-        help="Override an option of the topology, by our name or Storm's. May be repeated.",
-    ),
-]
-"""Options, on the command line."""
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetOptions:
+    """The options of every command that takes a topology."""
 
-ConfigFile: TypeAlias = Annotated[
-    Path | None,
-    Parameter(name="--config", help="A TOML file of options; STORMLET_* variables and --set override it."),
-]
-"""Options, in a file."""
+    arguments: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--arg",
+            metavar="NAME=VALUE",
+            negative=(),
+            show_default=False,
+            help="Fill a parameter of the function that returns the topology. May be repeated.",
+        ),
+    ] = ()
+    settings: Annotated[
+        tuple[str, ...],
+        Parameter(
+            name="--set",
+            metavar="KEY=VALUE",
+            negative=(),
+            show_default=False,
+            help="Override an option of the topology, by our name or Storm's. May be repeated.",
+        ),
+    ] = ()
+    config: Annotated[
+        Path | None, Parameter(help="A TOML file of options; STORMLET_* variables and --set override it.")
+    ] = None
+
+    def layered(self, **flags: object) -> Layered:
+        """The settings, as :func:`effective_settings` has them."""
+        return effective_settings(self.config, self.settings, flags=flags)
+
+    def topology(self, target: str) -> Topology:
+        """The topology that the target names; raises as :func:`~stormlet.loading.load_topology` does."""
+        return load_topology(target, read_arguments(self.arguments))
+
+
+DEFAULTS: Final = TargetOptions()
 
 Flag: TypeAlias = Annotated[bool, Parameter(negative=(), show_default=False)]
 """An option that is off unless it is asked for."""
@@ -72,37 +86,43 @@ Whole: TypeAlias = Annotated[int, Parameter(converter=_whole)]
 """A number without a fraction."""
 
 
-def read_arguments(texts: Sequence[str]) -> dict[str, str]:
+def read_arguments(texts: Iterable[str]) -> dict[str, str]:
     """``NAME=VALUE`` each; raises :class:`~stormlet.errors.TargetError` for anything else, and for a name that
     is given twice."""
-    arguments: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise TargetError(f"--arg {cut(text)}: write --arg NAME=VALUE")
-        if name in arguments:
-            raise TargetError(f"--arg {cut(name)} is given twice; give it once")
-        arguments[name] = value
-    return arguments
+    return _once(map(_argument, texts), "--arg", TargetError)
 
 
-def read_settings(texts: Sequence[str]) -> dict[str, object]:
+def _argument(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise TargetError(f"--arg {cut(text)}: write --arg NAME=VALUE")
+    return name, value
+
+
+def read_settings(texts: Iterable[str]) -> dict[str, object]:
     """``KEY=VALUE`` each; raises :class:`~stormlet.errors.InvalidConfiguration` for anything else, and for a key
     that is given twice."""
-    settings: dict[str, object] = {}
-    for text in texts:
-        key, value = _parse(text)
-        if key in settings:
-            raise InvalidConfiguration(f"--set {key} is given twice; give it once")
-        settings[key] = value
-    return settings
+    return _once(map(_setting, texts), "--set", InvalidConfiguration)
 
 
-def _parse(text: str) -> tuple[str, object]:
+def _setting(text: str) -> tuple[str, object]:
     try:
         return parse_setting(text)
     except InvalidConfiguration as error:
         raise InvalidConfiguration(f"--set {error}") from None
+
+
+T = TypeVar("T")
+
+
+def _once(pairs: Iterable[tuple[str, T]], place: str, error: type[StormletError]) -> dict[str, T]:
+    """The pairs as a mapping; raises this error, naming the place, for a name that is given twice."""
+    values: dict[str, T] = {}
+    for name, value in pairs:
+        if name in values:
+            raise error(f"{place} {cut(name)} is given twice; give it once")
+        values[name] = value
+    return values
 
 
 logger = logging.getLogger(__name__)
@@ -142,7 +162,7 @@ def _of_file(path: Path | None) -> Iterator[Layer]:
         return
     try:
         with path.open("rb") as file:
-            yield Layer(str(path), _options_of(tomllib.load(file), str(path)))
+            yield Layer(str(path), _once(_flattened(tomllib.load(file)), f"{path}:", InvalidConfiguration))
     except OSError as error:
         raise InvalidConfiguration(f"--config {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -151,33 +171,14 @@ def _of_file(path: Path | None) -> Iterator[Layer]:
         raise InvalidConfiguration(f"--config {path} is nested too deeply to be options") from None
 
 
-def _options_of(content: Mapping[str, object], path: str) -> dict[str, object]:
-    options: dict[str, object] = {}
-    for name, value in _flattened(content):
-        if name in options:  # "a.b" in quotes, and a.b as a table
-            raise InvalidConfiguration(f"{path}: {name} is given twice; give it once")
-        options[name] = value
-    return options
-
-
 def _flattened(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """TOML reads a bare ``topology.acker.executors`` as three tables; they are one name of Storm's."""
+    """Names and values. TOML reads a bare ``topology.acker.executors`` as three tables; it is one name of Storm's."""
     for key, value in content.items():
         name = f"{prefix}{key}"
-        table = None if name in NAMES or name in OPTIONS else _table(value)
-        if table is None:
-            yield name, _or_none(value)
-        else:
-            yield from _flattened(table, f"{name}.")
-
-
-def _table(value: object) -> Mapping[str, object] | None:
-    return cast("Mapping[str, object]", value) if isinstance(value, dict) else None
-
-
-def _or_none(value: object) -> object:
-    """TOML has no null."""
-    return None if isinstance(value, str) and value.lower() in ("none", "null") else value
+        if isinstance(value, dict) and name not in NAMES and name not in OPTIONS:
+            yield from _flattened(cast("Mapping[str, object]", value), f"{name}.")
+        else:  # TOML has no null
+            yield name, None if isinstance(value, str) and value.lower() in ("none", "null") else value
 
 
 def _of_environment(environment: Mapping[str, str]) -> Iterator[Layer]:

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from stormlet.cli.parameters import (
-    Arguments,
-    ConfigFile,
-    Flag,
-    Settings,
-    Target,
-    Whole,
-    effective_settings,
-    read_arguments,
-    warn_of_ignored,
-)
+from stormlet.cli.errors import WRONG_USAGE, exit_code
+from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions, Whole, warn_of_ignored
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
-from stormlet.errors import InvalidTopology, StormletError, TargetError
-from stormlet.loading import load_topology
-from stormlet.model.setting_layers import Layered
+from stormlet.errors import StormletError
 
 EXAMPLES = """\
 stormlet run topology.py
@@ -44,9 +33,7 @@ def run(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     duration: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     explain_stuck: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
@@ -68,9 +55,9 @@ def run(
     Parameters
     ----------
     duration
-        Drain after so long, in seconds or as 90s, 5m, 1h.
+        Drain after this time, in seconds or as 90s, 5m, 1h.
     drain_timeout
-        How long a drain may take before what is left fails; "none" for no deadline.
+        Time for a drain, after which what is left fails; "none" for no deadline.
     explain_stuck
         Explain on standard error, once each, trees that are open for longer: where their tuples are, and where the
         code waits that has them. With --set record_edges=1, since when and which way they came, too. Choose less than
@@ -78,18 +65,18 @@ def run(
     dead_letters
         Append messages that are given up to this JSONL file.
     replay_dead_letters
-        Emit the messages of this file instead of what the sources have. A Spout class hears no ack or fail of
+        Emit the messages of this file instead of those of the sources. A Spout class gets no ack or fail for
         them. The file stays as it is.
     seed
-        For shuffling, ids and the jitter of replays.
+        Seed of shuffling, ids and the jitter of replays.
     loop
         The event loop; uvloop where it is installed.
     log_level
-        How much is logged on standard error; warnings and errors by default.
+        Lowest level that is logged to standard error; warning by default.
     debug
-        The debug mode of asyncio; warns of bolts that hold the event loop for longer than 100 ms.
+        Use the debug mode of asyncio, which warns of bolts that hold the event loop for longer than 100 ms.
     quiet
-        Nothing but errors on standard error: no view, no progress, no summary.
+        Write nothing but errors to standard error: no view, no progress, no summary.
     json_summary
         End standard output with one line of JSON: outcome, exit code and all counts.
     """
@@ -97,9 +84,7 @@ def run(
         write = partial(_write_json, output if json_summary else None)
         try:
             how = How(
-                settings=_settings(
-                    config, settings, drain_timeout, explain_stuck
-                ),  # before anything is loaded
+                settings=options.layered(**_flags(drain_timeout, explain_stuck)),  # before anything is loaded
                 seed=seed,
                 duration=None if duration is None else read_duration("--duration", duration),
                 dead_letters=dead_letters,
@@ -107,7 +92,7 @@ def run(
                 quiet=quiet,
             )
             factory = loop_factory(loop)
-            topology = load_topology(target, read_arguments(arg))
+            topology = options.topology(target)
             with (
                 logging_to_standard_error(log_level, quiet=quiet),
                 asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
@@ -118,22 +103,22 @@ def run(
                 write(result)  # before the wait, in which a signal kills
                 session.await_threads()
         except StormletError as error:
-            result = _not_run(error)
+            is_invalid = exit_code(error) == WRONG_USAGE
+            result = Result(None, Outcome.INVALID if is_invalid else Outcome.CRASHED, error=error)
             write(result)
     if result.error is not None:
         raise result.error
     return result.exit_code
 
 
-def _settings(
-    config: Path | None, settings: Sequence[str], drain_timeout: str | None, explain_stuck: str | None
-) -> Layered:
+def _flags(drain_timeout: str | None, explain_stuck: str | None) -> Mapping[str, object]:
+    """The options of the topology that have a parameter of their own."""
     flags: dict[str, object] = {}
     if drain_timeout is not None:
         flags["drain_timeout"] = read_deadline(drain_timeout)
     if explain_stuck is not None:
         flags["explain_stuck"] = read_duration("--explain-stuck", explain_stuck)
-    return effective_settings(config, settings, flags=flags)
+    return flags
 
 
 def _write_json(output: GuardedStream | None, result: Result) -> None:
@@ -141,8 +126,3 @@ def _write_json(output: GuardedStream | None, result: Result) -> None:
         output.end_line()
         output.write(f"{as_json(result)}\n")
         output.flush()
-
-
-def _not_run(error: StormletError) -> Result:
-    wrong = isinstance(error, TargetError | InvalidTopology)
-    return Result(None, Outcome.INVALID if wrong else Outcome.CRASHED, error=error)

@@ -10,18 +10,10 @@ from typing import Annotated, TypeAlias
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import (
-    Arguments,
-    ConfigFile,
-    Settings,
-    Target,
-    Whole,
-    effective_settings,
-    read_arguments,
-)
+from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.core.shortened import escaped, printable
-from stormlet.loading import load_topology
 from stormlet.model.configuration import Setting, spell_setting
 from stormlet.testing import SimulationFailed, SimulationReport
 from stormlet.testing import simulate as simulate_topology
@@ -33,7 +25,6 @@ stormlet simulate topology.py --seeds 10000 --faults 'kill=0.05 drop=0'
 stormlet simulate topology.py --seed 17 --faults 'kill:split[0]@3'
 stormlet simulate topology.py --allow order"""
 
-FAILED = 1
 
 Allowed: TypeAlias = Annotated[tuple[Kind, ...], Parameter(metavar="KIND", negative=(), show_default=False)]
 
@@ -42,9 +33,7 @@ def simulate(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     seeds: Annotated[Whole, Parameter(validator=Number(gte=1))] = 1000,
     seed: Annotated[Whole | None, Parameter(validator=Number(gte=0))] = None,
     faults: str = "",
@@ -55,25 +44,25 @@ def simulate(
 
     Each seed decides in which order tasks go, and what goes wrong: tasks that die, exceptions, slow bolts, messages to
     the ackers that come late, twice or never, clocks that jump, queues of one. The first seed under which a message is
-    lost, reported twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. So it is where your
-    code acks before its work, emits without anchors, loses an update across an await, and more of the kind; in the end
-    results are compared with those of runs in which one call follows another.
+    lost, reported twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. The same holds
+    where your code acks before its work, emits without anchors, loses an update across an await, and more of the kind.
+    In the end, results are compared with those of runs in which one call follows another.
 
     Parameters
     ----------
     seeds
-        How many, from 0.
+        Number of seeds, from 0.
     seed
-        This one alone.
+        This seed alone.
     faults
-        How likely each is, as in 'kill=0.05 drop=0'; or which exactly, as a failed run prints them; or none.
+        Probability of each kind, as in 'kill=0.05 drop=0'; or the exact faults, as a failed run prints them; or none.
     seconds
-        For topologies that never end: stop and drain after so many simulated seconds.
+        Stop and drain after this many simulated seconds: for topologies that never end.
     allow
-        A kind of bug that is none here, because it is meant so. May be repeated.
+        A kind of bug that is meant here, and not reported. May be repeated.
     """
-    layered = effective_settings(config, settings)
-    topology = load_topology(target, read_arguments(arg))
+    layered = options.layered()
+    topology = options.topology(target)
     chosen = range(seeds) if seed is None else [seed]
     began = monotonic()
     try:
@@ -86,7 +75,7 @@ def simulate(
             allow=allow,
         )
     except SimulationFailed as failed:
-        again = _again(failed, target, arg, layered.values, seconds, allow)
+        again = _again(failed, target, options.arguments, layered.values, seconds, allow)
         write_text(f"{escaped(str(failed))}\n\nagain: {again}\n")
         return FAILED
     write_text(_summary(topology.name, report, monotonic() - began))

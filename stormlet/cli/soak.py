@@ -11,19 +11,11 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import (
-    Arguments,
-    ConfigFile,
-    Settings,
-    Target,
-    Whole,
-    effective_settings,
-    read_arguments,
-)
+from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions, Whole
 from stormlet.cli.units import duration
 from stormlet.core.shortened import escaped, printable
-from stormlet.loading import load_topology
 from stormlet.testing import SoakFailed, SoakReport
 from stormlet.testing import soak as soak_topology
 
@@ -32,7 +24,6 @@ stormlet soak topology.py
 stormlet soak topology.py --minutes 120 --every 0.1
 stormlet soak package.module:topology --set queue_capacity=10 --growth 50"""
 
-FAILED = 1
 MIB = 1024 * 1024
 
 Positive = Annotated[float, Parameter(validator=Number(gt=0))]
@@ -42,9 +33,7 @@ def soak(
     target: Target,
     /,
     *,
-    arg: Arguments = (),
-    settings: Settings = (),
-    config: ConfigFile = None,
+    options: TargetOptions = DEFAULTS,
     minutes: Positive = 20.0,
     burst: Positive = 30.0,
     every: Positive = 0.5,
@@ -60,18 +49,18 @@ def soak(
     Parameters
     ----------
     minutes
-        How long.
+        Length of the soak.
     burst
         Seconds between two rests.
     every
-        Seconds between two faults, on the average.
+        Mean of the seconds between two faults.
     growth
-        MiB that the process may take more at the end than after the warm-up, the first quarter of the time.
+        MiB by which the memory may grow after the warm-up, which is the first quarter of the time.
     seed
-        For what goes wrong, as a soak prints it. Real time does not repeat itself.
+        Seed of the faults, as a soak prints it. Real time does not repeat itself.
     """
-    layered = effective_settings(config, settings)
-    topology = load_topology(target, read_arguments(arg))
+    layered = options.layered()
+    topology = options.topology(target)
     try:
         report = soak_topology(
             topology,
@@ -81,7 +70,7 @@ def soak(
             growth=growth,
             seed=seed,
             configuration=layered.values,
-            on_rest=_tell,
+            on_rest=_report_progress,
         )
     except SoakFailed as failed:
         write_text(f"{escaped(str(failed))}\n\n{_table(failed.report)}\n")
@@ -90,7 +79,7 @@ def soak(
     return 0
 
 
-def _tell(report: SoakReport) -> None:
+def _report_progress(report: SoakReport) -> None:
     counts, weight = report.counts, report.readings[-1].bytes
     memory = "" if weight is None else f", {weight / MIB:.1f} MiB"
     print(

@@ -35,6 +35,7 @@ from stormlet.core.calls import Call, raised_in
 from stormlet.core.outstanding import Outstanding
 from stormlet.core.shortened import shortened, shown
 from stormlet.core.tracebacks import without_traceback
+from stormlet.errors import StormletError
 
 KEPT_FIRST: Final = 10
 """Failures that a history keeps from its beginning."""
@@ -218,3 +219,18 @@ class DeadLetter(msgspec.Struct, frozen=True):
 def history_of(failures: tuple[Failure, ...]) -> History:
     """Return these failures as a history; a plain tuple of them is taken as complete."""
     return failures if isinstance(failures, History) else History(failures)
+
+
+class TupleFailed(StormletError):
+    """The awaited tuple tree failed; ``failure`` says why (law L14)."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+    def __str__(self) -> str:
+        return str(self.failure)
+
+
+class TupleTimedOut(TupleFailed):
+    """The awaited tuple tree was not complete when its message timeout had passed (law L12)."""

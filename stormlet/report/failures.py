@@ -58,7 +58,7 @@ class FailureCounts:
         self._unreported: dict[Key, int] = {}
         self._kinds = Counter[tuple[str, str]]()
 
-    def told_apart(self, failure: RepeatedFailure) -> RepeatedFailure:
+    def distinguished(self, failure: RepeatedFailure) -> RepeatedFailure:
         """Return the failure as it is counted: beyond the first kinds, as one of the others."""
         if failure.key in self._counts or self._kinds[failure.component, failure.what] < MOST_KINDS:
             return failure
@@ -66,7 +66,7 @@ class FailureCounts:
 
     def add(self, failure: RepeatedFailure) -> bool:
         """Count one more. Return True if it is the first of its kind, which should be logged at once."""
-        failure = self.told_apart(failure)
+        failure = self.distinguished(failure)
         key = failure.key
         is_first = self._last.pop(key, None) is None  # taken out, so that the latest one stands at the end
         self._last[key] = failure
@@ -81,7 +81,7 @@ class FailureCounts:
         """Return every distinct failure; the one that happened last stands at the end."""
         return tuple(self._counted(key) for key in self._last)
 
-    def take_unlogged(self) -> Sequence[tuple[RepeatedFailure, int]]:
+    def take_unreported(self) -> Sequence[tuple[RepeatedFailure, int]]:
         """Return the failures that have happened again since the last call, each with the number of times."""
         unreported, self._unreported = self._unreported, {}
         return [(self._counted(key), more) for key, more in unreported.items()]

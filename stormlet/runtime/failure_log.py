@@ -162,7 +162,7 @@ class FailureLog:
         error: BaseException | None = None,
     ) -> None:
         # Before it is counted, as the line and its fields must name the kind that it is counted as.
-        failure = self._counts.told_apart(failure)
+        failure = self._counts.distinguished(failure)
         first = self._counts.add(failure)
         fields = log_fields(self._topology, failure.component, task, failure.message_id)
         # The repetitions are for those who have asked for DEBUG; all others get their number (law B4).
@@ -182,7 +182,7 @@ class FailureLog:
     def _log_counts(self) -> None:
         self._timer = None
         # Without a task in the fields: the count is that of all tasks of the component.
-        for failure, more in self._counts.take_unlogged():
+        for failure, more in self._counts.take_unreported():
             logger.warning(
                 "%s of %s again, %s more%s: %s%s",
                 failure.what,

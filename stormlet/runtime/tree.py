@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Generic, TypeVar
 
-from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.errors import NotTracked, TupleFailed, TupleTimedOut
+from stormlet.core.outcomes import Failure, FailureKind, TupleFailed, TupleTimedOut
+from stormlet.errors import NotTracked
 from stormlet.report.explanation import Explanation, TreeState
 
 V = TypeVar("V")
@@ -19,7 +19,7 @@ class Tree(Generic[V]):
     ``await tree`` waits until the whole tuple tree is acked and returns what it sent to the ``collect``
     stream; it may be awaited any number of times, or never, and cancelling an await does not touch the tree.
 
-    Raises :class:`~stormlet.errors.TupleFailed` or :class:`~stormlet.errors.TupleTimedOut` if it failed,
+    Raises :class:`~stormlet.TupleFailed` or :class:`~stormlet.TupleTimedOut` if it failed,
     :class:`~stormlet.errors.NotTracked` in a topology without ackers (law L9), and :class:`RuntimeError` while it is
     open in another event loop than that of its topology.
     """

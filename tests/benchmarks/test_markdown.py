@@ -34,7 +34,7 @@ def test_rates_are_shares_of_the_loops() -> None:
     """Only what ran side by side compares, so each rate stands beside the median of its ratios within a round."""
     shown = markdown(REPORT)
     assert shown.startswith(
-        "`python -m benchmarks --markdown` on 22 November 2026, stormlet 0.1.0 interpreted"
+        "`python -m benchmarks --rounds 3 --markdown` on 22 November 2026, stormlet 0.1.0 interpreted"
     )
     assert "median of 3 rounds" in shown.splitlines()[0]
     assert rows(shown) == [

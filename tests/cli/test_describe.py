@@ -12,7 +12,7 @@ import pytest
 
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Spout, SpoutCollector, Topology, Tuple
 from stormlet.cli import main
-from stormlet.cli.inspecting.portrait import kind_of
+from stormlet.cli.describe import kind_of
 from tests.cli.flows import write
 
 FLOW = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -13,6 +14,7 @@ import pytest
 from stormlet.acceleration import is_compiled
 from stormlet.cli import help as version_module
 from stormlet.cli import main
+from stormlet.cli.app import COMMANDS
 from stormlet.cli.help import epilogue
 
 LONG = "stormlet run topology.py --set ackers=2 --set message_timeout=none --arg path="
@@ -40,6 +42,17 @@ def test_an_example_is_not_broken_inside_quotes(quote: str) -> None:
     """There a backslash would be part of the text."""
     quoted = f"{quote}some words in a row{quote}"
     assert epilogue(f"{LONG}{quoted}").endswith(f" \\\n      path={quoted}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_text_of_an_option_opens_with_a_noun_or_a_verb(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Never with a question word, as in "How often each workload runs"."""
+    main([command, "--help"])
+    openings = re.findall(r"^  \S.*?  +(\w+)", capsys.readouterr().out, re.MULTILINE)
+    assert openings
+    assert {"How", "What", "When", "Where", "Whether", "Which", "Who", "Whom", "Why"} & {*openings} == set()
 
 
 def test_it_lists_the_versions_that_matter(capsys: pytest.CaptureFixture[str]) -> None:

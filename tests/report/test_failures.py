@@ -48,10 +48,10 @@ def test_what_was_not_told_is_taken_once() -> None:
     counts = FailureCounts()
     for _ in range(5):
         counts.add(ONE)
-    assert counts.take_unlogged() == [(replace(ONE, count=5), 4)]
-    assert counts.take_unlogged() == []
+    assert counts.take_unreported() == [(replace(ONE, count=5), 4)]
+    assert counts.take_unreported() == []
     counts.add(ONE)
-    assert counts.take_unlogged() == [(replace(ONE, count=6), 1)]
+    assert counts.take_unreported() == [(replace(ONE, count=6), 1)]
 
 
 def test_the_kinds_beyond_a_hundred_are_counted_together() -> None:
@@ -64,7 +64,7 @@ def test_the_kinds_beyond_a_hundred_are_counted_together() -> None:
     assert last.count == 20_000 - MOST_KINDS
 
 
-def test_what_is_told_apart_stays_so() -> None:
+def test_what_is_distinguished_stays_so() -> None:
     """A kind that was among the first is counted for itself, however many others have come."""
     counts = FailureCounts()
     for number in range(MOST_KINDS * 2):

@@ -6,7 +6,6 @@
     drawing       components and subscriptions in words, whatever the format
     formats       a drawing as text, as a Mermaid flowchart, and in the language of Graphviz
     layout, svg   a drawing in columns, and as SVG
-    portrait      the records that ``describe`` shows
 
 The code of spouts and bolts is read, never run.
 """

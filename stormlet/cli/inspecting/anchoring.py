@@ -1,8 +1,8 @@
 """The source code of a component: its emits, whether they are tied to a tree, and whether inputs are ever settled.
 
 A ``Spout`` ties what it emits to a new tree by ``message_id=`` (law L10), a ``Bolt`` to those of its inputs by
-``anchors=`` (law L8). The code is read, never run. What cannot be seen counts as tied: a class that nobody has
-the source of, a collector that is handed to other code, keywords that are spread out of a dict.
+``anchors=`` (law L8). The code is read, never run. What cannot be seen counts as tied: a class without
+source, a collector that is handed to other code, keywords that are spread out of a dict.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from stormlet.model.components import DEFAULT_STREAM, BoltBase
+from stormlet.model.components import DEFAULT_STREAM, Bolt, BoltBase
+from stormlet.model.description import BoltSpec, SpoutSpec
+from stormlet.model.logic import component_class
 
 EMITS = frozenset({"emit", "emit_threadsafe"})
 SETTLES = frozenset({"ack", "fail", "ack_threadsafe", "fail_threadsafe"})
@@ -71,11 +73,33 @@ class Code(msgspec.Struct, frozen=True):
         return [each for each in self.emits if each.reaches(stream)]
 
 
+def tracks(spout: SpoutSpec, stream: str) -> bool:
+    """True if the spout may emit tracked messages to the stream (law L10)."""
+    return not is_untied(component_class(spout.source), stream, "message_id")
+
+
+def anchors(bolt: BoltSpec, stream: str) -> bool:
+    """True if the bolt's emits to the stream may be anchored (laws L8, B1)."""
+    cls = component_class(bolt.logic)
+    return not (anchors_itself(cls) and is_untied(cls, stream, "anchors"))
+
+
+def anchors_itself(cls: type[Any] | None) -> bool:
+    """True for a class of bolts that anchors and acks in its own code (law B2)."""
+    return cls is not None and issubclass(cls, Bolt)
+
+
 def is_untied(component: type[Any] | None, stream: str, keyword: str) -> bool:
     """True if the code shows that nothing it emits to the stream is tied to a tree by this keyword."""
     code = None if component is None else code_of(component)
     emits = [] if code is None else code.emits_to(stream)
     return bool(emits) and not any(each.ties(keyword) for each in emits)
+
+
+def code_in(component: SpoutSpec | BoltSpec) -> Code | None:
+    """The code of a component's class; None if it has no class, or a part of it cannot be seen."""
+    cls = component_class(component.source if isinstance(component, SpoutSpec) else component.logic)
+    return None if cls is None else code_of(cls)
 
 
 def code_of(component: type[Any]) -> Code | None:
@@ -132,7 +156,9 @@ def _parsed(cls: type) -> list[ast.stmt] | None:
 def _is_opaque(method: _Method) -> bool:
     """True if it is wrapped, or hands the collector to other code that may then emit and settle."""
     names = [*method.args.posonlyargs, *method.args.args]
-    if not names or [each for each in method.decorator_list if _last_name(each) != "override"]:
+    if not names or [
+        each for each in method.decorator_list if ast.unparse(each).rpartition(".")[2] != "override"
+    ]:
         return True
     calls = [node for node in ast.walk(method) if isinstance(node, ast.Call)]
     called_on = {id(call.func.value) for call in calls if isinstance(call.func, ast.Attribute)}
@@ -140,10 +166,6 @@ def _is_opaque(method: _Method) -> bool:
         isinstance(node, ast.Name) and node.id == names[-1].arg and id(node) not in called_on
         for node in ast.walk(method)
     )
-
-
-def _last_name(node: ast.expr) -> str:
-    return ast.unparse(node).rpartition(".")[2]
 
 
 def _calls(method: _Method) -> list[ast.Call]:

@@ -8,8 +8,10 @@ from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from typing import Any, cast
 
-from stormlet.cli.inspecting.checks.tracking import anchors, tracks
+from stormlet.cli.inspecting.anchoring import anchors, tracks
+from stormlet.cli.inspecting.checks.finding import sources_of
 from stormlet.cli.inspecting.inspection import Inspection
+from stormlet.cli.units import counted
 from stormlet.core.groupings import Custom, Fields, Grouping, PartialKey
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
@@ -81,7 +83,7 @@ def declared_order(description: Description) -> list[str]:
     group_of = {id: number for number, group in enumerate(groups) for id in group}
     sorter = TopologicalSorter[int]()
     for number, group in enumerate(groups):
-        sorter.add(number, *({group_of[id] for id in upstream_of(description, group)} - {number}))
+        sorter.add(number, *({group_of[id] for id in sources_of(description, group)} - {number}))
     sorter.prepare()
     order: list[str] = []
     ready: list[tuple[int, int]] = []
@@ -92,12 +94,6 @@ def declared_order(description: Description) -> list[str]:
         sorter.done(following)
         order += groups[following]
     return order
-
-
-def upstream_of(description: Description, group: Sequence[str]) -> set[str]:
-    """The components that these subscribe to."""
-    bolts = [description.bolts[id] for id in group if id in description.bolts]
-    return {each.source.component for bolt in bolts for each in bolt.inputs}
 
 
 def tracked_streams(description: Description) -> set[StreamId]:
@@ -144,7 +140,7 @@ def _function_name(key: Callable[[object], object]) -> str:
 
 
 def _node(spec: SpoutSpec | BoltSpec) -> Node:
-    details = [f"{spec.parallelism:,} task{'' if spec.parallelism == 1 else 's'}"]
+    details = [counted(spec.parallelism, "task")]
     if isinstance(spec, BoltSpec):
         if spec.concurrency > 1:
             details.append(f"{spec.concurrency:,} at a time")

@@ -83,7 +83,7 @@ def _mermaid_lines(drawing: Drawing) -> Iterator[str]:
     numbers = {node.id: f"n{number}" for number, node in enumerate(drawing.nodes)}
     for node in drawing.nodes:
         opening, closing = ("([", "])") if node.is_spout else ("[", "]")
-        yield f'    {numbers[node.id]}{opening}"{_mermaid_label(node)}"{closing}'
+        yield f'    {numbers[node.id]}{opening}"{escaped(node.id)}<br>{escaped(", ".join(node.details))}"{closing}'
     for (source, target, is_tracked), labels in _mermaid_arrows(drawing).items():
         arrow = "-->" if is_tracked else "-.->"
         yield f'    {numbers[source]} {arrow}|"{"<br>".join(labels)}"| {numbers[target]}'
@@ -99,10 +99,6 @@ def _mermaid_arrows(drawing: Drawing) -> dict[tuple[str, str, bool], list[str]]:
     return arrows
 
 
-def _mermaid_label(node: Node) -> str:
-    return "<br>".join((escaped(node.id), escaped(", ".join(node.details))))
-
-
 def escaped(text: str) -> str:
     """The text with everything special as a character code, in Mermaid's notation. It would still take an escaped
     backslash with an ``n`` for a new line, so that something without width stands between them."""
@@ -116,33 +112,23 @@ def as_dot(drawing: Drawing) -> str:
 
 
 def _dot_lines(drawing: Drawing) -> Iterator[str]:
-    name = _dot_quoted(drawing.name)
+    name = f'"{_dot_escaped(drawing.name)}"'
     yield f"digraph {name} {{"
     yield f"    label={name}; labelloc=t; labeljust=l; rankdir=LR; fontname=Helvetica; fontsize=16"
     yield '    node [shape=box, style="rounded,filled", fillcolor="#f5f6f8", fontname=Helvetica, fontsize=12]'
     yield "    edge [fontname=Helvetica, fontsize=10]"
     numbers = {node.id: f"n{number}" for number, node in enumerate(drawing.nodes)}
     for node in drawing.nodes:
-        yield f"    {numbers[node.id]} [{_dot_style(node)}]"
+        label = f'label="{_dot_escaped(node.id)}\\n{_dot_escaped(", ".join(node.details))}"'
+        style = ', shape=ellipse, style=filled, fillcolor="#e3f2ef"' if node.is_spout else ""
+        yield f"    {numbers[node.id]} [{label}{style}]"
     for edge in drawing.edges:
-        yield f"    {numbers[edge.source]} -> {numbers[edge.target]} [{_dot_edge(edge)}]"
+        style = "" if edge.is_tracked else ", style=dashed"
+        ends = f"{numbers[edge.source]} -> {numbers[edge.target]}"
+        yield f'    {ends} [label="{_dot_escaped(edge.label)}"{style}]'
     if not all(edge.is_tracked for edge in drawing.edges):
         yield "    // dashed: not tracked"
     yield "}"
-
-
-def _dot_style(node: Node) -> str:
-    label = f'label="{_dot_escaped(node.id)}\\n{_dot_escaped(", ".join(node.details))}"'
-    return f'{label}, shape=ellipse, style=filled, fillcolor="#e3f2ef"' if node.is_spout else label
-
-
-def _dot_edge(edge: Edge) -> str:
-    label = f"label={_dot_quoted(edge.label)}"
-    return label if edge.is_tracked else f"{label}, style=dashed"
-
-
-def _dot_quoted(text: str) -> str:
-    return f'"{_dot_escaped(text)}"'
 
 
 def _dot_escaped(text: str) -> str:

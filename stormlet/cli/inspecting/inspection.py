@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 import msgspec
 
-from stormlet.cli.parameters import effective_settings, read_arguments
+from stormlet.cli.parameters import TargetOptions
+from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
-from stormlet.loading import load_topology
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.planning import Plan, plan
@@ -31,16 +30,13 @@ class Inspection(msgspec.Struct, frozen=True):
     @property
     def counts(self) -> str:
         """The numbers of spouts, bolts, tasks and ackers."""
-        spouts, bolts = len(self.description.spouts), len(self.description.bolts)
-        tasks = sum(map(len, self.plan.tasks.values()))
-        ackers = len(self.plan.ackers)
-        words = (
-            _count(spouts, "spout"),
-            _count(bolts, "bolt"),
-            _count(tasks, "task"),
-            _count(ackers, "acker"),
-        )
-        return ", ".join(words)
+        numbers = {
+            "spout": len(self.description.spouts),
+            "bolt": len(self.description.bolts),
+            "task": sum(map(len, self.plan.tasks.values())),
+            "acker": len(self.plan.ackers),
+        }
+        return ", ".join(counted(number, noun) for noun, number in numbers.items())
 
     @property
     def headline(self) -> str:
@@ -48,16 +44,14 @@ class Inspection(msgspec.Struct, frozen=True):
         return f"{printable(self.description.name)}: {self.counts}"
 
 
-def inspect_target(
-    target: str, arguments: Sequence[str], settings: Sequence[str], config: Path | None
-) -> Inspection:
+def inspect_target(target: str, options: TargetOptions) -> Inspection:
     """Load a topology and lay the settings over its own configuration. No component is made.
 
     Raises :class:`~stormlet.errors.TargetError`, :class:`~stormlet.errors.InvalidTopology` and
     :class:`~stormlet.errors.InvalidConfiguration`, as ``run`` would.
     """
-    layered = effective_settings(config, settings)  # before anything is loaded
-    return inspect_topology(load_topology(target, read_arguments(arguments)), layered)
+    layered = options.layered()  # before anything is loaded
+    return inspect_topology(options.topology(target), layered)
 
 
 def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
@@ -67,7 +61,3 @@ def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
     configuration = configure(topology.configuration, settings.values, where)
     description, components = topology.describe().configured(configuration, where, settings.values)
     return Inspection(settings, description, components, plan(description, components))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""A topology as an SVG image: laid out from left to right, for light and for dark surroundings."""
+"""A topology as an SVG image: laid out from left to right, for light and for dark pages."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _legend(drawing: Drawing) -> list[tuple[Element, float]]:
     for look, words in kinds:
         item = Element("g", transform=f"translate({left:g} 0)")
         if look.startswith("edge"):
-            SubElement(item, "path", {"class": look, "d": "M0 -4 H30", "marker-end": "url(#stormlet-head)"})
+            _line(item, look, "M0 -4 H30")
         else:
             _shape(item, look, 0, -4, 30, 14)
         _write(item, words, 40, 0, "detail")
@@ -157,21 +157,23 @@ def _write(parent: Element, text: str, x: float, y: float, look: str, *, centred
 def _shape(parent: Element, look: str, left: float, middle: float, width: float, height: float) -> None:
     """A spout has round ends."""
     radius = height / 2 if look == "spout" else min(7, height / 4)
-    box = {"x": left, "y": middle - height / 2, "width": width, "height": height, "rx": radius}
-    SubElement(parent, "rect", {"class": look, **{name: f"{value:.1f}" for name, value in box.items()}})
+    _box(parent, look, x=left, y=middle - height / 2, width=width, height=height, rx=radius)
+
+
+def _box(parent: Element, look: str, **attributes: float) -> None:
+    figures = {name: f"{value:.1f}" for name, value in attributes.items()}
+    SubElement(parent, "rect", {"class": look, **figures})
+
+
+def _line(parent: Element, look: str, path: str) -> None:
+    SubElement(parent, "path", {"class": look, "d": path, "marker-end": "url(#stormlet-head)"})
 
 
 def _draw_node(parent: Element, node: Node, place: Place) -> None:
     group = SubElement(parent, "g")
     SubElement(group, "title").text = printable(node.id)
-    _shape(
-        group,
-        "spout" if node.is_spout else "bolt",
-        place.left,
-        place.y,
-        place.right - place.left,
-        NODE_HEIGHT,
-    )
+    look = "spout" if node.is_spout else "bolt"
+    _shape(group, look, place.left, place.y, place.right - place.left, NODE_HEIGHT)
     _write(group, shortened(node.id, LONGEST_NAME), place.x, place.y - 3, "name", centred=True)
     _write(group, _detail(node), place.x, place.y + 14, "detail", centred=True)
 
@@ -179,16 +181,12 @@ def _draw_node(parent: Element, node: Node, place: Place) -> None:
 def _draw_edges(parent: Element, drawing: Drawing, wires: Sequence[Wire], layout: Layout) -> None:
     """All lines first, then all labels, which leave themselves room in the lines."""
     ends = ports(wires, layout)
-    for number, edge in enumerate(drawing.edges):
-        look = "edge" if edge.is_tracked else "edge untracked"
-        wire = wires[number]
-        line = (
-            loop_over(layout.components[wire.source]) if wire.is_loop else line_of(number, wire, layout, ends)
-        )
-        SubElement(parent, "path", {"class": look, "d": line, "marker-end": "url(#stormlet-head)"})
+    for number, (edge, wire) in enumerate(zip(drawing.edges, wires, strict=True)):
+        node = layout.components[wire.source]
+        line = loop_over(node) if wire.is_loop else line_of(number, wire, layout, ends)
+        _line(parent, "edge" if edge.is_tracked else "edge untracked", line)
     loops = Counter[int]()
-    for number, edge in enumerate(drawing.edges):
-        wire = wires[number]
+    for number, (edge, wire) in enumerate(zip(drawing.edges, wires, strict=True)):
         if not wire.is_loop:
             _write_label(parent, edge, layout.labels[number].x, layout.labels[number].y)
         else:
@@ -202,8 +200,7 @@ def _write_label(parent: Element, edge: Edge, x: float, y: float) -> None:
     group = SubElement(parent, "g")
     SubElement(group, "title").text = printable(edge.label)
     width = text_width(_label(edge), LABEL_SIZE)
-    box = {"x": x - width / 2, "y": y - 7, "width": width, "height": 14}
-    SubElement(group, "rect", {"class": "page", **{name: f"{value:.1f}" for name, value in box.items()}})
+    _box(group, "page", x=x - width / 2, y=y - 7, width=width, height=14)
     _write(group, _label(edge), x, y + 4, "label", centred=True)
 
 

@@ -115,7 +115,7 @@ def write_at_once(text: str) -> None:
 def ended_by_closed_output(
     ending: Ending, output: GuardedStream | None, say: Callable[[str], object]
 ) -> Generator[None]:
-    """Cancel the run when nobody reads standard output any longer, as after ``| head``, instead of failing
+    """Cancel the run when standard output has lost its reader, as after ``| head``, instead of failing
     whatever prints."""
 
     def closed() -> None:
@@ -135,4 +135,4 @@ def ended_by_closed_output(
 
 
 def _nothing() -> None:
-    """The call while nobody listens."""
+    """The default of the calls above."""

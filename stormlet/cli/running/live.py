@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from textwrap import wrap
 from typing import TextIO, cast
 
@@ -16,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stormlet.cli.output import bar, fitted
-from stormlet.cli.running.meter import Frame, Progress, Report, Row
+from stormlet.cli.running.meter import Completion, Frame, Row
 from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.screen import Screen
 from stormlet.cli.running.streams import GuardedStream, are_one_terminal
@@ -38,7 +39,7 @@ def live_view(
 ) -> list[Text]:
     """At most ``height`` lines; of more components, those that do most. ``drain`` says what a drain waits
     for."""
-    reports = [Text(fitted(reported(each, short_count), width)) for each in frame.reports[:MOST_REPORTS]]
+    reports = [Text(fitted(each, width)) for each in reported(frame, short_count)]
     below = [
         *_progress(frame.progress, width),
         *reports,
@@ -55,10 +56,10 @@ def closing_summary(
     frame: Frame, failures: Sequence[RepeatedFailure], width: int | None, replayed: str = ""
 ) -> list[Text]:
     """The last word on a run: every component, what became of the messages, and what failed most. A ``width``
-    of None is any; of a run that fed dead letters again, ``replayed`` says what became of those."""
+    of None is any; of a run that emitted dead letters again, ``replayed`` has their outcomes."""
     lines = [Text(f"{printable(frame.topology)}: {duration(frame.seconds)}", style="bold")]
     lines += closing_table(frame.rows, width)
-    lines += (Text(reported(each, "{:,}".format)) for each in frame.reports)
+    lines += map(Text, reported(frame, "{:,}".format, len(frame.reports)))
     lines += map(Text, _undone(frame, replayed))
     lines += _failures(failures, width)
     return lines
@@ -74,12 +75,12 @@ def repeated(failure: RepeatedFailure) -> str:
     return printable(f"{where}: {error}{place}{value}")
 
 
-def reported(report: Report, count: Callable[[int], str]) -> str:
+def reported(frame: Frame, count: Callable[[int], str], most: int = MOST_REPORTS) -> Iterator[str]:
     """``flights: 67.4 k of 337 k rows read, 20%``."""
-    if report.known is None:
-        return printable(f"{report.component}: {count(report.done)} {report.unit}")
-    part = f", {report.done / report.known:.0%}" if report.done < report.known else ""
-    return printable(f"{report.component}: {count(report.done)} of {count(report.known)} {report.unit}{part}")
+    for component, each in islice(frame.reports.items(), most):
+        known = "" if each.known is None else f" of {count(each.known)}"
+        part = "" if each.known is None or each.done >= each.known else f", {each.done / each.known:.0%}"
+        yield printable(f"{component}: {count(each.done)}{known} {each.unit}{part}")
 
 
 def _title(frame: Frame, width: int) -> Text:
@@ -114,7 +115,7 @@ def _busyness(row: Row) -> tuple[bool, int]:
     return row.is_crowded, int(row.per_second).bit_length()
 
 
-def _progress(progress: Progress | None, width: int) -> Iterator[Text]:
+def _progress(progress: Completion | None, width: int) -> Iterator[Text]:
     if progress is None:
         return
     fraction = progress.done / progress.total
@@ -152,16 +153,12 @@ def _failures(failures: Sequence[RepeatedFailure], width: int | None) -> Iterato
         return
     most = sorted(failures, key=lambda each: -each.count)
     yield Text("failures:")
-    counts = [_times(each.count) for each in most[:SHOWN_FAILURES]]
+    counts = ["once" if each.count == 1 else f"{each.count:,} times" for each in most[:SHOWN_FAILURES]]
     digits = max(map(len, counts))
     for count, each in zip(counts, most, strict=False):
         yield from map(Text, _wrapped(f"  {count:>{digits}} {repeated(each)}", width))
     if len(most) > SHOWN_FAILURES:
         yield Text(f"  and {len(most) - SHOWN_FAILURES} more")
-
-
-def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count:,} times"
 
 
 def _wrapped(text: str, width: int | None) -> list[str]:
@@ -205,7 +202,7 @@ class LiveView:
             stream.print_above(self.screen)
         self.is_shown = True
         try:
-            with _told_of_continuation(self.screen):
+            with _drawn_again_when_continued(self.screen):
                 yield
         finally:
             self.hide()
@@ -246,7 +243,7 @@ def styled(console: Console, lines: Sequence[Text]) -> list[str]:
 
 
 @contextmanager
-def _told_of_continuation(screen: Screen) -> Generator[None]:
+def _drawn_again_when_continued(screen: Screen) -> Generator[None]:
     """After Ctrl-Z and ``fg``, the shell has written below the last frame."""
     continued = getattr(signal, "SIGCONT", None)
     if continued is None or threading.current_thread() is not threading.main_thread():

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal
 
 from stormlet.errors import InvalidConfiguration, StartFailed, TopologyCrashed
 from stormlet.runtime.run.assembly import UNMADE
@@ -57,29 +57,19 @@ def _standard_streams_are_open() -> bool:
     return True
 
 
-R = TypeVar("R")
-
-
-class Escapable(Protocol):
-    """Takes the notice of it."""
-
-    def escaped(self, error: BaseException) -> None:
-        """User code raised this, or stopped the loop, which raised this then; it will be run on."""
-        ...
-
-
-def run_to_the_end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[R], session: Escapable) -> R:
-    """Run the loop until ``main`` is done, however often it is ended."""
+def run_on(loop: asyncio.AbstractEventLoop, main: asyncio.Task[Any]) -> BaseException | None:
+    """Run the loop until ``main`` is done, and return None; or until user code ends the loop, and return the exception
+    that it raised, or that the loop raised as it was stopped. Then it can be run on."""
     loop.set_exception_handler(_handle)
-    while True:
-        try:
-            return loop.run_until_complete(main)
-        except (SystemExit, KeyboardInterrupt) as error:
-            session.escaped(error)
-        except RuntimeError as error:
-            if main.done():
-                raise
-            session.escaped(error)
+    try:
+        loop.run_until_complete(main)
+    except (SystemExit, KeyboardInterrupt) as error:
+        return error
+    except RuntimeError as error:
+        if main.done():
+            raise
+        return error
+    return None
 
 
 def _handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

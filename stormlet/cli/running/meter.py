@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import length_hint
 
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.logic import SourceKind
-from stormlet.report.statistics import ComponentStatistics, Statistics
+from stormlet.report.statistics import ComponentStatistics, Progress, Statistics
 
 WINDOW = 2.0
 """Seconds that rates and latencies are means of."""
@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Completion:
     """The part that is done of what is known to come."""
 
     done: int
@@ -61,27 +61,17 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """A component's report of its own progress."""
-
-    component: str
-    done: int
-    known: int | None
-    """The amount in all; None where nobody knows."""
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """The topology at one moment."""
 
     topology: str
     seconds: float
     rows: tuple[Row, ...]
-    progress: Progress | None
+    progress: Completion | None
     dead_letters: int
     left_over: int
-    reports: tuple[Report, ...] = ()
+    reports: Mapping[str, Progress] = field(default_factory=dict[str, Progress])
+    """The progress that components report of their own work."""
 
     @property
     def tuples_per_second(self) -> float:
@@ -127,7 +117,8 @@ class Meter:
             for id in self._capacities
         )
         progress = None if self._total is None else _progress(self._total, self._done(now), seconds)
-        reports = tuple(_reports(self._capacities, now))
+        own = ((id, now.components[id].progress) for id in self._capacities)
+        reports = {id: progress for id, progress in own if progress is not None}
         return Frame(self._topology, seconds, rows, progress, now.dead_letters, now.left_over, reports)
 
     def _row(self, id: str, now: ComponentStatistics, before: ComponentStatistics, passed: float) -> Row:
@@ -192,13 +183,6 @@ def _length(source: object) -> int:
     return 0
 
 
-def _reports(ids: Iterable[str], now: Statistics) -> Iterator[Report]:
-    for id in ids:
-        progress = now.components[id].progress
-        if progress is not None:
-            yield Report(id, progress.done, progress.known, progress.unit)
-
-
-def _progress(total: int, done: int, seconds: float) -> Progress:
+def _progress(total: int, done: int, seconds: float) -> Completion:
     done = min(done, total)
-    return Progress(done, total, seconds * (total - done) / done if done else None)
+    return Completion(done, total, seconds * (total - done) / done if done else None)

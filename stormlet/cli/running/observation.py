@@ -26,13 +26,7 @@ MOST_TASKS = 4
 class Observation:
     """A view's window on the run."""
 
-    def __init__(
-        self,
-        running: Running,
-        meter: Meter,
-        ending: Ending,
-        threaded: Collection[str],
-    ) -> None:
+    def __init__(self, running: Running, meter: Meter, ending: Ending, threaded: Collection[str]) -> None:
         self.ending = ending
         self._running = running
         self._meter = meter

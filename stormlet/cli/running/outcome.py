@@ -9,11 +9,8 @@ from enum import Enum
 
 import msgspec
 
+from stormlet.cli.errors import FAILED, WRONG_USAGE
 from stormlet.report.statistics import ComponentStatistics, Statistics, TaskStatistics
-
-DONE = 0
-FAILED = 1
-WRONG_USAGE = 2
 
 
 class Outcome(Enum):
@@ -66,7 +63,7 @@ class Result:
         undone = self.statistics.dead_letters or self.statistics.left_over
         if self.replayed is not None:
             undone = undone or self.replayed.failed_again or self.replayed.not_tried
-        return FAILED if undone else DONE
+        return FAILED if undone else 0
 
 
 def as_json(result: Result) -> str:

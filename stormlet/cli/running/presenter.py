@@ -85,7 +85,7 @@ EVERY = 10.0
 DRAIN_EVERY = 5.0
 """Seconds between two lines about a drain."""
 MOST_SPOUTS = 4
-"""The most spouts, and the most reports of progress, in one line."""
+"""The most spouts in one line."""
 
 Say = Callable[[str], object]
 
@@ -120,7 +120,7 @@ def _parts(frame: Frame) -> Iterator[str]:
         yield f"{printable(row.id)} {row.acked:,} acked, {row.failed:,} failed, {row.waiting:,} pending"
     if len(spouts) > MOST_SPOUTS:
         yield f"and {len(spouts) - MOST_SPOUTS} spouts more"
-    yield from (reported(each, "{:,}".format) for each in frame.reports[:MOST_SPOUTS])
+    yield from reported(frame, "{:,}".format)
     yield f"{short_count(frame.tuples_per_second)} tuples/s"
     if frame.dead_letters:
         yield f"{frame.dead_letters:,} dead letters"

@@ -8,22 +8,22 @@
     say(replay.summary())
     return 0 if replay.all_acked else 1
 
-Every letter is a message of the host's (law C4): a ``Spout`` class hears neither ``ack`` nor ``fail`` of it.
+Every letter is a message of the host's (law C4): a ``Spout`` class gets neither ``ack`` nor ``fail`` for it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from stormlet.cli.running.replayable import Message, NotReplayable, Replayable
-from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.outcomes import Failure, FailureKind, TupleFailed
 from stormlet.core.shortened import cut
 from stormlet.errors import (
     InvalidEmit,
@@ -31,7 +31,6 @@ from stormlet.errors import (
     StormletError,
     TargetError,
     TopologyStopping,
-    TupleFailed,
     UnroutableKey,
 )
 from stormlet.report.log_fields import log_fields
@@ -142,11 +141,11 @@ class Replay:
         del self._open[line.number]
         if failures:
             self.failed_again += 1
-            self._bury(line, message, failures)
+            self._record(line, message, failures)
         else:
             self.acked += 1
 
-    def _bury(self, line: Line, message: Message, failures: Sequence[Failure]) -> None:
+    def _record(self, line: Line, message: Message, failures: Sequence[Failure]) -> None:
         if self._rest is None:
             self._log.add(line.number, message.record.component, failures[-1])
         else:
@@ -211,49 +210,35 @@ OTHERS: Final[Kind] = ()
 """All that are not."""
 
 
-@dataclass(slots=True)
-class _Repeated:
-    line: int
-    """The first one of its kind."""
-    fields: dict[str, object]
-    more: int = 0
-
-
 class FailedAgain:
     """Logs the first letter of each kind of failure at once, and at the end the number of others like it."""
 
     def __init__(self, topology: str, letters: Path) -> None:
         self._topology = topology
         self._letters = letters
-        self._kinds: dict[Kind, _Repeated] = {}
+        self._first: dict[Kind, tuple[int, dict[str, object]]] = {}
+        """Line of the first one of each kind, and the fields of its log record."""
+        self._more = Counter[Kind]()
 
     def add(self, line: int, component: str, failure: Failure) -> None:
         """The letter in this line, of this spout, has failed again."""
-        kind = _kind(component, failure)
-        if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
+        kind: Kind = component, failure.kind, failure.component, failure.holders, type(failure.exception)
+        if kind not in self._first and len(self._first) >= MOST_KINDS:
             kind = OTHERS
-        known = self._kinds.get(kind)
-        if known is not None:
-            known.more += 1
+        if kind in self._first:
+            self._more[kind] += 1
             return
         fields = log_fields(self._topology, component)
-        self._kinds[kind] = _Repeated(line, fields)
+        self._first[kind] = line, fields
         logger.error("%s:%d failed again: %s", self._letters, line, cut(str(failure)), extra=fields)
 
     def close(self) -> None:
         """The replay is over."""
-        for kind, each in self._kinds.items():
-            if each.more:
+        for kind, (line, fields) in self._first.items():
+            if more := self._more[kind]:
+                like = "in other ways, after" if kind == OTHERS else "like"
                 logger.error(
                     "%s: %s more failed again %s line %d; --dead-letters FILE keeps them",
-                    self._letters,
-                    f"{each.more:,}",
-                    "in other ways, after" if kind == OTHERS else "like",
-                    each.line,
-                    extra=each.fields,
+                    *(self._letters, f"{more:,}", like, line),
+                    extra=fields,
                 )
-
-
-def _kind(component: str, failure: Failure) -> Kind:
-    """The key of failures that are alike."""
-    return component, failure.kind, failure.component, failure.holders, type(failure.exception)

@@ -79,7 +79,7 @@ class Screen:
             self._update("", [])
 
     def forget(self) -> None:
-        """Somebody else has written to the terminal since: draw the next frame below that."""
+        """Draw the next frame below what another program has written to the terminal since the last one."""
         with self._lock:
             self._frame, self._drawn = "", []
 

@@ -16,7 +16,7 @@ from stormlet.cli.running.loops import (
     await_default_threads,
     await_threads,
     crash_of,
-    run_to_the_end,
+    run_on,
     start_failure_of,
 )
 from stormlet.cli.running.meter import Meter, known_length
@@ -89,7 +89,9 @@ class Session:
         :class:`~stormlet.errors.InvalidTopology`."""
         with ended_by_signals(self._ending, self._presenter.say_at_once):
             self._main = self._loop.create_task(self._run(), name="stormlet run")
-            result = self._result(run_to_the_end(self._loop, self._main, self))
+            while (error := run_on(self._loop, self._main)) is not None:
+                self._escape(error)
+            result = self._result(self._main.result())
             self._summarise(result)
         return result
 
@@ -100,15 +102,13 @@ class Session:
             self._loop.run_until_complete(await_default_threads(self._presenter.say))
             await_threads(self._threaded, self._presenter.say)
 
-    def escaped(self, error: BaseException) -> None:
-        """User code has ended the loop. A crash that the topology knows of, or hears of as the loop goes on, ends the
-        run already, and says more."""
-        if self._escaped is None and self._main is not None and not self._has_crashed():
+    def _escape(self, error: BaseException) -> None:
+        """End the run, as user code has ended the loop. A crash that the topology knows of, or will as the loop
+        goes on, ends the run already, and says more."""
+        has_crashed = self._run_of_topology is not None and self._run_of_topology.crashed
+        if self._escaped is None and self._main is not None and not has_crashed:
             self._escaped = crash_of(self._topology.name, error, started=self._running is not None)
             self._main.cancel()
-
-    def _has_crashed(self) -> bool:
-        return self._run_of_topology is not None and self._run_of_topology.crashed
 
     # The run.
 
@@ -157,10 +157,10 @@ class Session:
         if self._replay is not None:
             await self._replay.through(running)
         else:
-            self._mention_what_nobody_feeds()
+            self._warn_of_unfed_spouts()
             await running.finished()
 
-    def _mention_what_nobody_feeds(self) -> None:
+    def _warn_of_unfed_spouts(self) -> None:
         for spout in self._description.spouts.values():
             if spout.kind is SourceKind.FED and self._how.duration is None:
                 self._presenter.say(

@@ -32,10 +32,10 @@ def signals_handled_by(handler: Handler) -> Generator[None]:
 
 def handle(handler: Handler) -> Sequence[tuple[signal.Signals, Handler]]:
     """Have it handle them from now on, where that can be; returns what did so before."""
-    numbers = heard() if threading.current_thread() is threading.main_thread() else ()
+    numbers = unignored() if threading.current_thread() is threading.main_thread() else ()
     return [(number, cast("Handler", signal.signal(number, handler))) for number in numbers]
 
 
-def heard() -> tuple[signal.Signals, ...]:
-    """Those that are not ignored, and that nobody handles outside of Python, who could not be given them back."""
+def unignored() -> tuple[signal.Signals, ...]:
+    """Those that are not ignored, and have no handler outside of Python, which could not be put back."""
     return tuple(each for each in SIGNALS if signal.getsignal(each) not in (signal.SIG_IGN, None))

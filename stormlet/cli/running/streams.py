@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal, Self, TextIO, cast
 
 from stormlet.cli.errors import RunFormatter
+from stormlet.cli.output import send_nowhere
 from stormlet.cli.running.screen import Screen
 
 
@@ -106,9 +107,7 @@ class GuardedStream:
         is_hung_up = self._is_terminal and error.errno == EIO
         if not is_hung_up and not isinstance(error, BrokenPipeError):
             raise error
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
+        send_nowhere(self._stream)
         if not is_hung_up:  # which a signal reports
             self.closed_by_reader = True
             self.when_closed()
@@ -172,7 +171,7 @@ def _decoder() -> IncrementalDecoder:
 
 
 def _nothing() -> None:
-    """The call while nobody listens."""
+    """The default of ``when_closed``."""
 
 
 LogLevel = Literal["debug", "info", "warning", "error"]

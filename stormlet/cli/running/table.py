@@ -6,7 +6,7 @@ second in the loop of the topology.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
@@ -24,38 +24,6 @@ Count = Callable[[float], str]
 """The way in which counts are written: exact or short."""
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of figures."""
-
-    title: str
-    cell: Callable[[Row, Count], Text]
-    rank: int
-    """The columns of the highest ranks are left out if there is no room for all."""
-    least: int = 6
-    """Its width in characters at least, so that it does not move while figures grow."""
-
-
-def _emitted(row: Row, count: Count) -> Text:
-    return Text(count(row.emitted))
-
-
-def _executed(row: Row, count: Count) -> Text:
-    return Text("" if row.is_spout else count(row.executed))
-
-
-def _per_second(row: Row, count: Count) -> Text:
-    return Text(rate(row.per_second))
-
-
-def _acked(row: Row, count: Count) -> Text:
-    return Text(count(row.acked))
-
-
-def _failed(row: Row, count: Count) -> Text:
-    return Text(count(row.failed), style="bold red" if row.failed else "")
-
-
 def _queue(row: Row, count: Count) -> Text:
     text = Text(count(row.waiting).rjust(6))
     fill = row.fill
@@ -71,27 +39,40 @@ def _colour(row: Row, fill: float) -> str:
     return "green" if fill < 0.5 else "yellow" if fill < 0.95 else "red"
 
 
-def _latency(row: Row, count: Count) -> Text:
-    return Text(latency(row.latency))
+CELLS: Mapping[str, Callable[[Row, Count], Text]] = {
+    "emitted": lambda row, count: Text(count(row.emitted)),
+    "executed": lambda row, count: Text("" if row.is_spout else count(row.executed)),
+    "per s": lambda row, count: Text(rate(row.per_second)),
+    "acked": lambda row, count: Text(count(row.acked)),
+    "failed": lambda row, count: Text(count(row.failed), style="bold red" if row.failed else ""),
+    "queue": _queue,
+    "latency": lambda row, count: Text(latency(row.latency)),
+}
+"""The figures of a component, by the title of their column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of figures: one of :data:`CELLS`."""
+
+    title: str
+    rank: int
+    """The columns of the highest ranks are left out if there is no room for all."""
+    least: int = 6
+    """Its width in characters at least, so that it does not move while figures grow."""
 
 
 LIVE = (
-    Column("executed", _executed, 4),
-    Column("per s", _per_second, 0),
-    Column("acked", _acked, 5),
-    Column("failed", _failed, 1),
-    Column("queue", _queue, 2, BAR + 7),
-    Column("latency", _latency, 3, 7),
+    Column("executed", 4),
+    Column("per s", 0),
+    Column("acked", 5),
+    Column("failed", 1),
+    Column("queue", 2, BAR + 7),
+    Column("latency", 3, 7),
 )
-CLOSING = (
-    Column("emitted", _emitted, 3),
-    Column("executed", _executed, 2),
-    Column("acked", _acked, 1),
-    Column("failed", _failed, 0),
-    Column("per s", _per_second, 4),
-    Column("latency", _latency, 5),
+CLOSING = tuple(
+    map(Column, ("emitted", "executed", "acked", "failed", "per s", "latency"), (3, 2, 1, 0, 4, 5))
 )
-
 
 GAP = 2
 LEAST_NAME = 10
@@ -115,8 +96,11 @@ class _Table:
     def __init__(self, rows: Sequence[Row], columns: Sequence[Column], count: Count) -> None:
         self._names = [printable(row.id) for row in rows]
         self._longest = max(map(cell_len, (NAMES, *self._names)))
-        self._cells = {column: [column.cell(row, count) for row in rows] for column in columns}
-        self._widths = {column: _width(column, cells) for column, cells in self._cells.items()}
+        self._cells = {column: [CELLS[column.title](row, count) for row in rows] for column in columns}
+        self._widths = {
+            column: max(column.least, len(column.title), *(cell.cell_len for cell in cells))
+            for column, cells in self._cells.items()
+        }
 
     @property
     def width(self) -> int:
@@ -151,7 +135,3 @@ class _Table:
             line.append(" " * (GAP + self._widths[column] - cell.cell_len))
             line.append_text(cell)
         return line
-
-
-def _width(column: Column, cells: Sequence[Text]) -> int:
-    return max(column.least, len(column.title), *(cell.cell_len for cell in cells))

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.errors import EndOfStream, SparkFailed, TupleFailed
+from stormlet.core.outcomes import Failure, FailureKind, TupleFailed
+from stormlet.errors import EndOfStream, SparkFailed
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.spark.files import Claim, sync_of_letters
 from stormlet.spark.frames import Origin

@@ -13,8 +13,9 @@ import pytest
 from msgspec import structs
 
 from stormlet.cli.running.live import closing_summary, live_view, repeated
-from stormlet.cli.running.meter import Frame, Progress, Report
+from stormlet.cli.running.meter import Completion, Frame
 from stormlet.report.failures import RepeatedFailure
+from stormlet.report.statistics import Progress
 from tests.cli.figures import BOLT, FAILURE, FRAME, SPOUT, bolt, frame_of
 from tests.cli.flows import write
 
@@ -298,7 +299,7 @@ def shown(
 
 def test_the_view_has_title_table_progress_drain_and_the_last_failure() -> None:
     """In this order, one line each, below an empty one."""
-    frame = replace(FRAME, progress=Progress(250, 1000, 37.2), dead_letters=2)
+    frame = replace(FRAME, progress=Completion(250, 1000, 37.2), dead_letters=2)
     lines = shown(frame, [FAILURE], "draining for 3.1 s: waits for lines: 1,000 pending")
     assert lines == [
         "",
@@ -323,7 +324,8 @@ def test_what_does_not_fit_into_the_title_is_left_out_whole() -> None:
 def test_it_always_fits(width: int, height: int) -> None:
     """No line is wider and no view higher than the terminal, however many components there are."""
     frame = replace(
-        frame_of(SPOUT, *(bolt(f"bolt {number} 長い") for number in range(40))), progress=Progress(1, 3, 2.0)
+        frame_of(SPOUT, *(bolt(f"bolt {number} 長い") for number in range(40))),
+        progress=Completion(1, 3, 2.0),
     )
     lines = live_view(frame, [FAILURE], "draining for 3.1 s: waits for lines", width, height)
     assert len(lines) <= height
@@ -346,17 +348,18 @@ def test_components_that_do_about_as_much_do_not_take_turns() -> None:
     assert [line.split()[0] for line in lines[2:]] == ["bolt0", "bolt1", "and"]
 
 
-READ = Report("flights", 67_355, 336_776, "rows read")
-WRITTEN = Report("write", 202, None, "rows written")
+READ = Progress(67_355, 336_776, "rows read")
+WRITTEN = Progress(202, None, "rows written")
 
 
 def test_what_components_report_has_a_line_each() -> None:
     """How much of how much, where that is known; at the end exactly."""
-    assert shown(replace(FRAME, reports=(READ, WRITTEN)), height=10)[-2:] == [
+    assert shown(replace(FRAME, reports={"flights": READ, "write": WRITTEN}), height=10)[-2:] == [
         "flights: 67.4 k of 337 k rows read, 20%",
         "write: 202 rows written",
     ]
-    done = replace(FRAME, reports=(replace(READ, done=336_776), WRITTEN))
+    read = structs.replace(READ, done=336_776)
+    done = replace(FRAME, reports={"flights": read, "write": WRITTEN})
     assert [line.plain for line in closing_summary(done, [], None)][4:6] == [
         "flights: 336,776 of 336,776 rows read",
         "write: 202 rows written",
@@ -365,14 +368,14 @@ def test_what_components_report_has_a_line_each() -> None:
 
 def test_reports_leave_room_for_the_table() -> None:
     """However many there are, a few are shown."""
-    lines = shown(replace(FRAME, reports=(WRITTEN,) * 20), height=10)
-    assert lines.count("write: 202 rows written") == 4
+    lines = shown(replace(FRAME, reports={f"write{number}": WRITTEN for number in range(20)}), height=10)
+    assert sum(line.endswith(": 202 rows written") for line in lines) == 4
     assert "split" in lines[3]
 
 
 def test_in_a_narrow_terminal_progress_has_no_bar() -> None:
     """The figures say more."""
-    lines = shown(replace(FRAME, progress=Progress(250, 1000, 37.2)), width=30, height=10)
+    lines = shown(replace(FRAME, progress=Completion(250, 1000, 37.2)), width=30, height=10)
     assert lines[-1] == "25%  250 of 1,000  37 s left"
 
 
@@ -387,7 +390,7 @@ def test_what_a_drain_waits_for_may_take_two_lines() -> None:
 
 def test_done_or_not_begun_there_is_no_time_left() -> None:
     """Nothing can be told before the first message is done, nor need it after the last."""
-    for progress in (Progress(0, 10, None), Progress(10, 10, 0.0)):
+    for progress in (Completion(0, 10, None), Completion(10, 10, 0.0)):
         assert "left" not in shown(replace(FRAME, progress=progress))[-1]
 
 

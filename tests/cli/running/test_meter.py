@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from stormlet import Topology
-from stormlet.cli.running.meter import WINDOW, Frame, Meter, Report, Row, known_length
+from stormlet.cli.running.meter import WINDOW, Frame, Meter, Row, known_length
 from stormlet.report.statistics import ComponentStatistics, Progress, Statistics
 
 
@@ -50,7 +50,7 @@ def test_reports_stand_in_the_order_of_the_components() -> None:
     reporting = replace(statistics.components["print"], progress=Progress(3, 9, "rows written"))
     statistics = Statistics({**statistics.components, "print": reporting})
     frame = Meter(topology().describe(), {}, None).frame(statistics, 1.0)
-    assert frame.reports == (Report("print", 3, 9, "rows written"),)
+    assert frame.reports == {"print": Progress(3, 9, "rows written")}
 
 
 def test_rates_are_those_of_the_last_two_seconds() -> None:

@@ -17,10 +17,11 @@ from typing import Any, TextIO, cast
 import pytest
 
 from stormlet.cli import main
-from stormlet.cli.running.meter import Progress, Report
+from stormlet.cli.running.meter import Completion
 from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.presenter import Presenter, progress_line
 from stormlet.cli.running.streams import GuardedStream
+from stormlet.report.statistics import Progress
 from tests.cli.figures import BOLT, FAILURE, FRAME, SPOUT, frame_of
 from tests.cli.flows import write
 
@@ -208,16 +209,16 @@ def test_a_line_is_one_line() -> None:
 
 def test_it_says_what_was_given_up_and_what_is_left() -> None:
     """Where there is something to say."""
-    frame = replace(FRAME, dead_letters=3, progress=Progress(45, 100, 12.2))
+    frame = replace(FRAME, dead_letters=3, progress=Completion(45, 100, 12.2))
     assert progress_line(frame).endswith("; 3 dead letters; 45% done, 12 s left")
 
 
 def test_it_says_what_components_report() -> None:
     """Exactly, four of them at most."""
-    report = Report("flights", 67_355, 336_776, "rows read")
-    line = progress_line(replace(FRAME, reports=(report,) * 7))
-    assert line.count("; flights: 67,355 of 336,776 rows read, 20%; ") == 2
-    assert line.count("flights: ") == 4
+    report = Progress(67_355, 336_776, "rows read")
+    line = progress_line(replace(FRAME, reports={f"flights{number}": report for number in range(7)}))
+    assert "; flights0: 67,355 of 336,776 rows read, 20%; flights1: " in line
+    assert line.count("flights") == 4
 
 
 def test_of_many_spouts_four_are_named() -> None:

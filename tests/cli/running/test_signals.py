@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stormlet.cli.running.signals import SIGNALS, heard, signals_handled_by
+from stormlet.cli.running.signals import SIGNALS, signals_handled_by, unignored
 
 
 @pytest.fixture(autouse=True)
@@ -42,4 +42,4 @@ def test_a_signal_that_is_ignored_stays_so() -> None:
 def test_a_handler_that_is_not_pythons_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     """It could not be put back."""
     monkeypatch.setattr(signal, "getsignal", lambda number: None)
-    assert heard() == ()
+    assert unignored() == ()

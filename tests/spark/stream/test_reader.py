@@ -20,8 +20,9 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
+from stormlet.core.outcomes import TupleFailed
 from stormlet.core.restarts import RestartPolicy
-from stormlet.errors import SparkFailed, TupleFailed
+from stormlet.errors import SparkFailed
 from stormlet.spark.stream.query import SessionGone
 from tests.helpers import ignore, leave_by, now, run_to_end
 from tests.spark.stream_kit import FakeSpark, fed_by

@@ -1,48 +1,37 @@
-"""The rules of ``check``: each is a function from a description to what it finds, one file for each matter."""
+"""The rules of ``check``: each is a function from a description to what it finds, one file for each matter.
+
+::
+
+    finding    a finding, and what several rules ask of a component
+    wiring     streams that lead in circles or nowhere, and groupings that reach no task or only some
+    code       code that loses messages, seen in the source of components
+    limits     options that defeat each other
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stormlet.cli.inspecting.checks.factories import dropped_results, mistaken_factories
+from stormlet.cli.inspecting.checks import code, limits, wiring
 from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.cli.inspecting.checks.limits import (
-    batches_slower_than_the_timeout,
-    overflowing_ackers,
-    replays_after_the_drain,
-)
-from stormlet.cli.inspecting.checks.tracking import (
-    poison_messages,
-    unacked_inputs,
-    unanchored_outputs,
-    unowned_outputs,
-    untracked_messages,
-)
-from stormlet.cli.inspecting.checks.wiring import (
-    cycles,
-    idle_tasks,
-    unheard_spouts,
-    unroutable_keys,
-    unused_streams,
-)
 from stormlet.model.description import Description
 
 RULES: tuple[Callable[[Description], Iterator[Finding]], ...] = (
-    cycles,
-    unheard_spouts,
-    unused_streams,
-    idle_tasks,
-    unroutable_keys,
-    untracked_messages,
-    mistaken_factories,
-    dropped_results,
-    unacked_inputs,
-    unanchored_outputs,
-    unowned_outputs,
-    batches_slower_than_the_timeout,
-    overflowing_ackers,
-    replays_after_the_drain,
-    poison_messages,
+    wiring.cycles,
+    wiring.unheard_spouts,
+    wiring.unused_streams,
+    wiring.idle_tasks,
+    wiring.unroutable_keys,
+    limits.untracked_messages,
+    code.mistaken_factories,
+    code.dropped_results,
+    code.unacked_inputs,
+    code.unanchored_outputs,
+    code.unowned_outputs,
+    limits.batches_slower_than_the_timeout,
+    limits.overflowing_ackers,
+    limits.replays_after_the_drain,
+    limits.poison_messages,
 )
 
 

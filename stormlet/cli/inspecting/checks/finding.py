@@ -1,11 +1,12 @@
-"""Findings of ``check``, and the components that feed a bolt."""
+"""Findings of ``check``, and what several rules ask of a component: its options, and the components that feed it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
+from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 
 
@@ -22,9 +23,20 @@ class Finding(msgspec.Struct, frozen=True):
     """The way out."""
 
 
-def upstream(description: Description, bolt: BoltSpec) -> Iterator[SpoutSpec | BoltSpec]:
-    """The components above this one, nearest first, those of a cycle included."""
-    ways, seen = [bolt], set[str]()
+def options_of(description: Description, component: SpoutSpec | BoltSpec) -> Configuration:
+    """The options of the topology with the component's own laid over."""
+    return configure(description.configuration, component.options, repr(component.id))
+
+
+def sources_of(description: Description, ids: Collection[str]) -> set[str]:
+    """The components that these subscribe to."""
+    bolts = [description.bolts[id] for id in ids if id in description.bolts]
+    return {each.source.component for bolt in bolts for each in bolt.inputs}
+
+
+def upstream(description: Description, *bolts: BoltSpec) -> Iterator[SpoutSpec | BoltSpec]:
+    """The components above these, nearest first, those of a cycle included."""
+    ways, seen = [*bolts], set[str]()
     for way in ways:  # grows
         for subscription in way.inputs:
             id = subscription.source.component

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.cli.inspecting.anchoring import code_of
-from stormlet.cli.inspecting.checks.finding import Finding
-from stormlet.cli.inspecting.checks.tracking import tracks
+from stormlet.cli.inspecting.anchoring import code_in, tracks
+from stormlet.cli.inspecting.checks.finding import Finding, options_of, sources_of, upstream
 from stormlet.core.groupings import Fields, Global, PartialKey
 from stormlet.model.components import DEFAULT_STREAM
-from stormlet.model.configuration import configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.key_types import unroutable_types
-from stormlet.model.logic import SourceKind, component_class
+from stormlet.model.logic import SourceKind
 from stormlet.model.streams import Subscription
 
 
@@ -21,7 +19,9 @@ def cycles(description: Description) -> Iterator[Finding]:
     for group in description.cycles():
         path = shortest_cycle(description, group)
         unbounded = _unbounded_spouts(description, group)
-        way = f"{' -> '.join(map(repr, path))} is a cycle{_with_more(group, path)}"
+        others = [each for each in group if each not in path]
+        more = f", entangled with {_listed(others)}" if others else ""
+        way = f"{' -> '.join(map(repr, path))} is a cycle{more}"
         bound = (
             f"and nothing bounds what {_listed(unbounded)} sends into them"
             if unbounded
@@ -43,7 +43,7 @@ def shortest_cycle(description: Description, group: list[str]) -> list[str]:
     seen = {start}
     for way in ways:  # grows
         for bolt in description.bolts.values():
-            if way[-1] in _sources(bolt):
+            if way[-1] in sources_of(description, [bolt.id]):
                 if bolt.id == start:
                     return [*way, start]
                 if bolt.id in group and bolt.id not in seen:
@@ -99,9 +99,7 @@ def _is_meant(component: SpoutSpec | BoltSpec, stream: str) -> bool:
     """True if the component can be expected to emit there: it was declared, or its code is annotated to."""
     if len(component.outputs) > 1 or stream != DEFAULT_STREAM:
         return True
-    logic = component.source if isinstance(component, SpoutSpec) else component.logic
-    cls = component_class(logic)
-    code = None if cls is None else code_of(cls)
+    code = code_in(component)
     if code is not None and not code.emits_to(stream):
         return False
     return component.outputs[stream].schema.name != "object"
@@ -111,10 +109,7 @@ def _reached_by_hosts(description: Description) -> set[str]:
     """The components downstream of spouts that the host feeds: it may ``collect`` their streams (law C4)."""
     reached = {id for id, spout in description.spouts.items() if spout.kind is SourceKind.FED}
     for group in description.in_order():
-        sources = {
-            source for id in group if id in description.bolts for source in _sources(description.bolts[id])
-        }
-        if sources & reached:
+        if sources_of(description, group) & reached:
             reached.update(group)
     return reached
 
@@ -127,31 +122,19 @@ def _subscribed(description: Description) -> set[tuple[str, str]]:
     }
 
 
-def _sources(bolt: BoltSpec) -> set[str]:
-    return {each.source.component for each in bolt.inputs}
-
-
 def _unbounded_spouts(description: Description, group: list[str]) -> list[str]:
     """The spouts upstream that may have any number of tuples on the way: what is not tracked is not pending (law
     L10), and what is not acked by ackers is so at once (law L9)."""
-    upstream = set(group)
-    for earlier in reversed(description.in_order()):
-        if upstream & set(earlier):
-            upstream.update(*(_sources(description.bolts[id]) for id in earlier if id in description.bolts))
+    above = {each.id for each in upstream(description, *(description.bolts[id] for id in group))}
     return [
-        id for id, spout in description.spouts.items() if id in upstream and _is_unbounded(description, spout)
+        id for id, spout in description.spouts.items() if id in above and _is_unbounded(description, spout)
     ]
 
 
 def _is_unbounded(description: Description, spout: SpoutSpec) -> bool:
-    configuration = configure(description.configuration, spout.options, repr(spout.id))
+    configuration = options_of(description, spout)
     is_tracked = all(tracks(spout, stream) for stream in spout.outputs)
     return configuration.max_spout_pending is None or not (is_tracked and configuration.ackers)
-
-
-def _with_more(group: list[str], path: list[str]) -> str:
-    others = [each for each in group if each not in path]
-    return f", entangled with {_listed(others)}" if others else ""
 
 
 def _listed(ids: list[str]) -> str:

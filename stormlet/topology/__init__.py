@@ -1,0 +1,128 @@
+"""``Topology``, the builder that users hold: it collects components, which are checked as they come, and runs them.
+
+::
+
+    builder    the ids and options of components
+    spouts     declarations of spouts, in every form that a source may have
+    bolts      declarations of bolts, in every form that their logic may have
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast, overload
+
+from stormlet.errors import InvalidConfiguration, InvalidTopology
+from stormlet.model.builder_types import NumberOptions, TopologyOptions
+from stormlet.model.configuration import Configuration, read_options
+from stormlet.model.description import Description
+from stormlet.model.one_shot_sources import OneShotSources
+from stormlet.model.planning import plan
+from stormlet.model.streams import Stream
+from stormlet.topology.bolts import BoltBuilder
+from stormlet.topology.builder import configured
+from stormlet.topology.spouts import SpoutBuilder
+
+RUNTIME: Final = "stormlet.runtime.run.handle"
+"""The module that imports all of the runtime, and asyncio with it."""
+
+if TYPE_CHECKING:
+    from stormlet.runtime import dead_letters as letters
+    from stormlet.runtime.run import handle
+else:
+
+    class _Late:
+        """A module that is imported when one of its names is used, as by ``typing.get_type_hints``."""
+
+        def __init__(self, name: str) -> None:
+            self._name = name
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(importlib.import_module(self._name), name)
+
+    letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
+    # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
+    if "asyncio" in sys.modules:
+        importlib.import_module(RUNTIME)
+
+Sources: TypeAlias = Mapping[str, object] | Mapping[Stream[Any], object]
+"""Sources of spouts, by the id or stream of a spout."""
+
+
+class Topology(SpoutBuilder, BoltBuilder):
+    """A named graph of spouts and bolts.
+
+    ``configuration`` are options of :class:`~stormlet.model.configuration.Configuration`; Storm's names go
+    through ``**{...}``. Raises :class:`~stormlet.errors.InvalidTopology` for an empty name and
+    :class:`~stormlet.errors.InvalidConfiguration` for an option that does not exist or does not fit.
+    """
+
+    # Type checkers hold the values of a mapping, as Storm's names come in one, against every option: without the one
+    # that is a word, a mapping of numbers fits.
+
+    @overload
+    def __init__(self, name: str, **configuration: Unpack[NumberOptions]) -> None: ...
+    @overload
+    def __init__(self, name: str, **configuration: Unpack[TopologyOptions]) -> None: ...
+    def __init__(self, name: str, **configuration: object) -> None:
+        if not isinstance(cast("object", name), str) or not name.strip():
+            raise InvalidTopology(f"a topology needs a name, not {name!r}")
+        where = f"topology {name!r}"
+        super().__init__(name, configured(Configuration(), configuration, where, name))
+        self._given = read_options(configuration, "").values
+        self._one_shot = OneShotSources()
+        # Now, as the first run would hold its loop for a tenth of a second (law F2); and not with this module, as
+        # asyncio takes longer to import than all of this.
+        importlib.import_module(RUNTIME)
+
+    def describe(self) -> Description:
+        """Return the frozen description; raise :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
+        description = Description(
+            self.name, self._configuration, dict(self._spouts), dict(self._bolts), self._given
+        )
+        description.validate()
+        return description
+
+    def run(
+        self,
+        *,
+        seed: int | None = None,
+        active: bool = True,
+        dead_letters: letters.DeadLetterTarget | None = None,
+        sources: Sources | None = None,
+        **configuration: Unpack[TopologyOptions],
+    ) -> handle.Run:
+        """Run the topology: ``async with topology.run() as running``. Leaving the block drains it, an exception in the
+        block cancels it (law C3, C5).
+
+        ``seed`` makes a run under simulated time repeatable, event for event (law L16); without it, the
+        loop's own seed is used there. With ``active=False`` spouts are opened but not asked for tuples before
+        ``running.activate()``. ``dead_letters`` is a callable that gets each
+        :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``sources`` are for
+        this run, by the id or stream of a spout: see :meth:`set_source`. ``configuration`` overrides the
+        topology's options for this run; options of single components stay.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
+        here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
+        block.
+        """
+        where = f"run of topology {self.name!r}"
+        if seed is not None and not isinstance(cast("object", seed), int):
+            raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
+        changed = configured(self._configuration, configuration, where, self.name)
+        given = read_options(configuration, where).values
+        described = self.describe().with_sources(self._by_id(sources or {}))
+        description, configurations = described.configured(changed, where, given)
+        planned = plan(description, configurations)
+
+        def make() -> handle.Running:
+            self._one_shot.use(description.spouts.values())
+            options = handle.RunOptions(seed, active, dead_letters)
+            return handle.Running(planned, configurations, options, self)
+
+        return handle.Run(make)
+
+    def _by_id(self, sources: Sources) -> Mapping[str, object]:
+        return {self._spout_of(spout): source for spout, source in sources.items()}
