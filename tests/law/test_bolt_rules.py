@@ -34,25 +34,10 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import EndOfStream
-from tests.helpers import Counting, ignore, leave_by, now, run_to_end
+from tests.cast import Counting, Ignore, Note, ignore, refuse
+from tests.helpers import leave_by, now, run_to_end
 
 Log = list[tuple[str, float]]
-
-
-def noting(log: list[object]) -> type[Bolt[object, object]]:
-    """A bolt that acks everything and notes the values."""
-
-    class Note(Bolt[object, object]):
-        def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
-            log.append(tup.value)
-            out.ack(tup)
-
-    return Note
-
-
-def refuse(value: object) -> None:
-    """A bolt that fails everything for good."""
-    raise Reject("refused")
 
 
 async def outputs_of(logic: Any, value: object = "in") -> list[object]:
@@ -60,7 +45,7 @@ async def outputs_of(logic: Any, value: object = "in") -> list[object]:
     seen: list[object] = []
     topology = Topology("outputs")
     stream = topology.bolt("logic", logic, topology.spout("one", [value]).shuffle())
-    topology.bolt("note", noting(seen), stream.shuffle())
+    topology.bolt("note", partial(Note, seen), stream.shuffle())
     running = await run_to_end(topology)
     assert running.statistics().components["one"].acked == 1
     return seen
@@ -136,7 +121,7 @@ async def test_B1_results_of_functions(kind: str) -> None:
 
 
 @pytest.mark.simulated_time
-@pytest.mark.parametrize("made", [noting([]), noting([])()])
+@pytest.mark.parametrize("made", [Note, Note()])
 async def test_B1_a_function_that_makes_bolts_crashes_the_topology(made: object) -> None:
     """At the first input, with an error that names the way out."""
     with pytest.raises(
@@ -290,7 +275,7 @@ async def test_B1_to_reaches_other_streams(logic: Any, concurrency: int) -> None
         concurrency=concurrency,
     )
     for name, values in seen.items():
-        topology.bolt(f"note {name}", noting(values), stream.named(name).shuffle())
+        topology.bolt(f"note {name}", partial(Note, values), stream.named(name).shuffle())
     await run_to_end(topology)
     assert {name: sorted(map(str, values)) for name, values in seen.items()} == {
         "default": ["3", "9"],
@@ -656,17 +641,10 @@ async def test_B5_a_run_can_set_the_ticks_of_all_bolts() -> None:
     fed = topology.spout("fed")
     topology.bolt("note", lambda: ticking(log)(), fed.shuffle())
     topology.bolt("own", ticking(log), fed.shuffle(), tick=3.0)
-    topology.bolt("none", lambda: Plain(), fed.shuffle())
+    topology.bolt("none", lambda: Ignore(), fed.shuffle())
     async with topology.run(tick=2.0):
         await asyncio.sleep(5)
     assert [at for _, at in log] == [2.0, 3.0, 4.0]
-
-
-class Plain(BasicBolt[object, object]):
-    """A bolt without the method."""
-
-    def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
-        pass
 
 
 @pytest.mark.simulated_time
@@ -717,14 +695,7 @@ async def test_B5_at_most_one_tick_of_a_task_is_outstanding() -> None:
     assert len(ticks) >= 3
 
 
-class NoTick(BasicBolt[object, object]):
-    """Has no tick."""
-
-    def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
-        pass
-
-
-@pytest.mark.parametrize("logic", [NoTick, ignore])
+@pytest.mark.parametrize("logic", [Ignore, ignore])
 def test_B5_tick_without_the_method_is_an_error(logic: Any) -> None:
     """It is found when the topology is built, and names the bolt."""
     topology = Topology("none")
@@ -737,7 +708,7 @@ def test_B5_tick_without_the_method_is_an_error(logic: Any) -> None:
 async def test_B5_tick_without_the_method_is_an_error_of_a_factory_too() -> None:
     """What a factory makes is known only at the start; then it is refused."""
     topology = Topology("none")
-    topology.bolt("bolt", lambda: NoTick(), topology.spout("words", ["a"]).shuffle(), tick=1.0)
+    topology.bolt("bolt", lambda: Ignore(), topology.spout("words", ["a"]).shuffle(), tick=1.0)
     with pytest.raises(InvalidTopology, match=r"'bolt' has tick=1\.0"):
         await run_to_end(topology)
 
@@ -893,7 +864,7 @@ async def test_B6_a_task_waits_for_every_queue_it_has_filled() -> None:
     topology = Topology("every", queue_capacity=2)
     stream = topology.bolt("forward", lambda value: value, topology.spout("numbers", range(50)).shuffle())
     topology.bolt("stuck", stuck, stream.shuffle())
-    topology.bolt("free", noting(done), stream.shuffle())
+    topology.bolt("free", partial(Note, done), stream.shuffle())
     async with topology.run() as running:
         await asyncio.sleep(9)
         assert len(done) <= 2 * 2 + 1
@@ -1509,7 +1480,7 @@ async def seen_contexts(source: Any, logic: Any, **options: Any) -> list[object]
     topology = Topology("context")
     first = topology.bolt("first", logic, topology.spout("source", source).shuffle(), **options)
     second = topology.bolt("second", see, first.shuffle())
-    topology.bolt("note", noting(seen), second.shuffle())
+    topology.bolt("note", partial(Note, seen), second.shuffle())
     await run_to_end(topology)
     return sorted(seen, key=str)
 
@@ -1604,6 +1575,6 @@ async def test_B10_what_a_bolt_sets_does_not_reach_other_tuples() -> None:
     topology = Topology("leak")
     first = topology.bolt("set", set_after, topology.spout("numbers", set_in_generator).shuffle())
     second = topology.bolt("see", see, first.shuffle())
-    topology.bolt("note", noting(seen), second.shuffle())
+    topology.bolt("note", partial(Note, seen), second.shuffle())
     await run_to_end(topology)
     assert seen == [(number, number) for number in range(3)]

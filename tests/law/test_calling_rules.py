@@ -26,7 +26,7 @@ from stormlet import (
     TupleFailed,
 )
 from stormlet.runtime.wire.thread_calls import MOST
-from tests.helpers import ignore
+from tests.cast import ignore, take_a_second, wait_for_ever
 from tests.law.puppets import AnyTuple, Puppet, Puppets, now, open_trees, script, settle, threads, until
 
 
@@ -304,16 +304,6 @@ async def test_F3_a_cancelled_call_is_not_made() -> None:
 # F3: room.
 
 
-async def hold(value: object) -> None:
-    """Never finish an input."""
-    await asyncio.Event().wait()
-
-
-async def slow(value: object) -> None:
-    """Take a second for an input."""
-    await asyncio.sleep(1)
-
-
 def pending(running: Running) -> int:
     """How many messages of the script are pending."""
     return running.statistics().components["script"].pending
@@ -344,7 +334,7 @@ async def test_F3_threads_of_a_bolt_fill_no_queue() -> None:
     most, puppets = [0], Puppets()
     topology = Topology("threads", queue_capacity=10, message_timeout=None)
     feed = topology.spout("feed")
-    topology.bolt("slow", slow, topology.bolt("first", puppets, feed.shuffle()).shuffle())
+    topology.bolt("slow", take_a_second, topology.bolt("first", puppets, feed.shuffle()).shuffle())
     async with topology.run(drain_timeout=0) as running:
         await running.emit(feed, "x")
         await settle()
@@ -379,7 +369,7 @@ async def test_F3_the_loops_own_thread_never_waits() -> None:
     """Nobody else could make room: its calls are made as soon as it comes to them."""
     topology = Topology("threads", max_spout_pending=1, message_timeout=None)
     spout, stream = script(topology)
-    topology.bolt("hold", hold, stream.shuffle())
+    topology.bolt("hold", wait_for_ever, stream.shuffle())
     async with topology.run(drain_timeout=0) as running:
         futures = [spout.out.emit_threadsafe(number, message_id=number) for number in range(3 * MOST)]
         await settle()

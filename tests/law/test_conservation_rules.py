@@ -35,7 +35,8 @@ from stormlet import (
     TupleFailed,
 )
 from stormlet.errors import EndOfStream
-from tests.helpers import Counting, ignore, interpreted_only, now, run_to_end
+from tests.cast import Counting, ignore, raise_value_error, take_a_second
+from tests.helpers import interpreted_only, now, run_to_end
 from tests.law.conserved import SCENARIOS
 from tests.law.forced_errors import Scenario, run, strikes_of
 
@@ -181,10 +182,6 @@ def refusing(limit: int) -> tuple[list[DeadLetter], Callable[[DeadLetter], None]
     return letters, sink
 
 
-def fail(value: object) -> None:
-    raise ValueError(value)
-
-
 async def crash(
     topology: Topology, cancelled: str | None = None, **options: Any
 ) -> tuple[Running, TopologyCrashed]:
@@ -219,7 +216,7 @@ async def test_N1_a_letter_that_its_sink_refuses_stays_with_the_spout_that_gave_
 
     letters, sink = refusing(3)
     topology = Topology("full disk")
-    topology.bolt("bolt", fail, topology.spout("spout", GivesUp).shuffle())
+    topology.bolt("bolt", raise_value_error, topology.spout("spout", GivesUp).shuffle())
     async with topology.run(dead_letters=sink) as running:
         await running.finished()
     assert (len(heard), len(letters), running.statistics().dead_letters) == (2, 3, 3)
@@ -232,7 +229,7 @@ async def test_N1_a_dead_letter_counts_when_its_sink_has_it() -> None:
     """Else its message is left over."""
     letters, sink = refusing(7)
     topology = Topology("full disk", max_attempts=1)
-    topology.bolt("bolt", fail, topology.spout("spout", range(20)).shuffle())
+    topology.bolt("bolt", raise_value_error, topology.spout("spout", range(20)).shuffle())
     running, _ = await crash(topology, dead_letters=sink)
     assert len(letters) == running.statistics().dead_letters == 7
     assert running.statistics().left_over == running.statistics().components["spout"].messages - 7 > 0
@@ -248,7 +245,7 @@ async def test_N1_a_letter_that_the_end_cuts_off_is_left_over() -> None:
         await asyncio.sleep(1000)
 
     topology = Topology("slow sink", max_attempts=1, drain_timeout=1.0)
-    topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
+    topology.bolt("bolt", raise_value_error, topology.spout("spout", [1]).shuffle())
     async with topology.run(dead_letters=slow) as running:
         await asyncio.sleep(1)
     assert (running.statistics().dead_letters, running.statistics().left_over) == (0, 1)
@@ -275,7 +272,7 @@ async def test_N1_every_tree_has_an_outcome_once_its_block_is_left() -> None:
     """However it is left, and also while the tree waits for a replay."""
     topology = Topology("left", replay_delay=20.0)
     spout = topology.spout("spout")
-    topology.bolt("bolt", fail, spout.shuffle())
+    topology.bolt("bolt", raise_value_error, spout.shuffle())
     with suppress(KeyError):
         async with topology.run() as running:
             trees = [await running.emit(spout, value, attempts=5) for value in range(3)]
@@ -305,7 +302,7 @@ class Unheard(ReliableSpout[int]):
 async def test_N1_a_failure_that_a_spout_was_not_told_of_is_left_over() -> None:
     """It is not given back by having been given up."""
     topology = Topology("untold", max_attempts=1)
-    topology.bolt("bolt", fail, topology.spout("spout", Unheard).shuffle())
+    topology.bolt("bolt", raise_value_error, topology.spout("spout", Unheard).shuffle())
     with suppress(KeyError):
         async with topology.run() as running:
             await asyncio.sleep(1)
@@ -325,7 +322,7 @@ async def test_N1_a_letter_that_arrives_late_counts_once() -> None:
             await asyncio.sleep(5)
 
     topology = Topology("t", max_attempts=1, drain_timeout=1.0)
-    topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
+    topology.bolt("bolt", raise_value_error, topology.spout("spout", [1]).shuffle())
     asyncio.get_running_loop().call_later(3, cancel, "t/spout[0]")
     async with topology.run(dead_letters=stubborn) as running:
         await asyncio.sleep(0.5)
@@ -382,9 +379,9 @@ def test_N2_no_message_slips_whatever_call_of_the_engine_raises(
 @interpreted_only
 async def test_N2_an_error_of_the_engine_is_not_restarted(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would come again, and what it left half done would be trusted; the crash names the engine, not user code."""
-    monkeypatch.setattr("stormlet.runtime.spout.tracker.Tracker._settle_failed", fail)
+    monkeypatch.setattr("stormlet.runtime.spout.tracker.Tracker._settle_failed", raise_value_error)
     topology = Topology("broken")
-    topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
+    topology.bolt("bolt", raise_value_error, topology.spout("spout", [1]).shuffle())
     with pytest.raises(TopologyCrashed, match=r"the engine's part of spout\[0\] raised") as caught:
         await run_to_end(topology)
     assert isinstance(caught.value.__cause__, TypeError)
@@ -426,7 +423,7 @@ async def test_N2_a_stop_iteration_of_a_spout_is_no_error_of_the_engine(method: 
     """Though Python raises another error where one would leave a coroutine."""
     topology = Topology("t")
     spout = topology.spout("spout", partial(Stopping, method, raised := []))
-    topology.bolt("bolt", fail if method == "fail" else ignore, spout.shuffle())
+    topology.bolt("bolt", raise_value_error if method == "fail" else ignore, spout.shuffle())
     running = await run_to_end(topology)
     assert (raised, running.statistics().components["spout"].restarts) == ([method], 1)
 
@@ -462,10 +459,6 @@ def cancel(name: str) -> None:
     task.cancel()
 
 
-async def wait_a_second(value: int) -> None:
-    await asyncio.sleep(1)
-
-
 class Polled(Counting):
     """Takes a second for each message."""
 
@@ -476,7 +469,7 @@ class Polled(Counting):
 
 def slow_topology(**options: Any) -> Topology:
     topology = Topology("t", **options)
-    topology.bolt("bolt", wait_a_second, topology.spout("spout", range(4)).shuffle())
+    topology.bolt("bolt", take_a_second, topology.spout("spout", range(4)).shuffle())
     topology.bolt("polled", ignore, topology.spout("poll", Polled).shuffle())
     return topology
 
@@ -511,7 +504,7 @@ async def test_N3_beyond_its_restarts_the_topology_crashes(name: str) -> None:
 async def test_N3_a_concurrent_call_that_somebody_cancels_fails_its_input_at_once() -> None:
     """The others go on."""
     topology = Topology("t", max_attempts=1)
-    topology.bolt("bolt", wait_a_second, topology.spout("spout", range(4)).shuffle(), concurrency=4)
+    topology.bolt("bolt", take_a_second, topology.spout("spout", range(4)).shuffle(), concurrency=4)
     async with topology.run() as running:
         await asyncio.sleep(0.5)
         next(task for task in asyncio.all_tasks() if task.get_name() == "bolt[0] execute").cancel()
@@ -745,7 +738,7 @@ async def test_N3_a_sink_that_is_cancelled_with_its_host_crashes_nothing() -> No
 
     async def host() -> None:
         topology = Topology("t", max_attempts=1)
-        topology.bolt("bolt", fail, topology.spout("spout", [1]).shuffle())
+        topology.bolt("bolt", raise_value_error, topology.spout("spout", [1]).shuffle())
         async with topology.run(dead_letters=slow):
             await asyncio.sleep(1000)
 
@@ -772,7 +765,7 @@ async def test_N3_a_replay_that_is_refused_by_a_cancellation_is_heard_of() -> No
         await asyncio.sleep(1000)
 
     topology = Topology("t")
-    topology.bolt("bolt", fail, topology.spout("spout", source).fields(key))
+    topology.bolt("bolt", raise_value_error, topology.spout("spout", source).fields(key))
     _, error = await crash(topology)
     assert (error.what, now() < 10) == ("replay", True)
 
@@ -810,7 +803,7 @@ def test_N3_the_end_of_the_loop_ends_a_run_that_nobody_leaves() -> None:
 
     async def main() -> None:
         topology = Topology("t")
-        topology.bolt("bolt", wait_a_second, topology.spout("spout", range(4)).shuffle())
+        topology.bolt("bolt", take_a_second, topology.spout("spout", range(4)).shuffle())
         await topology.run().__aenter__()
         await asyncio.sleep(0.01)
 
@@ -830,7 +823,7 @@ async def test_N3_a_host_that_is_cancelled_with_all_its_tasks_hears_of_that_alon
 
     async def host() -> None:
         topology = Topology("t", max_restarts=0)
-        topology.bolt("bolt", wait_a_second, topology.spout("spout", source).shuffle())
+        topology.bolt("bolt", take_a_second, topology.spout("spout", source).shuffle())
         async with topology.run():
             await asyncio.sleep(100)
 

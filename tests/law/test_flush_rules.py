@@ -26,7 +26,8 @@ from stormlet import (
     Tree,
     Tuple,
 )
-from tests.helpers import ignore, run_to_end
+from tests.cast import ignore
+from tests.helpers import run_to_end
 from tests.law.puppets import Puppets, Tap, intercept, now, open_trees, script, settle, until
 
 AGES = 1000.0

@@ -38,7 +38,8 @@ from stormlet import (
 )
 from stormlet.core import groupings
 from stormlet.testing import run_simulated
-from tests.helpers import ignore, run_to_end
+from tests.cast import ignore
+from tests.helpers import run_to_end
 
 Routes = Mapping[int, list[object]]
 Grouped = Callable[[Stream[Any]], Subscription[Any]]

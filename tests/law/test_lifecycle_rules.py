@@ -7,6 +7,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from stormlet import (
     Failure,
     FailureKind,
     InvalidTopology,
-    Reject,
     Running,
     Spout,
     SpoutCollector,
@@ -37,50 +37,10 @@ from stormlet import (
 )
 from stormlet.errors import EndOfStream
 from stormlet.testing.loop import pending_tasks
-from tests.helpers import Counting, RefusingKey, ignore, leave_by, now, run_to_end
+from tests.cast import Counting, Endless, Forget, Note, Slow, ignore, refuse
+from tests.helpers import RefusingKey, leave_by, now, run_to_end
 
 Log = list[str]
-
-
-class Hold(Bolt[object, object]):
-    """Acks nothing."""
-
-    def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
-        pass
-
-
-def noting(log: list[Any]) -> type[Bolt[object, object]]:
-    """A bolt that acks everything and notes the values."""
-
-    class Note(Bolt[object, object]):
-        def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
-            log.append(tup.value)
-            out.ack(tup)
-
-    return Note
-
-
-def refuse(value: object) -> None:
-    """A bolt that fails everything for good."""
-    raise Reject("refused")
-
-
-async def slowly(value: object) -> None:
-    """A bolt that takes three seconds."""
-    await asyncio.sleep(3)
-
-
-class Endless(Spout[int]):
-    """Emits one tracked message whenever it is asked."""
-
-    log: Log
-
-    def __init__(self) -> None:
-        self.numbers = itertools.count()
-
-    def next_tuple(self, out: SpoutCollector[int]) -> None:
-        number = next(self.numbers)
-        out.emit(number, message_id=number)
 
 
 # C1: the start.
@@ -201,7 +161,7 @@ async def test_C1_an_inactive_run_asks_no_spout_before_activate() -> None:
     """With ``active=False`` spouts are opened, but neither activated nor asked."""
     log: Log = []
     topology = Topology("inactive", max_spout_pending=1)
-    topology.bolt("slowly", slowly, topology.spout("spout", logged_spout(log)).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("spout", logged_spout(log)).shuffle())
     async with topology.run(active=False) as running:
         await asyncio.sleep(10)
         assert log == ["spout open"]
@@ -240,7 +200,7 @@ async def test_C1_deactivate_stops_the_asking_and_lets_the_rest_be_processed() -
     """What is under way is acked; nothing new comes until the run is activated again."""
     log: Log = []
     topology = Topology("switch", max_spout_pending=1)
-    topology.bolt("slowly", slowly, topology.spout("spout", logged_spout(log)).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("spout", logged_spout(log)).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(1)
         running.deactivate()
@@ -646,7 +606,7 @@ async def test_C3_leaving_the_block_drains() -> None:
             log.append((f"ack {message_id}", now()))
 
     topology = Topology("drain", max_spout_pending=2)
-    topology.bolt("slowly", slowly, topology.spout("numbers", Logged).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("numbers", Logged).shuffle())
     async with topology.run():
         await asyncio.sleep(1)
     assert log == [("next_tuple", 0)] * 2 + [("ack 0", 3), ("ack 1", 6)]
@@ -656,7 +616,7 @@ async def test_C3_leaving_the_block_drains() -> None:
 async def test_C3_stop_drains_while_the_block_goes_on() -> None:
     """``finished()`` returns when everything is settled; leaving the block then takes no time."""
     topology = Topology("stop", max_spout_pending=2)
-    topology.bolt("slowly", slowly, topology.spout("numbers", Endless).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("numbers", Endless).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(1)
         running.stop()
@@ -673,7 +633,7 @@ async def test_C3_a_drain_calls_finish() -> None:
     seen: list[int] = []
     topology = Topology("finish", max_spout_pending=3)
     total = topology.bolt("sum", HoldAll, topology.spout("numbers", itertools.count(1)).shuffle())
-    topology.bolt("note", noting(seen), total.shuffle())
+    topology.bolt("note", partial(Note, seen), total.shuffle())
     async with topology.run():
         await asyncio.sleep(1)
     assert seen == [1 + 2 + 3]
@@ -744,7 +704,7 @@ async def test_C3_a_cancelled_next_tuple_that_emits_does_not_crash_the_drain() -
                 out.emit(2, message_id=2)
 
     topology = Topology("last")
-    topology.bolt("slowly", slowly, topology.spout("last", Last).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("last", Last).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(1)
     assert running.statistics().components["last"].acked == 1
@@ -794,7 +754,7 @@ async def test_C3_at_the_deadline_all_leftovers_fail_with_shutdown(caplog: pytes
 
     topology = Topology("deadline", drain_timeout=7.0)
     source = topology.spout("numbers", Told)
-    topology.bolt("hold", Hold, source.shuffle())
+    topology.bolt("hold", Forget, source.shuffle())
     async with topology.run() as running:
         await asyncio.sleep(1)
     assert Told.log == [(number, FailureKind.SHUTDOWN, 8) for number in range(3)]
@@ -859,7 +819,7 @@ async def test_C3_without_deadline_a_drain_takes_what_it_takes() -> None:
 async def test_C3_the_default_deadline_is_thirty_seconds() -> None:
     """A message that nobody acks holds a drain up for so long, and no longer."""
     topology = Topology("default", message_timeout=None)
-    topology.bolt("hold", Hold, topology.spout("one", ["x"]).shuffle())
+    topology.bolt("hold", Forget, topology.spout("one", ["x"]).shuffle())
     async with topology.run():
         await asyncio.sleep(1)
     assert now() == 31
@@ -896,7 +856,7 @@ async def test_C3_a_second_stop_settles_the_trees_that_the_body_waits_for() -> N
     """A body that awaits a tree gets its failure, SHUTDOWN, instead of waiting for ever."""
     topology = Topology("tree", message_timeout=None, drain_timeout=None)
     fed = topology.spout("fed")
-    topology.bolt("hold", Hold, fed.shuffle())
+    topology.bolt("hold", Forget, fed.shuffle())
     async with topology.run() as running:
         tree = await running.emit(fed, "x")
         running.stop()
@@ -1159,7 +1119,7 @@ async def test_C4_the_death_of_a_bolt_is_an_attempt() -> None:
 @pytest.mark.simulated_time
 async def test_C4_to_find_no_room_is_an_attempt() -> None:
     """Awaiting a message that was refused ends, however long there is no room."""
-    topology, fed = host_topology(Hold, message_timeout=None, acker_high_water=1, drain_timeout=0)
+    topology, fed = host_topology(Forget, message_timeout=None, acker_high_water=1, drain_timeout=0)
     async with topology.run() as running:
         *_, tree = [await running.emit(fed, "x", attempts=2) for _ in range(3)]
         with pytest.raises(TupleFailed, match="overflow"):
@@ -1171,7 +1131,7 @@ async def test_C4_to_find_no_room_is_an_attempt() -> None:
 @pytest.mark.simulated_time
 async def test_C4_a_timeout_is_an_outcome_of_its_own_kind() -> None:
     """It says which component still holds a tuple of the tree."""
-    topology, fed = host_topology(Hold, message_timeout=4.0)
+    topology, fed = host_topology(Forget, message_timeout=4.0)
     async with topology.run() as running:
         with pytest.raises(TupleTimedOut, match="held by 'logic'"):
             await (await running.emit(fed, "x"))
@@ -1211,7 +1171,7 @@ async def test_C4_a_tree_need_not_be_awaited(caplog: pytest.LogCaptureFixture) -
 @pytest.mark.simulated_time
 async def test_C4_cancelling_an_await_does_not_touch_the_tree() -> None:
     """It is processed on, and another await gets its outcome."""
-    topology, fed = host_topology(slowly)
+    topology, fed = host_topology(partial(Slow, 3))
     async with topology.run() as running:
         tree = await running.emit(fed, "x")
         other = asyncio.ensure_future(tree_of(tree))
@@ -1285,7 +1245,7 @@ async def test_C4_collect_returns_the_values_of_the_last_attempt_alone() -> None
 @pytest.mark.simulated_time
 async def test_C4_emit_waits_for_room() -> None:
     """With one message pending at most, the second emit returns when the first tree is acked; in order."""
-    topology, fed = host_topology(slowly, max_spout_pending=1)
+    topology, fed = host_topology(partial(Slow, 3), max_spout_pending=1)
     emitted: list[tuple[int, float]] = []
 
     async def emit(running: Running, number: int) -> None:
@@ -1300,7 +1260,7 @@ async def test_C4_emit_waits_for_room() -> None:
 @pytest.mark.simulated_time
 async def test_C4_a_waiting_emit_can_be_cancelled() -> None:
     """Its message is never sent, and the next one in line gets the room."""
-    topology, fed = host_topology(slowly, max_spout_pending=1)
+    topology, fed = host_topology(partial(Slow, 3), max_spout_pending=1)
     async with topology.run() as running:
         await running.emit(fed, "first")
         with pytest.raises(TimeoutError):
@@ -1313,7 +1273,7 @@ async def test_C4_a_waiting_emit_can_be_cancelled() -> None:
 @pytest.mark.simulated_time
 async def test_C4_emit_waits_for_room_in_the_queues() -> None:
     """It returns when every queue that the spout has filled has room."""
-    topology, fed = host_topology(slowly, queue_capacity=2)
+    topology, fed = host_topology(partial(Slow, 3), queue_capacity=2)
     async with topology.run() as running:
         times: list[float] = []
         for number in range(8):
@@ -1326,7 +1286,7 @@ async def test_C4_emit_waits_for_room_in_the_queues() -> None:
 @pytest.mark.simulated_time
 async def test_C4_waiting_emits_raise_when_the_topology_drains() -> None:
     """Those that wait for room, and those that come later; the message under way is settled."""
-    topology, fed = host_topology(slowly, max_spout_pending=1)
+    topology, fed = host_topology(partial(Slow, 3), max_spout_pending=1)
     async with topology.run() as running:
         tree = await running.emit(fed, "first")
         waiting = [asyncio.ensure_future(running.emit(fed, number)) for number in range(3)]
@@ -1344,7 +1304,7 @@ async def test_C4_waiting_emits_raise_when_the_topology_drains() -> None:
 @pytest.mark.simulated_time
 async def test_C4_a_tree_that_the_deadline_cuts_off_fails_with_shutdown() -> None:
     """Whoever awaits it beyond the block gets its outcome too."""
-    topology, fed = host_topology(Hold, drain_timeout=1.0)
+    topology, fed = host_topology(Forget, drain_timeout=1.0)
     async with topology.run() as running:
         tree = await running.emit(fed, "x", attempts=5)
         waiting = asyncio.ensure_future(tree_of(tree))
@@ -1614,7 +1574,7 @@ async def test_C5_finished_raises_the_crash() -> None:
 async def test_C5_a_crash_settles_the_trees() -> None:
     """A tree that was open when the topology crashed fails; nobody waits for it in vain."""
 
-    class HoldAndCrash(Hold):
+    class HoldAndCrash(Forget):
         def tick(self, out: Collector[object]) -> None:
             raise ZeroDivisionError
 
@@ -1636,7 +1596,7 @@ async def test_C5_a_crash_settles_the_trees() -> None:
 async def test_C5_an_exception_of_the_body_cancels_and_passes_through() -> None:
     """No drain: the call that runs is cancelled at once, and the exception is not wrapped."""
     topology = Topology("body")
-    topology.bolt("slowly", slowly, topology.spout("one", ["x"]).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("one", ["x"]).shuffle())
     with pytest.raises(ZeroDivisionError) as raised:
         await leave_by(ZeroDivisionError("mine"), topology)
     assert raised.value.args == ("mine",)
@@ -1647,7 +1607,7 @@ async def test_C5_an_exception_of_the_body_cancels_and_passes_through() -> None:
 async def test_C5_a_cancellation_of_the_host_passes_through() -> None:
     """A timeout around the block works as it does around any other code."""
     topology = Topology("timeout")
-    topology.bolt("slowly", slowly, topology.spout("one", ["x"]).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("one", ["x"]).shuffle())
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(2):
             await leave_by(AssertionError(), topology, after=100)
@@ -1672,7 +1632,7 @@ async def test_C6_delivery_is_at_least_once() -> None:
     seen: list[object] = []
     topology = Topology("twice")
     source = topology.spout("one", ["x"])
-    topology.bolt("note", noting(seen), source.shuffle())
+    topology.bolt("note", partial(Note, seen), source.shuffle())
     topology.bolt("fail", fail_until(0.05, []), source.shuffle())
     running = await run_to_end(topology)
     assert seen == ["x", "x"]

@@ -30,7 +30,7 @@ from stormlet import (
 )
 from stormlet.runtime.slices import Pace, Slices, TimedSlices
 from stormlet.testing import SimulatedLoop
-from tests.helpers import ignore
+from tests.cast import ignore, raise_value_error
 from tests.law.puppets import Puppets, ackers, script, settle
 
 SLICE = 0.002
@@ -102,10 +102,6 @@ def generator(value: object) -> Iterator[object]:
 
 async def coroutine(value: object) -> None:
     work()
-
-
-def same(value: object) -> object:
-    return value
 
 
 async def suspending(value: object) -> None:
@@ -458,11 +454,6 @@ class SuspendedSource(Source):
         await asyncio.sleep(0)
 
 
-def refuse(value: int) -> None:
-    """Fail every message."""
-    raise ValueError(value)
-
-
 @pytest.mark.parametrize("tasks", [1, TASKS])
 @pytest.mark.parametrize("busy", ["next_tuple", "ack", "fail"])
 @pytest.mark.parametrize("base", [Source, AsyncSource, SuspendedSource])
@@ -473,7 +464,7 @@ def test_F2_spouts_share_the_slice(base: type[Source], busy: str, tasks: int) ->
 
     async def test() -> None:
         topology = Topology("sources", slice=SLICE)
-        bolt = refuse if busy == "fail" else ignore
+        bolt = raise_value_error if busy == "fail" else ignore
         topology.bolt("bolt", bolt, topology.spout("source", source, parallelism=tasks).shuffle())
         async with topology.run():
             assert await longest_wait(last * tasks) <= LONGEST

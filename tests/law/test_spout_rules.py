@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -33,17 +34,11 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import EndOfStream
-from tests.helpers import Counting, RefusingKey, ignore, now, run_to_end
+from tests.cast import Counting, Forget, Ignore, Slow, Untracked, Waiting, ignore
+from tests.helpers import RefusingKey, now, run_to_end
 
 BRIEFLY = 1.0
 """Seconds of simulated time in which everything that can happen has happened."""
-
-
-class Hold(Bolt[object, object]):
-    """Acks nothing."""
-
-    def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
-        pass
 
 
 class Exclusive:
@@ -336,7 +331,7 @@ async def test_S3_a_generator_is_advanced_only_below_max_spout_pending(asynchron
 
     topology = Topology("endless", max_spout_pending=2, message_timeout=None, drain_timeout=0.1)
     spout = topology.spout("endless", endless_async if asynchronous else endless)
-    topology.bolt("hold", Hold, spout.shuffle())
+    topology.bolt("hold", Forget, spout.shuffle())
     async with topology.run():
         await asyncio.sleep(BRIEFLY)
         assert taken == [0, 1]
@@ -346,7 +341,7 @@ async def test_S3_a_generator_is_advanced_only_below_max_spout_pending(asynchron
 async def test_S3_the_default_is_1000() -> None:
     """Without an option, the 1000th unacked message is the last one."""
     topology = Topology("default", message_timeout=None, drain_timeout=0.1)
-    topology.bolt("hold", Hold, topology.spout("endless", itertools.count()).shuffle())
+    topology.bolt("hold", Forget, topology.spout("endless", itertools.count()).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(BRIEFLY)
         assert running.statistics().components["endless"].pending == 1000
@@ -356,7 +351,7 @@ async def test_S3_the_default_is_1000() -> None:
 async def test_S3_none_is_unlimited() -> None:
     """With ``max_spout_pending=None`` as many are pending as the source yields."""
     topology = Topology("unlimited", max_spout_pending=None, message_timeout=None, drain_timeout=0.1)
-    topology.bolt("hold", Hold, topology.spout("numbers", range(2500)).shuffle())
+    topology.bolt("hold", Forget, topology.spout("numbers", range(2500)).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(BRIEFLY)
         assert running.statistics().components["numbers"].pending == 2500
@@ -436,7 +431,7 @@ async def test_S3_messages_of_the_host_count_as_pending(seed: int) -> None:
 
     topology = Topology("both", max_spout_pending=8, message_timeout=None, drain_timeout=0.1)
     spout = topology.spout("slow", slow)
-    topology.bolt("hold", Hold, spout.shuffle())
+    topology.bolt("hold", Forget, spout.shuffle())
     async with topology.run(seed=seed) as running:
         await asyncio.sleep(1.5)
         for _ in range(6):
@@ -481,13 +476,6 @@ async def waiting() -> AsyncIterator[int]:
     """A generator to which nothing ever comes."""
     await asyncio.get_running_loop().create_future()
     yield 0
-
-
-class Waiting(Spout[int]):
-    """An asynchronous spout to which nothing ever comes."""
-
-    async def next_tuple(self, out: SpoutCollector[int]) -> None:
-        await asyncio.get_running_loop().create_future()
 
 
 @pytest.mark.simulated_time
@@ -642,15 +630,6 @@ async def test_S5_a_replay_is_waited_for() -> None:
         await running.finished()
         assert now() >= 20
         assert running.statistics().components["one"].acked == 1
-
-
-class Untracked(Spout[int]):
-    """Emits three values that nobody tracks."""
-
-    def next_tuple(self, out: SpoutCollector[int]) -> None:
-        for number in range(3):
-            out.emit(number)
-        raise EndOfStream
 
 
 @pytest.mark.simulated_time
@@ -867,7 +846,7 @@ async def test_S6_max_attempts_is_an_option(most: int) -> None:
 async def test_S6_a_timeout_is_an_attempt_too() -> None:
     """A value that is held too long twice, with two attempts allowed, is a dead letter that names TIMEOUT."""
     topology = Topology("held", max_attempts=2, message_timeout=3.0)
-    topology.bolt("hold", Hold, topology.spout("one", ["x"]).shuffle())
+    topology.bolt("hold", Forget, topology.spout("one", ["x"]).shuffle())
     running = await run_to_end(topology)
     (letter,) = running.dead_letters
     assert letter.attempts == 2
@@ -929,7 +908,7 @@ async def test_S6_a_shutdown_is_no_attempt() -> None:
     """A value that the deadline of a drain cuts off is handed over with no attempt counted."""
     letters: list[DeadLetter] = []
     topology = Topology("shutdown", drain_timeout=1.0)
-    topology.bolt("hold", Hold, topology.spout("one", ["x"]).shuffle())
+    topology.bolt("hold", Forget, topology.spout("one", ["x"]).shuffle())
     async with topology.run(dead_letters=letters.append):
         await asyncio.sleep(BRIEFLY)
     assert [(each.failure.kind, each.attempts) for each in letters] == [(FailureKind.SHUTDOWN, 0)]
@@ -1082,17 +1061,12 @@ class Sleeper(Spout[str]):
         self.calls.append(("ack", now()))
 
 
-async def slowly(value: object) -> None:
-    """A bolt that takes three seconds."""
-    await asyncio.sleep(3)
-
-
 @pytest.mark.simulated_time
 async def test_S7_a_suspended_next_tuple_is_cancelled_when_an_outcome_waits() -> None:
     """It is cancelled at its await, the outcome is told at once, and it is called again."""
     spout = Sleeper()
     topology = Topology("sleeper")
-    topology.bolt("slowly", slowly, topology.spout("sleeper", lambda: spout).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("sleeper", lambda: spout).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(10)
         assert spout.calls == [("asked", 0), ("cancelled", 3), ("ack", 3), ("asked", 3)]
@@ -1116,7 +1090,7 @@ async def test_S7_what_was_emitted_before_the_cancellation_stands() -> None:
     """A message that was emitted by a call which is cancelled at drain is processed and acked."""
     spout = Sleeper()
     topology = Topology("sleeper")
-    topology.bolt("slowly", slowly, topology.spout("sleeper", lambda: spout).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("sleeper", lambda: spout).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(1)
     assert spout.calls == [("asked", 0), ("cancelled", 1), ("ack", 3)]
@@ -1202,7 +1176,7 @@ async def test_S7_a_synchronous_generator_is_closed_at_drain() -> None:
             events.append(("closed", now()))
 
     topology = Topology("endless", max_spout_pending=1)
-    topology.bolt("slowly", slowly, topology.spout("endless", endless).shuffle())
+    topology.bolt("slowly", partial(Slow, 3), topology.spout("endless", endless).shuffle())
     async with topology.run():
         await asyncio.sleep(1)
     assert events == [("closed", 1)]
@@ -1273,13 +1247,6 @@ async def test_S8_a_source_that_can_start_again_does(source: object) -> None:
         assert running.statistics().components["ignore"].executed == 3
 
 
-class Basic(BasicBolt[object, object]):
-    """Does nothing."""
-
-    def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
-        pass
-
-
 class Batch(BatchBolt[object, object]):
     """Does nothing."""
 
@@ -1292,7 +1259,7 @@ def test_S8_an_instance_of_a_spout_is_refused() -> None:
         Topology("instance").spout("source", Counting())  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("instance", [Hold(), Basic(), Batch()])
+@pytest.mark.parametrize("instance", [Forget(), Ignore(), Batch()])
 def test_S8_an_instance_of_a_bolt_is_refused(instance: object) -> None:
     """All three kinds of bolts need an instance per task, so that none can be handed in."""
     topology = Topology("instance")
@@ -1306,8 +1273,8 @@ async def test_S8_a_class_and_a_factory_make_an_instance_per_task() -> None:
     """Tasks of one component share no instance."""
     made: list[object] = []
 
-    def factory() -> Basic:
-        made.append(Basic())
+    def factory() -> Ignore:
+        made.append(Ignore())
         return made[-1]  # type: ignore[return-value]
 
     topology = Topology("factory")

@@ -20,7 +20,8 @@ from stormlet import (
     Tuple,
     is_compiled,
 )
-from tests.helpers import ignore, run_to_end
+from tests.cast import ignore
+from tests.helpers import run_to_end
 from tests.law.puppets import AnyTuple, Puppets, open_trees, script, settle
 
 pytestmark = pytest.mark.simulated_time

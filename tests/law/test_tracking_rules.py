@@ -12,7 +12,6 @@ import pytest
 from stormlet import (
     AlreadySettled,
     BasicBolt,
-    Bolt,
     Collector,
     Failure,
     FailureKind,
@@ -26,7 +25,8 @@ from stormlet import (
     TupleTimedOut,
 )
 from stormlet.errors import EndOfStream
-from tests.helpers import Counting, ignore, run_to_end
+from tests.cast import Counting, Forget, ignore, raise_value_error
+from tests.helpers import run_to_end
 from tests.law.puppets import (
     AnyTuple,
     Puppet,
@@ -43,12 +43,7 @@ from tests.law.puppets import (
 # L9.
 
 
-def refuse(value: object) -> None:
-    """A bolt that fails every input."""
-    raise ValueError(value)
-
-
-@pytest.mark.parametrize("logic", [ignore, refuse, Puppets()], ids=["acks", "fails", "holds"])
+@pytest.mark.parametrize("logic", [ignore, raise_value_error, Puppets()], ids=["acks", "fails", "holds"])
 @pytest.mark.simulated_time
 async def test_L9_without_ackers_tracked_emits_count_as_acked(logic: Callable[..., Any]) -> None:
     """Whatever bolts do, every message is acked at once."""
@@ -106,29 +101,22 @@ async def test_L9_without_ackers_no_tree_can_be_awaited() -> None:
             await settle()
 
 
-class Keep(Bolt[object, None]):
-    """Holds what it gets."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        pass
-
-
 class Checkpointing(Counting):
     """A source that remembers what was acked."""
 
     needs_acks = True
 
 
-class Writing(Keep):
+class Writing(Forget):
     """A sink that acks what it has written."""
 
     needs_acks = True
 
 
-@pytest.mark.parametrize(("spout", "bolt"), [(Checkpointing, Keep), (Counting, Writing)])
+@pytest.mark.parametrize(("spout", "bolt"), [(Checkpointing, Forget), (Counting, Writing)])
 @pytest.mark.simulated_time
 async def test_L9_without_ackers_what_lives_by_acks_refuses_to_start(
-    spout: type[Counting], bolt: type[Keep]
+    spout: type[Counting], bolt: type[Forget]
 ) -> None:
     """Every message would count as acked before it is done; with ackers both start."""
     topology = Topology("acks", drain_timeout=0)
