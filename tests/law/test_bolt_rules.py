@@ -34,7 +34,7 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import EndOfStream
-from tests.cast import Counting, Ignore, Note, ignore, refuse
+from tests.cast import Counting, Ignore, Join, Note, Slow, ignore, refuse
 from tests.helpers import leave_by, now, run_to_end
 
 Log = list[tuple[str, float]]
@@ -313,21 +313,6 @@ async def test_B1_to_reaches_one_task() -> None:
 # B2: Bolt classes settle by themselves.
 
 
-class InPairs(Bolt[int, int]):
-    """Holds an input until the next one comes, then emits their sum and acks both."""
-
-    def __init__(self) -> None:
-        self.held: list[Tuple[int]] = []
-
-    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
-        self.held.append(tup)
-        if len(self.held) == 2:
-            out.emit(sum(each.value for each in self.held), anchors=self.held)
-            for each in self.held:
-                out.ack(each)
-            self.held = []
-
-
 @pytest.mark.simulated_time
 async def test_B2_a_bolt_may_hold_inputs_across_calls() -> None:
     """The first input of a pair stays pending until the second one comes, even much later."""
@@ -338,7 +323,7 @@ async def test_B2_a_bolt_may_hold_inputs_across_calls() -> None:
         yield 2
 
     topology = Topology("pairs")
-    topology.bolt("pairs", InPairs, topology.spout("numbers", numbers).shuffle())
+    topology.bolt("pairs", Join, topology.spout("numbers", numbers).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(19)
         assert running.statistics().components["numbers"].pending == 1
@@ -382,9 +367,9 @@ async def test_B2_a_bolt_anchors_explicitly(anchored: bool) -> None:
 
 @pytest.mark.simulated_time
 async def test_B2_explicit_anchors_join_all_held_inputs() -> None:
-    """When the sum of a pair is refused, both messages fail."""
+    """When the output of a pair is refused, both messages fail."""
     topology = Topology("pairs")
-    stream = topology.bolt("pairs", InPairs, topology.spout("numbers", [1, 2]).shuffle())
+    stream = topology.bolt("pairs", Join, topology.spout("numbers", [1, 2]).shuffle())
     topology.bolt("refuse", refuse, stream.shuffle())
     running = await run_to_end(topology)
     assert [each.value for each in running.dead_letters] == [1, 2]
@@ -734,7 +719,7 @@ async def test_B6_emit_is_a_plain_call_that_gives_the_target_tasks() -> None:
     assert given == [(4, 5), ()]
 
 
-class Slow(BasicBolt[object, object]):
+class NotesQueued(BasicBolt[object, object]):
     """Takes a while for each input, and notes how much is queued or in hand meanwhile."""
 
     def __init__(self, most: list[int], running: Callable[[], Running]) -> None:
@@ -811,7 +796,7 @@ async def most_queued(
     topology = Topology("bound", queue_capacity=capacity, message_timeout=None)
     source = topology.spout("values", range(values))
     stream = topology.bolt("burst", logic, source.shuffle(), parallelism=producers, **options)
-    topology.bolt("slow", lambda: Slow(most, lambda: handle[0]), stream.shuffle())
+    topology.bolt("slow", lambda: NotesQueued(most, lambda: handle[0]), stream.shuffle())
     async with topology.run(seed=seed) as running:
         handle.append(running)
         await running.finished()
@@ -846,7 +831,7 @@ async def test_B6_ticks_wait_for_room_too() -> None:
     handle: list[Running] = []
     topology = Topology("ticks", queue_capacity=10, drain_timeout=0.1)
     stream = topology.bolt("burst", BurstTick, topology.spout("fed").shuffle(), tick=0.01)
-    topology.bolt("slow", lambda: Slow(most, lambda: handle[0]), stream.shuffle())
+    topology.bolt("slow", lambda: NotesQueued(most, lambda: handle[0]), stream.shuffle())
     async with topology.run() as running:
         handle.append(running)
         await asyncio.sleep(10)
@@ -876,14 +861,10 @@ async def test_B6_a_task_waits_for_every_queue_it_has_filled() -> None:
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_B6_a_task_that_has_died_waits_for_the_room_that_it_waited_for(concurrency: int) -> None:
     """However often it dies, its next life adds nothing to a queue that the one before has filled."""
-
-    async def stuck(value: int) -> None:
-        await asyncio.sleep(100)
-
     topology = Topology("again", queue_capacity=2, message_timeout=None, drain_timeout=0)
     numbers = topology.spout("numbers", range(50))
     stream = topology.bolt("forward", lambda value: value, numbers.shuffle(), concurrency=concurrency)
-    topology.bolt("stuck", stuck, stream.shuffle())
+    topology.bolt("stuck", partial(Slow, 100), stream.shuffle())
     async with topology.run() as running:
         for _ in range(8):
             await asyncio.sleep(10)

@@ -35,7 +35,7 @@ from stormlet import (
     TupleFailed,
 )
 from stormlet.errors import EndOfStream
-from tests.cast import Counting, ignore, raise_value_error, take_a_second
+from tests.cast import Counting, Ticks, ignore, raise_value_error, take_a_second
 from tests.helpers import interpreted_only, now, run_to_end
 from tests.law.conserved import SCENARIOS
 from tests.law.forced_errors import Scenario, run, strikes_of
@@ -545,16 +545,8 @@ async def test_N3_a_batch_whose_call_somebody_cancels_fails_with_all_of_its_inpu
 @pytest.mark.parametrize("name", ["conductor", "ticker", "ticks of ticked"])
 async def test_N3_a_helper_that_somebody_cancels_crashes_the_topology(name: str) -> None:
     """Without it the topology would stand still."""
-
-    class Ticked(Bolt[int, None]):
-        def tick(self, out: Collector[None]) -> None:
-            pass
-
-        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-            out.ack(tup)
-
     topology = slow_topology()
-    topology.bolt("ticked", Ticked, topology.spout("other").shuffle(), tick=1.0)
+    topology.bolt("ticked", Ticks, topology.spout("other").shuffle(), tick=1.0)
     running, error = await crash(topology, f"t {name}")
     assert (error.task, error.what, type(error.__cause__)) == ("the engine", f"the {name}", StrayCancellation)
     assert conserved(running)

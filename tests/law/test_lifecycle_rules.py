@@ -37,7 +37,7 @@ from stormlet import (
 )
 from stormlet.errors import EndOfStream
 from stormlet.testing.loop import pending_tasks
-from tests.cast import Counting, Endless, Forget, Note, Slow, ignore, refuse
+from tests.cast import AckLater, Counting, Endless, Forget, Note, NotesOutcomes, Slow, given, ignore, refuse
 from tests.helpers import RefusingKey, leave_by, now, run_to_end
 
 Log = list[str]
@@ -442,15 +442,12 @@ async def test_C2_no_finish_while_a_source_is_only_paused() -> None:
     """A spout that may have no more messages pending goes on when they are acked."""
     log: list[tuple[str, float]] = []
 
-    class AckLater(Bolt[int, int]):
-        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
-            asyncio.get_running_loop().call_later(10, out.ack, tup)
-
+    class Finishes(AckLater):
         def finish(self, out: Collector[int]) -> None:
             log.append(("finish", now()))
 
     topology = Topology("paused", max_spout_pending=2)
-    topology.bolt("later", AckLater, topology.spout("numbers", range(6)).shuffle())
+    topology.bolt("later", partial(Finishes, 10), topology.spout("numbers", range(6)).shuffle())
     await run_to_end(topology)
     assert log == [("finish", 30)]
 
@@ -983,19 +980,15 @@ def host_topology(logic: Any, **options: Any) -> tuple[Topology, Any]:
 @pytest.mark.simulated_time
 async def test_C4_the_users_ack_and_fail_are_not_called_for_it() -> None:
     """On the stream of a Spout class, the host's messages concern its tree alone."""
-
-    class Told(Outcomes):
-        log: list[tuple[object, object, float]] = []  # noqa: RUF012
-        count = 0
-
-    topology = Topology("told")
-    source = topology.spout("numbers", Told)
+    topology, spout = Topology("told"), NotesOutcomes()
+    spout.count = 0
+    source = topology.spout("numbers", given(spout))
     topology.bolt("logic", lambda value: refuse(value) if value == "bad" else None, source.shuffle())
     async with topology.run() as running:
         await (await running.emit(source, "good"))
         with pytest.raises(TupleFailed, match="refused"):
             await (await running.emit(source, "bad"))
-    assert Told.log == []
+    assert spout.heard == []
     assert running.dead_letters == ()
 
 

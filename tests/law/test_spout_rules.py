@@ -34,7 +34,18 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import EndOfStream
-from tests.cast import Counting, Forget, Ignore, Slow, Untracked, Waiting, ignore
+from tests.cast import (
+    AckLater,
+    Counting,
+    Forget,
+    Ignore,
+    Slow,
+    Untracked,
+    Waiting,
+    ignore,
+    same,
+    take_a_second,
+)
 from tests.helpers import RefusingKey, now, run_to_end
 
 BRIEFLY = 1.0
@@ -284,11 +295,8 @@ async def test_S3_a_spout_is_asked_only_below_max_spout_pending(per_call: int, s
     """However much one call emits, the next one comes when fewer than max_spout_pending are pending."""
     spout, asked = pending_when_asked(per_call)
 
-    async def slow(value: int) -> None:
-        await asyncio.sleep(0.1)
-
     topology = Topology("asked", max_spout_pending=7)
-    topology.bolt("slow", slow, topology.spout("numbers", spout).shuffle())
+    topology.bolt("slow", partial(Slow, 0.1), topology.spout("numbers", spout).shuffle())
     await run_to_end(topology, seed=seed)
     assert max(asked) < 7
 
@@ -305,11 +313,8 @@ async def test_S3_an_asynchronous_next_tuple_is_asked_only_below_max_spout_pendi
                 raise EndOfStream
             out.emit(1, message_id=len(times))
 
-    async def slow(value: int) -> None:
-        await asyncio.sleep(1)
-
     topology = Topology("asked", max_spout_pending=2)
-    topology.bolt("slow", slow, topology.spout("numbers", Asked).shuffle())
+    topology.bolt("slow", take_a_second, topology.spout("numbers", Asked).shuffle())
     await run_to_end(topology)
     assert times == [0, 0, 1, 2, 3]
 
@@ -384,12 +389,9 @@ async def test_S3_a_spout_is_asked_only_while_every_queue_it_feeds_has_room() ->
             taken.append(number)
             yield number
 
-    async def stuck(value: int) -> None:
-        await asyncio.sleep(10)
-
     topology = Topology("queues", queue_capacity=3)
     spout = topology.spout("numbers", numbers)
-    topology.bolt("stuck", stuck, spout.shuffle())
+    topology.bolt("stuck", partial(Slow, 10), spout.shuffle())
     topology.bolt("free", ignore, spout.shuffle())
     async with topology.run() as running:
         await asyncio.sleep(BRIEFLY)
@@ -407,12 +409,9 @@ async def test_S3_a_queue_that_another_task_has_filled_counts_too() -> None:
         def next_tuple(self, out: SpoutCollector[str]) -> None:
             asked.append(now())
 
-    async def stuck(value: str) -> None:
-        await asyncio.sleep(10)
-
     topology = Topology("shared", queue_capacity=2)
     filling, polled = topology.spout("filling", ["x"] * 4), topology.spout("polled", Asked)
-    topology.bolt("stuck", stuck, filling.shuffle(), polled.shuffle())
+    topology.bolt("stuck", partial(Slow, 10), filling.shuffle(), polled.shuffle())
     async with topology.run():
         await asyncio.sleep(30)
     assert not [time for time in asked if 0 < time < 20]
@@ -609,13 +608,8 @@ async def test_S5_a_polled_spout_that_has_not_ended_is_waited_for() -> None:
 @pytest.mark.simulated_time
 async def test_S5_an_open_tree_is_waited_for() -> None:
     """A run is not finished before an input that a bolt keeps is acked."""
-
-    class AckLater(Bolt[int, int]):
-        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
-            asyncio.get_running_loop().call_later(20, out.ack, tup)
-
     topology = Topology("keep")
-    topology.bolt("keep", AckLater, topology.spout("one", [1]).shuffle())
+    topology.bolt("keep", partial(AckLater, 20), topology.spout("one", [1]).shuffle())
     async with topology.run() as running:
         await running.finished()
         assert now() == 20
@@ -891,12 +885,8 @@ async def test_S6_values_that_fail_together_do_not_return_together() -> None:
 @pytest.mark.simulated_time
 async def test_S6_an_overflow_is_no_attempt() -> None:
     """With one attempt allowed and overflows on the way, every value is acked in the end."""
-
-    async def slow(value: int) -> None:
-        await asyncio.sleep(1)
-
     topology = Topology("overflow", max_attempts=1, acker_high_water=1, message_timeout=None)
-    topology.bolt("slow", slow, topology.spout("numbers", range(20)).shuffle())
+    topology.bolt("slow", take_a_second, topology.spout("numbers", range(20)).shuffle())
     running = await run_to_end(topology)
     numbers = running.statistics().components["numbers"]
     assert (numbers.acked, numbers.dead_letters) == (20, 0)
@@ -943,15 +933,12 @@ async def test_S6_reject_and_permanent_skip_the_replays(logic: type[Bolt[object,
 async def test_S6_a_dead_letter_has_cause_lineage_and_attempts() -> None:
     """It names the source, the value, its id, the component and exception, and why each attempt failed."""
 
-    def forward(value: str) -> str:
-        return value
-
     def fail(value: str) -> None:
         if value == "bad":
             raise ZeroDivisionError(value)
 
     topology = Topology("letter", max_attempts=2)
-    forwarded = topology.bolt("forward", forward, topology.spout("words", ["good", "bad"]).shuffle())
+    forwarded = topology.bolt("forward", same, topology.spout("words", ["good", "bad"]).shuffle())
     topology.bolt("fail", fail, forwarded.shuffle())
     running = await run_to_end(topology)
     (letter,) = running.dead_letters
