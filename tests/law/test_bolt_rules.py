@@ -34,7 +34,7 @@ from stormlet import (
     Tuple,
 )
 from stormlet.errors import EndOfStream
-from tests.cast import Counting, Ignore, Join, Note, Slow, ignore, refuse
+from tests.cast import Counting, Ignore, Join, Note, Slow, ignore, refuse, twice
 from tests.helpers import leave_by, now, run_to_end
 
 Log = list[tuple[str, float]]
@@ -156,11 +156,6 @@ class BasicAsync(BasicBolt[object, object]):
         out.emit(tup.value)
         await asyncio.sleep(1)
         out.emit(tup.value)
-
-
-def twice(value: object) -> Iterator[object]:
-    yield value
-    yield value
 
 
 async def twice_async(value: object) -> AsyncIterator[object]:
