@@ -10,16 +10,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import (
-    Bolt,
-    Collector,
-    Failure,
-    FailureKind,
-    SpoutCollector,
-    Topology,
-    Tuple,
-    is_compiled,
-)
+from stormlet import Bolt, Collector, Failure, FailureKind, SpoutCollector, Topology, Tuple, is_compiled
 from tests.cast import ignore
 from tests.helpers import run_to_end
 from tests.law.puppets import AnyTuple, Puppets, open_trees, script, settle
