@@ -38,7 +38,6 @@ SLOW = frozenset(
         "cli/test_simulate.py",
         "cli/test_soak.py",
         "conformance/test_fsshelter.py::test_FS_H3_steady_state_memory_does_not_grow",
-        "conformance/test_storm_acking.py::test_A10_disabled_tuple_timeout",
         "core/test_keys.py::test_every_process_agrees",
         "examples",
         "fuzz",

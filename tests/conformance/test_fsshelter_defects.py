@@ -1,11 +1,10 @@
-"""None of FsShelter's defects: D1 to D17, each with the test that would show it."""
+"""None of FsShelter's defects: D1 to D17, each with the test that would show it, here or in ``tests/law``."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,9 +22,7 @@ from stormlet import (
     Topology,
     TopologyCrashed,
     Tuple,
-    UnroutableKey,
 )
-from stormlet.core.ledger import Ledger, OpenTree
 from tests.conformance.kit import (
     Ack,
     Agg,
@@ -43,20 +40,6 @@ from tests.conformance.kit import (
     until,
 )
 from tests.helpers import run_to_end
-
-
-@pytest.mark.simulated_time
-@pytest.mark.parametrize(("seconds", "fails_at"), [(30, 45), (5, 7.5), (3, 6), (1, 3)])
-async def test_D1_the_rotation_follows_from_the_timeout(seconds: float, fails_at: float) -> None:
-    """The period is half of any timeout, odd ones too; emitted at 1.6 s, a tree fails at the third rotation
-    from then, between T and 1.5 T later."""
-    feeder = Feeder()
-    async with one_bolt(feeder, Hold, message_timeout=seconds, drain_timeout=0).run():
-        await until(1.6)
-        feeder.feed("a", 1)
-        await until(100)
-        assert feeder.settled_at == {1: fails_at}
-    assert seconds <= fails_at - 1.6 <= 1.5 * seconds
 
 
 @pytest.mark.simulated_time
@@ -216,44 +199,6 @@ async def test_D8_a_drain_lasts_as_long_as_it_must() -> None:
     assert now() == 7
 
 
-def messages(ledger: Ledger) -> list[Callable[[], None]]:
-    """A spout's emit to two bolts, one of which emits one tuple: all that the acker is told."""
-    return [
-        lambda: ledger.init({1: OpenTree(checksum=0b011, spout=0, message_id="m")}),
-        lambda: ledger.ack({1: 0b001}),
-        lambda: ledger.ack({1: 0b010 ^ 0b100}),
-        lambda: ledger.ack({1: 0b100}),
-    ]
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
-def test_D9_messages_may_arrive_in_any_order(order: Iterable[int]) -> None:
-    """In each of the 24 orders there is one ack, with the last message, and nothing is left behind."""
-    ledger = Ledger()
-    told = messages(ledger)
-    verdicts: list[int] = []
-    for number in order:
-        told[number]()
-        acked, failed = ledger.take_verdicts()
-        verdicts.append(len(acked))
-        assert failed == []
-    assert verdicts == [0, 0, 0, 1]
-    assert (len(ledger), ledger.orphans) == (0, 0)
-
-
-@pytest.mark.simulated_time
-async def test_D10_what_overflows_reaches_no_task() -> None:
-    """Past the high water a message is failed without any work done for it, and is counted."""
-    feeder = Feeder()
-    async with one_bolt(feeder, Hold, acker_high_water=1, drain_timeout=0).run() as running:
-        for number in range(10):
-            feeder.feed(number, number)
-        await settle()
-        counts = running.statistics().components
-        assert (counts["s1"].transferred, counts["b1"].executed, counts["s1"].failed) == (2, 2, 8)
-        assert feeder.causes() == dict.fromkeys(range(2, 10), FailureKind.OVERFLOW)
-
-
 @pytest.mark.simulated_time
 async def test_D11_a_failure_says_why() -> None:
     """Failed, timed out, overflowed, shut down and lost are told apart, with the component where there is one."""
@@ -372,20 +317,6 @@ async def test_D14_any_key_has_a_home() -> None:
     seen = collect(topology, tasks)
     await run_to_end(topology)
     assert sorted(seen) == [41, 249, 265, 598, 735, 858]
-
-
-@pytest.mark.simulated_time
-async def test_D14_a_key_without_a_stable_hash_is_refused() -> None:
-    """The error names its type and the grouping, and fails the message, not the topology."""
-    topology, feeder = Topology("D14"), Feeder()
-    same = topology.bolt("b1", Identity, topology.spout("s1", given(feeder)).shuffle())
-    topology.bolt("b2", Ack, same.fields(), parallelism=2)
-    async with topology.run():
-        feeder.feed(object(), 1)
-        await settle()
-    error = feeder.failures[1].exception
-    assert isinstance(error, UnroutableKey)
-    assert str(error).startswith("fields grouping of 'b1' -> 'b2': a key of type object has")
 
 
 def test_D15_duplicate_ids_are_refused() -> None:

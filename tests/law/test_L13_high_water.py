@@ -26,7 +26,7 @@ async def test_L13_high_water_is_decided_in_emit() -> None:
         kinds = {each: failure.kind for each, failure in spout.failed.items()}
         assert kinds == dict.fromkeys([4, 5, 6], FailureKind.OVERFLOW)
         counts = running.statistics().components["script"]
-        assert (counts.overflowed, counts.failed, counts.pending) == (3, 3, 4)
+        assert (counts.overflowed, counts.failed, counts.pending, counts.transferred) == (3, 3, 4, 4)
 
 
 @pytest.mark.simulated_time

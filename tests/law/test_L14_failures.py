@@ -119,7 +119,7 @@ async def holders(running: Running, feed: Stream[Any]) -> tuple[str, ...]:
     """Who holds a message that times out."""
     with pytest.raises(TupleTimedOut) as caught:
         await (await running.emit(feed, "x"))
-    assert caught.value.failure.kind is FailureKind.TIMEOUT
+    assert (caught.value.failure.kind, caught.value.failure.component) == (FailureKind.TIMEOUT, None)
     return caught.value.failure.holders
 
 

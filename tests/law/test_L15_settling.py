@@ -123,6 +123,7 @@ async def test_L15_settling_an_input_whose_tree_has_timed_out_is_legal(verb: str
         say(puppets[0], verb, puppets.got[0])
         await until(30)
         assert open_trees(running) == 0
+        assert running.statistics().components["puppets"].acked == (verb == "ack")
         if verb == "anchor":
             puppets.ack_all()
     assert [verb for _, verb, _ in spout.told] == ["fail"]

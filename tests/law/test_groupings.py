@@ -114,7 +114,7 @@ def test_direct_streams_and_direct_groupings_belong_together() -> None:
     topology = Topology("direct")
     with pytest.raises(InvalidTopology, match="not declared direct"):
         topology.spout("plain", ["x"]).direct()
-    with pytest.raises(InvalidTopology, match="declared direct"):
+    with pytest.raises(InvalidTopology, match=r"declared direct; subscribe to it with \.direct\(\)"):
         topology.spout("direct", ["x"], outputs=DirectStream()).shuffle()
 
 
