@@ -13,6 +13,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,20 +31,9 @@ from stormlet import (
     Topology,
     Tuple,
 )
-from tests.conformance.kit import (
-    Ack,
-    Feeder,
-    Hold,
-    Identity,
-    Numbers,
-    collect,
-    given,
-    now,
-    one_bolt,
-    settle,
-    until,
-)
-from tests.helpers import run_to_end
+from tests.cast import Ack, Feeder, Forward, Hold, Slow, given, wait_for_ever
+from tests.conformance.kit import Numbers, collect, one_bolt, settle, until
+from tests.helpers import now, run_to_end
 
 
 class AsyncNumbers(Numbers):
@@ -123,12 +113,8 @@ async def test_FS_A3_nacks_on_bolt_failure() -> None:
 @pytest.mark.simulated_time
 async def test_FS_A4_expires_timed_out_tuples() -> None:
     """Emitted just before a rotation, a tree outlives it and the two that follow: no fail before, one then."""
-
-    async def never(number: int) -> None:
-        await asyncio.Event().wait()
-
     feeder = Feeder()
-    async with t1(given(feeder), never, message_timeout=1, drain_timeout=0).run():
+    async with t1(given(feeder), wait_for_ever, message_timeout=1, drain_timeout=0).run():
         await until(0.375)
         feeder.feed(7, "m")
         await until(60)
@@ -139,20 +125,12 @@ async def test_FS_A4_expires_timed_out_tuples() -> None:
 # FS-S: spouts.
 
 
-class Slow(Bolt[Any, Any]):
-    """Takes a tenth of a second for each input."""
-
-    async def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
-        await asyncio.sleep(0.1)
-        out.ack(tup)
-
-
 @pytest.mark.simulated_time
 @twins
 async def test_FS_S1_spout_respects_max_pending(numbers: type[Numbers]) -> None:
     """Two messages are pending at every moment, never three, so that in 3 s a bolt of 100 ms acks thirty."""
     spout, pending = numbers(), Counter[int]()
-    async with one_bolt(spout, Slow, max_spout_pending=2).run() as running:
+    async with one_bolt(spout, partial(Slow, 0.1), max_spout_pending=2).run() as running:
         for step in range(60):
             await until(0.025 + step / 20)
             pending[running.statistics().components["s1"].pending] += 1
@@ -309,7 +287,7 @@ async def test_FS_H3_steady_state_memory_does_not_grow() -> None:
     """After 2,000 more messages nothing is pending anywhere, and memory is where it was after 1,000."""
     topology = Topology("H3")
     numbers = topology.spout("s1")
-    topology.bolt("b2", Ack, topology.bolt("b1", Identity, numbers.shuffle()).shuffle())
+    topology.bolt("b2", Ack, topology.bolt("b1", Forward, numbers.shuffle()).shuffle())
 
     async def memory_after(running: Running, messages: int) -> int:
         for number in range(messages):

@@ -23,23 +23,9 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from tests.conformance.kit import (
-    Ack,
-    Agg,
-    Feeder,
-    Hold,
-    Identity,
-    Numbers,
-    TaskIndex,
-    collect,
-    given,
-    now,
-    of_tasks,
-    one_bolt,
-    settle,
-    until,
-)
-from tests.helpers import run_to_end
+from tests.cast import Ack, Feeder, Forward, Hold, Join, given, take_a_second
+from tests.conformance.kit import Numbers, TaskIndex, collect, of_tasks, one_bolt, settle, until
+from tests.helpers import now, run_to_end
 
 
 @pytest.mark.simulated_time
@@ -135,7 +121,7 @@ async def test_D4_a_failing_replica_fails_the_tree() -> None:
 async def test_D5_a_joined_output_is_delivered_once(inputs: int) -> None:
     """Anchored to several inputs, one tuple is delivered once, and all their trees wait for it."""
     topology, feeder, last = Topology("D5"), Feeder(), Hold()
-    joined = topology.bolt("b1", given(Agg(inputs)), topology.spout("s1", given(feeder)).shuffle())
+    joined = topology.bolt("b1", given(Join(inputs)), topology.spout("s1", given(feeder)).shuffle())
     topology.bolt("b2", given(last), joined.shuffle())
     async with topology.run() as running:
         for number in range(inputs):
@@ -153,7 +139,7 @@ async def test_D6_a_direct_emit_needs_a_receiver() -> None:
     """Without one it raises in the emit, and the input fails at once instead of timing out."""
     topology, feeder = Topology("D6"), Feeder()
     direct = topology.bolt(
-        "b1", Identity, topology.spout("s1", given(feeder)).shuffle(), outputs=DirectStream()
+        "b1", Forward, topology.spout("s1", given(feeder)).shuffle(), outputs=DirectStream()
     )
     topology.bolt("b2", Ack, direct.direct())
     async with topology.run():
@@ -301,7 +287,7 @@ async def test_D13_any_number_of_ackers_and_any_capacity(ackers: int, capacity: 
     """Nothing must divide anything else or be a power of two; without ackers every message counts as acked."""
     spout = Numbers(last=99)
     topology = Topology("D13", ackers=ackers, queue_capacity=capacity)
-    first = topology.bolt("b1", Identity, topology.spout("s1", given(spout)).shuffle(), parallelism=3)
+    first = topology.bolt("b1", Forward, topology.spout("s1", given(spout)).shuffle(), parallelism=3)
     topology.bolt("b2", Ack, first.shuffle(), parallelism=2)
     running = await run_to_end(topology)
     assert sorted(spout.acked) == list(range(100))
@@ -331,10 +317,6 @@ def test_D15_duplicate_ids_are_refused() -> None:
             topology.bolt(id, Ack, lines.shuffle())
 
 
-async def one_second(number: int) -> None:
-    await asyncio.sleep(1)
-
-
 @pytest.mark.simulated_time
 @pytest.mark.parametrize(
     ("parallelism", "concurrency", "seconds"), [(1, 1, 12), (3, 1, 4), (1, 4, 3), (3, 4, 1)]
@@ -345,7 +327,7 @@ async def test_D16_asynchronous_bolts_run_side_by_side(
     """Tasks of a bolt wait beside each other, and so do the calls of one task as far as concurrency allows."""
     topology = Topology("D16")
     numbers = topology.spout("s1", range(12))
-    topology.bolt("b1", one_second, numbers.shuffle(), parallelism=parallelism, concurrency=concurrency)
+    topology.bolt("b1", take_a_second, numbers.shuffle(), parallelism=parallelism, concurrency=concurrency)
     await run_to_end(topology)
     assert now() == seconds
 

@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,8 +24,9 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from tests.conformance.kit import Ack, Feeder, Numbers, Unanchored, collect, given, now, settle, until
-from tests.helpers import run_to_end
+from tests.cast import Ack, Feeder, ForwardUnanchored, Slow, given
+from tests.conformance.kit import Numbers, collect, settle, until
+from tests.helpers import now, run_to_end
 
 # KU-1: validation.
 
@@ -180,7 +182,9 @@ async def test_KU6_a_slow_unanchored_branch_delays_no_ack() -> None:
     """A bolt that sleeps 5 s behind an unanchored emit is no part of the tree: every ack comes at once."""
     topology, feeder = Topology("KU-6", max_spout_pending=1), Feeder()
     numbers = topology.spout("spout", given(feeder))
-    delayed = topology.bolt("delay", delay, topology.bolt("unanchoring", Unanchored, numbers.none()).none())
+    delayed = topology.bolt(
+        "delay", delay, topology.bolt("unanchoring", ForwardUnanchored, numbers.none()).none()
+    )
     seen = collect(topology, numbers, delayed)
     moments = [0.25 * step for step in range(20)]
     async with topology.run():
@@ -256,11 +260,7 @@ async def test_KU7_several_spouts_that_emit_inside_ack() -> None:
     """Three such spouts broadcast to one bolt for as long as they are let, without a deadlock."""
     topology, spouts = Topology("KU-7", max_spout_pending=1), [EmitsInAck(), EmitsInAck(), EmitsInAck()]
     inputs = [topology.spout(f"spout{number}", given(spout)).all() for number, spout in enumerate(spouts)]
-
-    async def brief(value: int) -> None:
-        await asyncio.sleep(0.01)
-
-    topology.bolt("bolt", brief, *inputs)
+    topology.bolt("bolt", partial(Slow, 0.01), *inputs)
     async with topology.run():
         await until(3.005)
     assert sum(len(spout.acked) for spout in spouts) == 303

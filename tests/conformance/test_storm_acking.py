@@ -27,22 +27,8 @@ from stormlet import (
     TopologyStopping,
     Tuple,
 )
-from tests.conformance.kit import (
-    Ack,
-    AckEveryOther,
-    Agg,
-    Branch,
-    Count,
-    Feeder,
-    GlobalCount,
-    Hold,
-    Identity,
-    collect,
-    given,
-    mocked,
-    settle,
-    until,
-)
+from tests.cast import Ack, Feeder, Forward, Hold, Join, given
+from tests.conformance.kit import AckEveryOther, Branch, Count, GlobalCount, collect, mocked, settle, until
 from tests.helpers import run_to_end
 
 # A1: a whole topology.
@@ -152,7 +138,7 @@ async def test_A5_acking() -> None:
     for number, (feeder, n) in enumerate(zip(feeders, (2, 4, 1), strict=True), 1):
         numbers = topology.spout(str(number), given(feeder))
         branches.append(topology.bolt(str(number + 3), given(Branch(n)), numbers.shuffle()))
-    groups = topology.bolt("7", given(Agg(3)), *(branch.shuffle() for branch in branches))
+    groups = topology.bolt("7", given(Join(3)), *(branch.shuffle() for branch in branches))
     pairs = topology.bolt("8", given(Branch(2)), groups.shuffle())
     topology.bolt("9", Ack, pairs.shuffle())
 
@@ -181,8 +167,8 @@ async def test_A6_ack_branching() -> None:
     topology = Topology("A6", drain_timeout=0)
     feeder = Feeder()
     numbers = topology.spout("1", given(feeder))
-    branches = [topology.bolt(id, Identity, numbers.shuffle()) for id in "23"]
-    topology.bolt("4", given(Agg(4)), *(branch.shuffle() for branch in branches))
+    branches = [topology.bolt(id, Forward, numbers.shuffle()) for id in "23"]
+    topology.bolt("4", given(Join(4)), *(branch.shuffle() for branch in branches))
     async with topology.run():
         feeder.feed(1, 1)
         await settle()

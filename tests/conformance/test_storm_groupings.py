@@ -24,16 +24,8 @@ from stormlet import (
     Tuple,
 )
 from stormlet.core.groupings import One, Shuffle
-from tests.conformance.kit import (
-    Ack,
-    Count,
-    GlobalCount,
-    collect,
-    given,
-    mocked,
-    of_tasks,
-    settle,
-)
+from tests.cast import Ack, given
+from tests.conformance.kit import Count, GlobalCount, collect, mocked, of_tasks, settle
 from tests.helpers import run_to_end
 
 

@@ -24,18 +24,8 @@ from stormlet import (
     UnroutableKey,
 )
 from stormlet.errors import EndOfStream
-from tests.conformance.kit import (
-    A_MOMENT,
-    Ack,
-    Feeder,
-    Numbers,
-    TaskIndex,
-    collect,
-    given,
-    mocked,
-    one_bolt,
-    until,
-)
+from tests.cast import Ack, Feeder, given
+from tests.conformance.kit import A_MOMENT, Numbers, TaskIndex, collect, mocked, one_bolt, until
 from tests.helpers import run_to_end
 
 

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
 import pytest
 
 from stormlet import (
-    BasicBolt,
-    Collector,
-    Spout,
     SpoutCollector,
     Topology,
-    Tuple,
 )
-from tests.conformance.kit import (
-    Ack,
-    Feeder,
-    Hold,
-    Numbers,
-    given,
-    of_tasks,
-    one_bolt,
-    settle,
-    until,
-)
+from tests.cast import Ack, Feeder, Hold, Note, Silent, given, raise_value_error, take_a_second
+from tests.conformance.kit import Numbers, of_tasks, one_bolt, settle, until
 from tests.helpers import run_to_end
 from tests.law.puppets import orphans
 
@@ -41,15 +27,11 @@ class TenAtOnce(Feeder):
                 out.emit(number, message_id=number)
 
 
-async def a_second(value: object) -> None:
-    await asyncio.sleep(1)
-
-
 @pytest.mark.simulated_time
 async def test_T3_a_deactivated_spout_keeps_nothing_back() -> None:
     """What it emitted into a full queue before it was deactivated is executed and acked all the same."""
     topology, spout = Topology("T3", queue_capacity=1), TenAtOnce()
-    topology.bolt("2", a_second, topology.spout("1", given(spout)).shuffle())
+    topology.bolt("2", take_a_second, topology.spout("1", given(spout)).shuffle())
     async with topology.run() as running:
         await until(0.5)
         running.deactivate()
@@ -71,12 +53,8 @@ async def test_T4_acks_are_counted_without_ackers_too() -> None:
 @pytest.mark.simulated_time
 async def test_T7_every_failure_is_counted() -> None:
     """Nothing is sampled: of 25 failed messages the statistics count 25, at the bolt and at the spout."""
-
-    def broken(value: object) -> None:
-        raise ValueError(value)
-
     topology, spout = Topology("T7"), Numbers(last=24)
-    topology.bolt("2", broken, topology.spout("1", given(spout)).shuffle())
+    topology.bolt("2", raise_value_error, topology.spout("1", given(spout)).shuffle())
     counts = (await run_to_end(topology)).statistics().components
     assert (len(spout.failed), counts["1"].failed, counts["2"].failed) == (25, 25, 25)
 
@@ -134,21 +112,7 @@ async def test_T19_max_spout_pending_is_for_each_task() -> None:
 @pytest.mark.simulated_time
 async def test_T20_nobody_waits_for_a_stream_that_never_speaks() -> None:
     """A bolt that also subscribes to a stream on which nothing is ever emitted gets what the other one brings."""
-
-    class Silent(Spout[Any]):
-        def next_tuple(self, out: SpoutCollector[Any]) -> None:
-            """Nothing, ever."""
-
-    class Notes(BasicBolt[Any, Any]):
-        seen: list[object]
-
-        def __init__(self) -> None:
-            self.seen = []
-
-        def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
-            self.seen.append(tup.value)
-
-    topology, feeder, bolt = Topology("T20"), Feeder(), Notes()
+    topology, feeder, bolt = Topology("T20"), Feeder(), Note()
     lines, silent = topology.spout("1", given(feeder)), topology.spout("silent", Silent)
     topology.bolt("2", given(bolt), lines.shuffle(), silent.shuffle())
     async with topology.run():
