@@ -64,7 +64,7 @@ def slow_topology(**options: Any) -> Topology:
     return topology
 
 
-class Slow(Bolt[int, None]):
+class SlowToStart(Bolt[int, None]):
     """Takes a second to be prepared, and to clean up; dies of its first input."""
 
     async def prepare(self, context: object) -> None:

@@ -12,7 +12,7 @@ import pytest
 from stormlet import Collector, DeadLetter, Running, StrayCancellation, Topology, TopologyCrashed, Tuple
 from tests.cast import raise_value_error, take_a_second
 from tests.helpers import now, run_to_end
-from tests.law.cancelled import Polled, Slow, cancel, cancelling, conserved, slow_topology
+from tests.law.cancelled import Polled, SlowToStart, cancel, cancelling, conserved, slow_topology
 
 
 @cancelling
@@ -44,7 +44,7 @@ async def test_N3_an_end_that_somebody_cancels_ends_all_the_same() -> None:
     assert conserved(running)
 
 
-class Stubborn(Slow):
+class Stubborn(SlowToStart):
     """Goes on for a while with a call that is cancelled."""
 
     cleaned: ClassVar[list[float]] = []
@@ -72,7 +72,7 @@ async def test_N3_a_task_that_is_cancelled_while_it_ends_cleans_up() -> None:
     assert Stubborn.cleaned == [5]
 
 
-class Untidy(Slow):
+class Untidy(SlowToStart):
     """Awaits what it has cancelled."""
 
     async def cleanup(self) -> None:

@@ -22,7 +22,7 @@ from stormlet import (
 )
 from tests.cast import Ticks, raise_value_error, take_a_second
 from tests.helpers import now
-from tests.law.cancelled import Slow, cancel, cancelling, conserved, crash, slow_topology
+from tests.law.cancelled import SlowToStart, cancel, cancelling, conserved, crash, slow_topology
 
 
 @cancelling
@@ -109,7 +109,7 @@ async def test_N3_a_task_that_is_cancelled_between_two_lives_lives_on(moment: fl
     """While it cleans up, pauses, or prepares its next instance."""
     topology = Topology("t")
     spout: Stream[int] = topology.spout("spout")
-    topology.bolt("slow", Slow, spout.shuffle())
+    topology.bolt("slow", SlowToStart, spout.shuffle())
     async with topology.run() as running:
         running.kill("slow")
         await asyncio.sleep(moment)
@@ -122,7 +122,7 @@ async def test_N3_a_task_that_is_cancelled_between_two_lives_lives_on(moment: fl
 async def test_N3_a_task_that_is_cancelled_while_it_starts_fails_the_start() -> None:
     """As an exception of its prepare does."""
     topology = Topology("t")
-    topology.bolt("slow", Slow, topology.spout("spout").shuffle())
+    topology.bolt("slow", SlowToStart, topology.spout("spout").shuffle())
     asyncio.get_running_loop().call_later(0.5, cancel, "t/slow[0]")
     with pytest.raises(TopologyCrashed, match="did not start: prepare of slow"):
         async with topology.run():
@@ -134,7 +134,7 @@ async def test_N3_a_task_that_is_cancelled_while_it_starts_fails_the_start() -> 
 async def test_N3_a_task_that_is_cancelled_before_its_first_step_crashes_the_topology(name: str) -> None:
     """Nobody waits for it for ever."""
     topology = Topology("t")
-    topology.bolt("slow", Slow, topology.spout("spout").shuffle())
+    topology.bolt("slow", SlowToStart, topology.spout("spout").shuffle())
     asyncio.get_running_loop().call_soon(cancel, f"t/{name}[0]")
     with pytest.raises(TopologyCrashed, match=f"start of {name}.0. raised StrayCancellation"):
         async with topology.run():
@@ -193,7 +193,7 @@ async def test_N3_a_task_that_is_not_revived_for_long_keeps_no_exceptions() -> N
 
     kept: list[weakref.ref[IsDown]] = []
 
-    class Down(Slow):
+    class Down(SlowToStart):
         async def prepare(self, context: object) -> None:
             if now():
                 error = IsDown()

@@ -22,7 +22,8 @@ from stormlet.testing import (
     images,
     run_bolt,
 )
-from tests.helpers import Counting, leave_by
+from tests.cast import Counting
+from tests.helpers import leave_by
 from tests.testing.plugin_runs import run
 
 HOLDS = """
