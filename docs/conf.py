@@ -50,6 +50,7 @@ class App(Protocol):
 def setup(app: App) -> None:
     """Called by Sphinx."""
     app.connect("source-read", lead_out)
+    app.connect("source-read", leave_out_tests)
     app.connect("autodoc-process-docstring", link_to_the_law)
 
 
@@ -58,6 +59,11 @@ def lead_out(app: App, docname: str, source: list[str]) -> None:
     page = BORROWED.get(docname, HERE / f"{docname}.md")
     text = page.read_text("utf-8") if docname in BORROWED else source[0]
     source[0] = re.sub(r"(?<=\]\()[^():#\s]+(?=[)#])", lambda link: _on_site(link.group(), page.parent), text)
+
+
+def leave_out_tests(app: App, docname: str, source: list[str]) -> None:
+    """Drop the comments that name the tests of a promise: a list with comments would be set more widely."""
+    source[0] = re.sub(r"\s*<!-- tested by: .*? -->", "", source[0], flags=re.DOTALL)
 
 
 def _on_site(link: str, folder: Path) -> str:

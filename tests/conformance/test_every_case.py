@@ -1,8 +1,9 @@
-"""No case is missing: each has a test under its id, or a line in DEVIATIONS.md that says why not."""
+"""No case is missing: each has a test under its id, or a line in DEVIATIONS.md that says where it is or why not."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
@@ -17,15 +18,33 @@ CASES = [f"{kind}{number}" for kind, count in COUNTS.items() for number in range
 ID = r"(?:FS-[A-Z]|KU-|[A-Z])\d+"
 
 
+def names_in(*folders: str) -> Iterator[str]:
+    """The names of their tests."""
+    for folder in folders:
+        for path in (TESTS / folder).glob("test_*.py"):
+            yield from re.findall(r"def (test_\w+)\(", path.read_text("utf-8"))
+
+
 def ids_of_tests() -> set[str]:
     """The ids in the names of tests: ``test_A9_A10_…``, ``test_KU5_…``, and in core ``test_storm_a13_…``."""
     names = [
-        name.upper().replace("STORM_", "").replace("FS_", "FS-").replace("KU", "KU-")
-        for folder in ("conformance", "core")
-        for path in (TESTS / folder).glob("test_*.py")
-        for name in re.findall(r"def test_(\w+)\(", path.read_text("utf-8"))
+        name.removeprefix("test_").upper().replace("STORM_", "").replace("FS_", "FS-").replace("KU", "KU-")
+        for name in names_in("conformance", "core")
     ]
     return {id for name in names for id in re.findall(rf"(?:^|(?<=\d_)){ID}(?=_)", name)}
+
+
+def rows(heading: str) -> dict[str, str]:
+    """The table below this heading: its first column, and the rest."""
+    section = DEVIATIONS.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    return dict(re.findall(r"^\| ([^|]+) \| (.*) \|$", section, re.MULTILINE)[1:])
+
+
+def ids_in(cases: dict[str, str]) -> set[str]:
+    return {id for case in cases for id in re.findall(ID, case)}
+
+
+STATED = rows("Stated by a law test")
 
 
 def excused() -> set[str]:
@@ -38,13 +57,21 @@ def excused() -> set[str]:
 
 def test_every_case_has_its_test_or_its_reason() -> None:
     """Of all the lists."""
-    there = ids_of_tests() | excused()
+    there = ids_of_tests() | ids_in(STATED) | excused()
     assert [case for case in CASES if case not in there] == []
 
 
 def test_every_deviation_is_of_a_case_that_is_tested() -> None:
     """What is other than in the case is asserted by a test under its id, or by the one that is named instead."""
-    rows = DEVIATIONS.split("## Other than in the case", 1)[1].split("## Not recreated", 1)[0]
-    listed = {id for row in re.findall(r"^\| ([^|]+) \|", rows, re.MULTILINE) for id in re.findall(ID, row)}
+    listed = ids_in(rows("Other than in the case"))
     assert len(listed) > 40
-    assert sorted(listed - ids_of_tests() - excused()) == []
+    assert sorted(listed - ids_of_tests() - ids_in(STATED) - excused()) == []
+
+
+def test_every_case_that_a_law_test_states_names_it() -> None:
+    """The test is in ``tests/law``, whatever it is renamed to, and the case is one of the lists."""
+    there = set(names_in("law"))
+    assert len(STATED) > 30
+    assert ids_in(STATED) <= set(CASES)
+    named = {case: set(re.findall(r"`(\w+)`", tests)) for case, tests in STATED.items()}
+    assert {case: tests - there for case, tests in named.items() if not tests or tests - there} == {}

@@ -13,6 +13,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,28 +26,14 @@ from stormlet import (
     Running,
     Spout,
     SpoutCollector,
-    StartFailed,
     TaskContext,
     To,
     Topology,
     Tuple,
 )
-from tests.conformance.kit import (
-    Ack,
-    Feeder,
-    Hold,
-    Identity,
-    Numbers,
-    Unanchored,
-    collect,
-    given,
-    now,
-    of_tasks,
-    one_bolt,
-    settle,
-    until,
-)
-from tests.helpers import run_to_end
+from tests.cast import Ack, Feeder, Forward, Hold, Slow, given, wait_for_ever
+from tests.conformance.kit import Numbers, collect, one_bolt, settle, until
+from tests.helpers import now, run_to_end
 
 
 class AsyncNumbers(Numbers):
@@ -126,12 +113,8 @@ async def test_FS_A3_nacks_on_bolt_failure() -> None:
 @pytest.mark.simulated_time
 async def test_FS_A4_expires_timed_out_tuples() -> None:
     """Emitted just before a rotation, a tree outlives it and the two that follow: no fail before, one then."""
-
-    async def never(number: int) -> None:
-        await asyncio.Event().wait()
-
     feeder = Feeder()
-    async with t1(given(feeder), never, message_timeout=1, drain_timeout=0).run():
+    async with t1(given(feeder), wait_for_ever, message_timeout=1, drain_timeout=0).run():
         await until(0.375)
         feeder.feed(7, "m")
         await until(60)
@@ -139,30 +122,7 @@ async def test_FS_A4_expires_timed_out_tuples() -> None:
         assert (feeder.failures["m"].kind, feeder.failures["m"].holders) == (FailureKind.TIMEOUT, ("b2",))
 
 
-@pytest.mark.simulated_time
-async def test_FS_A5_capacity_overflow_nacks_tuples() -> None:
-    """With a high water of 8, trees 1 to 16 are tracked; the next four reach no task and fail with OVERFLOW."""
-    feeder = Feeder()
-    async with one_bolt(
-        feeder, Hold, max_spout_pending=512, acker_high_water=8, drain_timeout=0
-    ).run() as running:
-        for number in range(1, 21):
-            feeder.feed(number, number)
-        await settle()
-        assert feeder.causes() == dict.fromkeys([17, 18, 19, 20], FailureKind.OVERFLOW)
-        counts = running.statistics().components
-        assert (counts["b1"].executed, counts["s1"].failed, counts["__acker"].pending) == (16, 4, 16)
-
-
 # FS-S: spouts.
-
-
-class Slow(Bolt[Any, Any]):
-    """Takes a tenth of a second for each input."""
-
-    async def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
-        await asyncio.sleep(0.1)
-        out.ack(tup)
 
 
 @pytest.mark.simulated_time
@@ -170,7 +130,7 @@ class Slow(Bolt[Any, Any]):
 async def test_FS_S1_spout_respects_max_pending(numbers: type[Numbers]) -> None:
     """Two messages are pending at every moment, never three, so that in 3 s a bolt of 100 ms acks thirty."""
     spout, pending = numbers(), Counter[int]()
-    async with one_bolt(spout, Slow, max_spout_pending=2).run() as running:
+    async with one_bolt(spout, partial(Slow, 0.1), max_spout_pending=2).run() as running:
         for step in range(60):
             await until(0.025 + step / 20)
             pending[running.statistics().components["s1"].pending] += 1
@@ -206,47 +166,6 @@ async def test_FS_S3_stop_and_run_again(numbers: type[Numbers]) -> None:
     assert [spout.acked for spout in spouts] == [list(range(5))] * 2
 
 
-class Lifecycle(Feeder):
-    """Notes the calls it gets beside next_tuple, ack and fail."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.calls: list[tuple[float, str]] = []
-
-    def open(self, context: TaskContext, out: SpoutCollector[Any]) -> None:
-        super().open(context, out)
-        self.calls.append((now(), "open"))
-
-    def activate(self) -> None:
-        self.calls.append((now(), "activate"))
-
-    def deactivate(self) -> None:
-        self.calls.append((now(), "deactivate"))
-
-    def close(self) -> None:
-        self.calls.append((now(), "close"))
-
-
-@pytest.mark.simulated_time
-async def test_FS_S3_activate_and_deactivate() -> None:
-    """Deactivated, a spout is asked for nothing until it is activated; outcomes reach it all the while."""
-    spout, bolt = Lifecycle(), Hold()
-    async with one_bolt(spout, given(bolt)).run() as running:
-        spout.feed("a", 1)
-        await until(2)
-        running.deactivate()
-        await until(3)
-        spout.feed("b", 2)
-        bolt.ack()
-        await until(4)
-        running.activate()
-        await until(5)
-        bolt.ack()
-    assert spout.settled_at == {1: 3, 2: 5}
-    assert not [moment for moment in spout.asked if 2 < moment < 4]
-    assert spout.calls == [(0, "open"), (0, "activate"), (2, "deactivate"), (4, "activate"), (5, "close")]
-
-
 @pytest.mark.simulated_time
 async def test_FS_S4_an_idle_spout_is_asked_seldom() -> None:
     """Polled after 1 ms, 2 ms, 4 ms … and then every 100 ms, an idle spout is asked 56 times in 5 s."""
@@ -256,26 +175,6 @@ async def test_FS_S4_an_idle_spout_is_asked_seldom() -> None:
         gaps = [later - earlier for earlier, later in zip(spout.asked, spout.asked[1:], strict=False)]
     assert gaps[:7] == pytest.approx([0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064])
     assert gaps[7:] == pytest.approx([0.1] * 48)
-
-
-class WaitsForWork(Spout[Any]):
-    """The asynchronous twin of an idle spout."""
-
-    def __init__(self) -> None:
-        self.asked = 0
-
-    async def next_tuple(self, out: SpoutCollector[Any]) -> None:
-        self.asked += 1
-        await asyncio.Event().wait()
-
-
-@pytest.mark.simulated_time
-async def test_FS_S4_an_idle_asynchronous_spout_is_asked_once() -> None:
-    """What waits by itself causes no wake-up at all."""
-    spout = WaitsForWork()
-    async with one_bolt(spout, Ack).run():
-        await until(5)
-    assert spout.asked == 1
 
 
 class AcksSlowly(Numbers):
@@ -310,16 +209,6 @@ async def test_FS_S5_asynchronous_ack_handlers_do_not_overlap() -> None:
 # FS-G: bolts and groupings.
 
 
-@pytest.mark.simulated_time
-@bolt_twins
-async def test_FS_G1_shuffle_distributes_across_instances(ack: type[Bolt[Any, Any]]) -> None:
-    """Of 400 tuples each of four tasks gets 100."""
-    topology = Topology("G1")
-    topology.bolt("b1", ack, topology.spout("s1", range(400)).shuffle(), parallelism=4)
-    running = await run_to_end(topology)
-    assert [each.executed for each in of_tasks(running, "b1")] == [100] * 4
-
-
 KEYS: list[Any] = [0, 1, 2, 3, 4, None, "a", b"a", (1, None), ["a", ("b", 2.5)]]
 
 
@@ -349,113 +238,6 @@ async def test_FS_G2_fields_routes_same_key_to_same_instance() -> None:
     first, second = await homes(1), await homes(2)
     assert first == second
     assert (len(first), sorted(set(first.values()))) == (len(KEYS), [0, 1, 2, 3])
-
-
-@pytest.mark.simulated_time
-async def test_FS_G3_all_broadcasts() -> None:
-    """Each of three tasks gets the tuple once, and the ack comes with the last of theirs."""
-    feeder, bolts = Feeder(), [Hold(), Hold(), Hold()]
-    topology, left = Topology("G3"), iter(bolts)
-    topology.bolt("b1", lambda: next(left), topology.spout("s1", given(feeder)).all(), parallelism=3)
-    async with topology.run():
-        feeder.feed("a", "m")
-        for moment, bolt in enumerate(bolts, 1):
-            await until(moment)
-            assert ([tup.value for tup in bolt.held], feeder.outcomes) == (["a"], [])
-            bolt.ack()
-    assert feeder.settled_at == {"m": 3}
-
-
-def auto_acked(logic: str) -> Callable[..., Any]:
-    """One bolt of each kind that acks by itself; what it does with "bad" is to raise."""
-
-    def check(value: str) -> None:
-        if value == "bad":
-            raise ValueError(value)
-
-    async def check_async(value: str) -> None:
-        await asyncio.sleep(0)
-        check(value)
-
-    class Basic(BasicBolt[str, str]):
-        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
-            check(tup.value)
-
-    return {"function": check, "coroutine": check_async, "class": Basic}[logic]
-
-
-kinds = pytest.mark.parametrize("logic", ["function", "coroutine", "class"])
-
-
-@pytest.mark.simulated_time
-@kinds
-async def test_FS_G4_auto_ack_sends_ok_on_success(logic: str) -> None:
-    """What returns has acked, once."""
-    feeder = Feeder()
-    async with one_bolt(feeder, auto_acked(logic)).run():
-        feeder.feed("good", "tuple-1")
-        await settle()
-    assert feeder.outcomes == [("ack", "tuple-1")]
-
-
-@pytest.mark.simulated_time
-@kinds
-async def test_FS_G5_auto_ack_sends_fail_on_exception(logic: str, caplog: pytest.LogCaptureFixture) -> None:
-    """What raises has failed, once, and is reported once with component, value and exception; the bolt goes
-    on."""
-    feeder = Feeder()
-    async with one_bolt(feeder, auto_acked(logic)).run():
-        feeder.feed("bad", "tuple-1")
-        await settle()
-        feeder.feed("good", "tuple-2")
-        await settle()
-    assert feeder.outcomes == [("fail", "tuple-1"), ("ack", "tuple-2")]
-    assert [record.message for record in caplog.records] == ["b1[0] raised ValueError('bad') on 'bad'"]
-
-
-@pytest.mark.simulated_time
-async def test_FS_G5_an_exception_while_a_bolt_is_made_ready() -> None:
-    """It fails the start, with its cause, and not the first tuple."""
-
-    class Broken(Ack):
-        def prepare(self, context: TaskContext) -> None:
-            raise ValueError("no arguments")
-
-    with pytest.raises(
-        StartFailed, match=r"prepare of b1\[0\] raised ValueError\('no arguments'\)"
-    ) as caught:
-        await run_to_end(one_bolt(Feeder(), Broken))
-    assert isinstance(caught.value.__cause__, ValueError)
-
-
-@pytest.mark.simulated_time
-@pytest.mark.parametrize(
-    ("first", "fails", "outcome"),
-    [
-        (Identity, False, ("ack", 2)),
-        (Identity, True, ("fail", 2)),
-        (Unanchored, False, ("ack", 1)),
-        (Unanchored, True, ("ack", 1)),
-    ],
-)
-async def test_FS_G6_anchored_emit_preserves_lineage(
-    first: type[Bolt[Any, Any]], fails: bool, outcome: tuple[str, float]
-) -> None:
-    """The tree waits for an anchored child and fails with it; an unanchored one is no part of it."""
-    feeder, last = Feeder(), Hold()
-    topology = Topology("G6")
-    middle = topology.bolt("b1", first, topology.spout("s1", given(feeder)).shuffle())
-    topology.bolt("b2", given(last), middle.shuffle())
-    async with topology.run():
-        await until(1)
-        for number in range(10):
-            feeder.feed(number, number)
-        await until(2)
-        for number in range(10):
-            last.fail(number) if fails else last.ack(number)
-    verb, moment = outcome
-    assert feeder.outcomes == [(verb, number) for number in range(10)]
-    assert feeder.settled_at == dict.fromkeys(range(10), moment)
 
 
 # FS-H: hosting.
@@ -505,7 +287,7 @@ async def test_FS_H3_steady_state_memory_does_not_grow() -> None:
     """After 2,000 more messages nothing is pending anywhere, and memory is where it was after 1,000."""
     topology = Topology("H3")
     numbers = topology.spout("s1")
-    topology.bolt("b2", Ack, topology.bolt("b1", Identity, numbers.shuffle()).shuffle())
+    topology.bolt("b2", Ack, topology.bolt("b1", Forward, numbers.shuffle()).shuffle())
 
     async def memory_after(running: Running, messages: int) -> int:
         for number in range(messages):
@@ -541,32 +323,6 @@ async def test_FS_H5_graceful_shutdown() -> None:
         await until(1)
         asyncio.get_running_loop().call_at(3, bolt.ack)
     assert (now(), feeder.settled_at) == (3, {"m": 3})
-
-
-class NotesTicks(Ack):
-    """Notes the moments of its ticks, and emits at each."""
-
-    def __init__(self) -> None:
-        self.ticks: list[float] = []
-
-    def tick(self, out: Collector[Any]) -> None:
-        self.ticks.append(now())
-        out.emit("tick")
-
-
-@pytest.mark.simulated_time
-async def test_FS_H6_ticks_are_delivered_to_bolts() -> None:
-    """In 5.5 s each of two tasks gets five ticks of 1 s, at the second; they, and what they emit, are
-    untracked."""
-    topology, bolts = Topology("H6"), [NotesTicks(), NotesTicks()]
-    left = iter(bolts)
-    ticking = topology.bolt("b1", lambda: next(left), topology.spout("s1").shuffle(), parallelism=2, tick=1)
-    topology.bolt("b2", lambda value: 1 / 0, ticking.shuffle())
-    async with topology.run() as running:
-        await until(5.5)
-        counts = running.statistics().components
-    assert [bolt.ticks for bolt in bolts] == [[1, 2, 3, 4, 5]] * 2
-    assert (counts["b1"].executed, counts["b2"].failed, counts["__acker"].executed) == (0, 10, 0)
 
 
 @pytest.mark.simulated_time

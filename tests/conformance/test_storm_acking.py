@@ -11,7 +11,6 @@ emit (law L12).
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -24,32 +23,15 @@ from stormlet import (
     Collector,
     FailureKind,
     InvalidTopology,
-    Spout,
-    SpoutCollector,
     Topology,
     TopologyStopping,
     Tuple,
 )
-from tests.conformance.kit import (
-    Ack,
-    AckEveryOther,
-    Agg,
-    Branch,
-    Count,
-    Feeder,
-    GlobalCount,
-    Hold,
-    Identity,
-    TaskIndex,
-    collect,
-    given,
-    mocked,
-    settle,
-    until,
-)
+from tests.cast import Ack, Feeder, Forward, Hold, Join, given
+from tests.conformance.kit import AckEveryOther, Branch, Count, GlobalCount, collect, mocked, settle, until
 from tests.helpers import run_to_end
 
-# A1 and A2: whole topologies.
+# A1: a whole topology.
 
 
 @pytest.mark.simulated_time
@@ -67,18 +49,7 @@ async def test_A1_basic_topology() -> None:
     assert seen[2] == seen[3] == [1, 2, 3, 4]
 
 
-@pytest.mark.simulated_time
-async def test_A2_every_task_gets_a_copy() -> None:
-    """One tuple for the six tasks of an all-grouped bolt makes each of them emit its index once."""
-    topology = Topology("A2")
-    indexes = topology.bolt("2", TaskIndex, topology.spout("1", ["a"]).all(), parallelism=6)
-    seen = collect(topology, indexes)
-    running = await run_to_end(topology)
-    assert sorted(seen) == [0, 1, 2, 3, 4, 5]
-    assert running.statistics().components["1"].acked == 1
-
-
-# A3, A4, A9, A10: timeouts.
+# A3, A4, A9: timeouts.
 
 
 def fed(bolt: Callable[[], Bolt[Any, Any]], **configuration: Any) -> tuple[Topology, Feeder]:
@@ -155,20 +126,7 @@ async def test_A9_advance_cluster_time() -> None:
         assert feeder.settled_at == {1: 0, 3: 0, 2: 15}
 
 
-@pytest.mark.simulated_time
-async def test_A10_disabled_tuple_timeout() -> None:
-    """With timeouts switched off, under Storm's name, b is not failed after an hour."""
-    topology, feeder = fed(
-        AckEveryOther, **{"topology.message.timeout.secs": 10, "topology.enable.message.timeouts": False}
-    )
-    async with topology.run():
-        feed_abc(feeder)
-        await until(3600)
-        assert feeder.settled_at == {1: 0, 3: 0}
-        assert feeder.failed == []
-
-
-# A5, A6, A7: trees of every shape.
+# A5, A6: trees of every shape.
 
 
 @pytest.mark.simulated_time
@@ -180,7 +138,7 @@ async def test_A5_acking() -> None:
     for number, (feeder, n) in enumerate(zip(feeders, (2, 4, 1), strict=True), 1):
         numbers = topology.spout(str(number), given(feeder))
         branches.append(topology.bolt(str(number + 3), given(Branch(n)), numbers.shuffle()))
-    groups = topology.bolt("7", given(Agg(3)), *(branch.shuffle() for branch in branches))
+    groups = topology.bolt("7", given(Join(3)), *(branch.shuffle() for branch in branches))
     pairs = topology.bolt("8", given(Branch(2)), groups.shuffle())
     topology.bolt("9", Ack, pairs.shuffle())
 
@@ -209,8 +167,8 @@ async def test_A6_ack_branching() -> None:
     topology = Topology("A6", drain_timeout=0)
     feeder = Feeder()
     numbers = topology.spout("1", given(feeder))
-    branches = [topology.bolt(id, Identity, numbers.shuffle()) for id in "23"]
-    topology.bolt("4", given(Agg(4)), *(branch.shuffle() for branch in branches))
+    branches = [topology.bolt(id, Forward, numbers.shuffle()) for id in "23"]
+    topology.bolt("4", given(Join(4)), *(branch.shuffle() for branch in branches))
     async with topology.run():
         feeder.feed(1, 1)
         await settle()
@@ -220,49 +178,7 @@ async def test_A6_ack_branching() -> None:
         assert feeder.take_acked() == 2
 
 
-class AnchorsTwice(Bolt[Any, Any]):
-    """Emits one tuple anchored to its input twice, then acks it."""
-
-    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
-        out.emit(tup.value, anchors=[tup, tup])
-        out.ack(tup)
-
-
-@pytest.mark.simulated_time
-async def test_A7_acking_self_anchor() -> None:
-    """An output anchored to its input twice is delivered once, and its tree is acked."""
-    topology = Topology("A7")
-    feeder = Feeder()
-    twice = topology.bolt("2", AnchorsTwice, topology.spout("1", given(feeder)).shuffle())
-    topology.bolt("3", Ack, twice.shuffle())
-    async with topology.run() as running:
-        for number in range(4):
-            feeder.feed(number, number)
-        await settle()
-        assert feeder.acked == [0, 1, 2, 3]
-        assert running.statistics().components["3"].executed == 4
-
-
-# A8, A15: lifecycle.
-
-
-@pytest.mark.simulated_time
-async def test_A8_submit_inactive_topology() -> None:
-    """Started inactive, nothing is asked for or executed, though fed; what was fed is acked at the
-    activation."""
-    topology = Topology("A8", message_timeout=10)
-    feeder, other = Feeder(), Feeder()
-    inputs = [topology.spout(id, given(each)).shuffle() for id, each in (("1", feeder), ("2", other))]
-    topology.bolt("3", Ack, *inputs)
-    async with topology.run(active=False) as running:
-        await until(11)
-        feeder.feed("a", 1)
-        await until(20)
-        assert (feeder.asked, other.asked, running.statistics().components["3"].executed) == ([], [], 0)
-        running.activate()
-        await until(32)
-        assert (feeder.settled_at, other.asked[0]) == ({1: 20}, 20)
-        assert running.statistics().components["3"].executed == 1
+# A15: lifecycle.
 
 
 @pytest.mark.simulated_time
@@ -367,58 +283,3 @@ async def test_A13_a_bolt_cannot_ack_twice() -> None:
         assert feeder.outcomes == [("ack", 1)]
     assert str(caught[0]).startswith("'2' (task 3) acks <Tuple 'a' from '1' (task 2)")
     assert str(caught[0]).endswith("which it acked before")
-
-
-@pytest.mark.simulated_time
-async def test_A13_a_late_ack_is_legal_and_unseen() -> None:
-    """A bolt may ack an input whose tree has timed out; the message keeps its one outcome."""
-    bolt = Hold()
-    topology, feeder = fed(given(bolt), message_timeout=10)
-    async with topology.run() as running:
-        feeder.feed("a", 1)
-        await until(16)
-        bolt.ack()
-        await until(100)
-        assert (feeder.outcomes, feeder.settled_at) == ([("fail", 1)], {1: 15})
-        assert running.statistics().components["2"].acked == 1
-
-
-class NotesOutcomesInside(Spout[str]):
-    """Emits once and notes whether the outcome had come when emit returned."""
-
-    def __init__(self) -> None:
-        self.events: list[str] = []
-
-    def next_tuple(self, out: SpoutCollector[str]) -> None:
-        if not self.events:
-            out.emit("a", message_id=1)
-            self.events.append("emitted")
-
-    def ack(self, message_id: object) -> None:
-        self.events.append("acked")
-
-
-@pytest.mark.simulated_time
-async def test_A13_without_ackers_an_emit_counts_as_acked() -> None:
-    """The ack comes at once, but after next_tuple has returned (Storm: inside emit)."""
-    topology, spout = Topology("A13", ackers=0), NotesOutcomesInside()
-    topology.bolt("2", Hold, topology.spout("1", given(spout)).shuffle())
-    async with topology.run():
-        await settle()
-        assert spout.events == ["emitted", "acked"]
-
-
-@pytest.mark.simulated_time
-@pytest.mark.parametrize("buckets", [2, 3, 5])
-async def test_A13_bounds_of_the_timeout(buckets: int) -> None:
-    """Emitted at any moment, a tree fails at the rotation that is n-th from then: between T and T·n/(n-1)."""
-    topology, feeder = fed(Hold, message_timeout=10, timeout_buckets=buckets)
-    moments = [0.1 + 0.7 * number for number in range(30)]
-    async with topology.run():
-        for moment in moments:
-            await until(moment)
-            feeder.feed("a", moment)
-        await until(60)
-    period = 10 / (buckets - 1)
-    assert feeder.settled_at == {t: period * (math.floor(t / period) + buckets) for t in moments}
-    assert all(10 <= failed - t <= 10 * buckets / (buckets - 1) for t, failed in feeder.settled_at.items())

@@ -1,4 +1,4 @@
-"""Storm's cases of groupings that show in a running topology: G2, G3, G5, G6, G10 and G11, from its
+"""Storm's cases of groupings that show in a running topology: G3, G5, G6, G10 and G11, from its
 ShuffleGroupingTest, GroupingIntegrationTest, MessagingTest and Task.java.
 
 G1, G7 and G8 are in ``tests/core/test_groupings.py``.
@@ -17,7 +17,6 @@ from stormlet import (
     Collector,
     DirectStream,
     InvalidEmit,
-    InvalidTopology,
     Spout,
     SpoutCollector,
     TaskContext,
@@ -25,26 +24,9 @@ from stormlet import (
     Tuple,
 )
 from stormlet.core.groupings import One, Shuffle
-from tests.conformance.kit import (
-    Ack,
-    Count,
-    GlobalCount,
-    collect,
-    given,
-    mocked,
-    of_tasks,
-    settle,
-)
+from tests.cast import Ack, given
+from tests.conformance.kit import Count, GlobalCount, collect, mocked, of_tasks, settle
 from tests.helpers import run_to_end
-
-
-@pytest.mark.simulated_time
-async def test_G2_shuffle() -> None:
-    """Of 20,000 tuples each of two tasks executes exactly half."""
-    topology = Topology("G2")
-    topology.bolt("2", Ack, topology.spout("1", range(20_000)).shuffle(), parallelism=2)
-    running = await run_to_end(topology)
-    assert [each.executed for each in of_tasks(running, "2")] == [10_000, 10_000]
 
 
 @pytest.mark.parametrize("tasks", [7, 1000])
@@ -183,13 +165,3 @@ async def test_G11_direct_emit_to_a_task_that_does_not_subscribe(task: int) -> N
     (error,), seen = await emitted(EmitsOnce(task=task), DirectStream())
     assert str(error).endswith("'default', which does not subscribe to it; those that do: [3, 4, 5]")
     assert seen == []
-
-
-def test_G11_a_direct_stream_has_direct_subscribers_only() -> None:
-    """Any other grouping on it is refused when the topology is built, and direct on any other stream."""
-    topology = Topology("G11")
-    direct = topology.spout("1", outputs=DirectStream())
-    with pytest.raises(InvalidTopology, match=r"declared direct; subscribe to it with \.direct\(\)"):
-        direct.shuffle()
-    with pytest.raises(InvalidTopology, match="not declared direct"):
-        topology.spout("2").direct()

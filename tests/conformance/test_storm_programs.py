@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -25,39 +24,9 @@ from stormlet import (
     UnroutableKey,
 )
 from stormlet.errors import EndOfStream
-from tests.conformance.kit import (
-    A_MOMENT,
-    Ack,
-    Feeder,
-    Hold,
-    Numbers,
-    TaskIndex,
-    collect,
-    given,
-    mocked,
-    one_bolt,
-    until,
-)
+from tests.cast import Ack, Feeder, given
+from tests.conformance.kit import A_MOMENT, Numbers, TaskIndex, collect, mocked, one_bolt, until
 from tests.helpers import run_to_end
-
-
-@pytest.mark.simulated_time
-async def test_P1_a_plain_ack_from_a_pool_of_threads_is_refused_at_once() -> None:
-    """It names the way, ``ack_threadsafe``, which acks at once, too: nothing waits for a rotation."""
-    feeder, bolt = Feeder(), Hold()
-    async with one_bolt(feeder, given(bolt), message_timeout=8.0).run():
-        feeder.feed("x", 1)
-        await until(1)
-        (tup,), out = bolt.held, bolt.out
-        assert out is not None
-        with pytest.raises(RuntimeError, match=r"out\.ack of 'b1' \(task 3\) .* call out\.ack_threadsafe"):
-            await asyncio.to_thread(out.ack, tup)
-        await until(1 + A_MOMENT)
-        assert feeder.outcomes == []
-        with ThreadPoolExecutor(1) as pool:
-            await asyncio.wrap_future(pool.submit(out.ack_threadsafe, tup))
-        await until(1 + 2 * A_MOMENT)
-        assert feeder.acked == [1]
 
 
 @pytest.mark.simulated_time

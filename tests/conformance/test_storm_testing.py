@@ -5,26 +5,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from stormlet import BasicBolt, Collector, Topology, Tuple
 from stormlet.testing import Feeder, Input, Simulation, complete, run_bolt
-from tests.conformance.kit import AckEveryOther, Agg, Count, GlobalCount, Identity
+from tests.cast import Forward, Join
+from tests.conformance.kit import AckEveryOther, Count, GlobalCount
 
 NAMES = [("nathan",), ("bob",), ("joey",), ("nathan",)]
-
-
-class Aggregates(BasicBolt[Any, int]):
-    """Storm's TestAggregatesCounter: how many inputs this task has seen, once for each."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def execute(self, tup: Tuple[Any], out: Collector[int]) -> None:
-        self._count += 1
-        out.emit(self._count)
 
 
 def test_A1_a_basic_topology_is_completed() -> None:
@@ -33,7 +22,7 @@ def test_A1_a_basic_topology_is_completed() -> None:
     words = topology.spout("1", outputs=["word"], parallelism=3)
     counts = topology.bolt("2", Count, words.fields("word"), parallelism=4)
     topology.bolt("3", GlobalCount, words.global_())
-    topology.bolt("4", Aggregates, counts.global_())
+    topology.bolt("4", GlobalCount, counts.global_())
     result = complete(topology, {"1": NAMES})
     assert Counter(result["1"]) == Counter(NAMES)
     nathan, bob, joey = ("nathan",), ("bob",), ("joey",)
@@ -70,8 +59,8 @@ async def test_A6_a_tracked_topology_is_waited_for(sim: Simulation) -> None:
     """TestingTest.testWithTrackedCluster: after each feed the test waits until everything is done that can be."""
     feeder, topology = Feeder[str](), Topology("tracked", drain_timeout=0)
     lines = topology.spout("1", feeder)
-    branches = [topology.bolt(id, Identity, lines.shuffle()) for id in "23"]
-    topology.bolt("4", lambda: Agg(4), *(branch.shuffle() for branch in branches))
+    branches = [topology.bolt(id, Forward, lines.shuffle()) for id in "23"]
+    topology.bolt("4", lambda: Join(4), *(branch.shuffle() for branch in branches))
     async with topology.run():
         feeder.feed("a")
         await sim.settled()

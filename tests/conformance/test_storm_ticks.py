@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from stormlet import BasicBolt, Bolt, Collector, InvalidConfiguration, Topology, Tuple
-from tests.conformance.kit import Ack, Feeder, collect, given, now, until
+from tests.cast import Ack, Feeder, given
+from tests.conformance.kit import collect, until
+from tests.helpers import now
 
 
 class Ticked(Bolt[str, float]):

@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import Any
 
 import pytest
 
 from stormlet import (
-    AlreadySettled,
-    BasicBolt,
-    Bolt,
-    Collector,
-    FailureKind,
-    Spout,
     SpoutCollector,
     Topology,
-    Tuple,
 )
-from tests.conformance.kit import (
-    Ack,
-    Feeder,
-    Hold,
-    Numbers,
-    given,
-    of_tasks,
-    one_bolt,
-    settle,
-    until,
-)
+from tests.cast import Ack, Feeder, Hold, Note, Silent, given, raise_value_error, take_a_second
+from tests.conformance.kit import Numbers, of_tasks, one_bolt, settle, until
 from tests.helpers import run_to_end
 from tests.law.puppets import orphans
 
@@ -44,15 +27,11 @@ class TenAtOnce(Feeder):
                 out.emit(number, message_id=number)
 
 
-async def a_second(value: object) -> None:
-    await asyncio.sleep(1)
-
-
 @pytest.mark.simulated_time
 async def test_T3_a_deactivated_spout_keeps_nothing_back() -> None:
     """What it emitted into a full queue before it was deactivated is executed and acked all the same."""
     topology, spout = Topology("T3", queue_capacity=1), TenAtOnce()
-    topology.bolt("2", a_second, topology.spout("1", given(spout)).shuffle())
+    topology.bolt("2", take_a_second, topology.spout("1", given(spout)).shuffle())
     async with topology.run() as running:
         await until(0.5)
         running.deactivate()
@@ -71,79 +50,13 @@ async def test_T4_acks_are_counted_without_ackers_too() -> None:
     assert (counts["b1"].executed, counts["b1"].acked) == (10, 10)
 
 
-class AcksLater(Bolt[Any, Any]):
-    """Emits a child of each input, and acks the input after four seconds."""
-
-    async def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
-        out.emit(tup.value, anchors=tup)
-        await asyncio.sleep(4)
-        out.ack(tup)
-
-
-@pytest.mark.simulated_time
-@pytest.mark.parametrize(("restarts_on", "fails_at"), [("init", 16), ("activity", 20)])
-async def test_T6_an_ack_refreshes_a_timeout_only_if_asked_to(restarts_on: str, fails_at: float) -> None:
-    """Emitted at 4.5 s and partly acked at 8.5 s, a tree with a timeout of 8 s fails at the third rotation after the
-    one or the other."""
-    topology, feeder = Topology("T6", message_timeout=8, timeout_restarts_on=restarts_on), Feeder()
-    children = topology.bolt("2", AcksLater, topology.spout("1", given(feeder)).shuffle())
-    topology.bolt("3", Hold, children.shuffle())
-    async with topology.run():
-        await until(4.5)
-        feeder.feed("a", 1)
-        await until(40)
-    assert feeder.settled_at == {1: fails_at}
-
-
 @pytest.mark.simulated_time
 async def test_T7_every_failure_is_counted() -> None:
     """Nothing is sampled: of 25 failed messages the statistics count 25, at the bolt and at the spout."""
-
-    def broken(value: object) -> None:
-        raise ValueError(value)
-
     topology, spout = Topology("T7"), Numbers(last=24)
-    topology.bolt("2", broken, topology.spout("1", given(spout)).shuffle())
+    topology.bolt("2", raise_value_error, topology.spout("1", given(spout)).shuffle())
     counts = (await run_to_end(topology)).statistics().components
     assert (len(spout.failed), counts["1"].failed, counts["2"].failed) == (25, 25, 25)
-
-
-class EmitsAfterItsAck(Bolt[Any, Any]):
-    """Acks its input, then tries to anchor to it, and notes what that raises."""
-
-    def __init__(self) -> None:
-        self.caught: list[str] = []
-
-    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
-        out.ack(tup)
-        with pytest.raises(AlreadySettled) as error:
-            out.emit(tup.value, anchors=tup)
-        self.caught.append(str(error.value))
-
-
-@pytest.mark.simulated_time
-async def test_T8_an_emit_anchored_to_an_acked_input_raises() -> None:
-    """It reaches nobody, and the tree is acked (Storm: the tree stays open until its timeout)."""
-    topology, feeder, bolt = Topology("T8"), Feeder(), EmitsAfterItsAck()
-    outputs = topology.bolt("2", given(bolt), topology.spout("1", given(feeder)).shuffle())
-    topology.bolt("3", Ack, outputs.shuffle())
-    async with topology.run() as running:
-        feeder.feed("a", 1)
-        await settle()
-        assert running.statistics().components["3"].executed == 0
-    assert feeder.settled_at == {1: 0}
-    assert "which it acked before" in bolt.caught[0]
-
-
-@pytest.mark.simulated_time
-async def test_T14_timeouts_are_on_in_tests_as_in_production() -> None:
-    """Without a word about it a message that nobody acks fails under simulated time, too, after 30 to 45 s."""
-    feeder = Feeder()
-    async with one_bolt(feeder, Hold).run():
-        feeder.feed("a", 1)
-        await until(100)
-    assert feeder.settled_at == {1: 45}
-    assert feeder.causes() == {1: FailureKind.TIMEOUT}
 
 
 @pytest.mark.simulated_time
@@ -199,21 +112,7 @@ async def test_T19_max_spout_pending_is_for_each_task() -> None:
 @pytest.mark.simulated_time
 async def test_T20_nobody_waits_for_a_stream_that_never_speaks() -> None:
     """A bolt that also subscribes to a stream on which nothing is ever emitted gets what the other one brings."""
-
-    class Silent(Spout[Any]):
-        def next_tuple(self, out: SpoutCollector[Any]) -> None:
-            """Nothing, ever."""
-
-    class Notes(BasicBolt[Any, Any]):
-        seen: list[object]
-
-        def __init__(self) -> None:
-            self.seen = []
-
-        def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
-            self.seen.append(tup.value)
-
-    topology, feeder, bolt = Topology("T20"), Feeder(), Notes()
+    topology, feeder, bolt = Topology("T20"), Feeder(), Note()
     lines, silent = topology.spout("1", given(feeder)), topology.spout("silent", Silent)
     topology.bolt("2", given(bolt), lines.shuffle(), silent.shuffle())
     async with topology.run():

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,18 +25,9 @@ from stormlet import (
     Tuple,
 )
 from stormlet.runtime.wire.inbox import Inbox
-from tests.conformance.kit import (
-    Ack,
-    Count,
-    Feeder,
-    Hold,
-    collect,
-    given,
-    mocked,
-    now,
-    settle,
-)
-from tests.helpers import run_to_end
+from tests.cast import Ack, Burst, Feeder, Hold, given
+from tests.conformance.kit import Count, collect, mocked, settle
+from tests.helpers import now, run_to_end
 
 # H1: what has been done.
 
@@ -471,19 +463,11 @@ async def test_Q1_a_spout_waits_for_room(capacity: int) -> None:
     assert bolt.seen == list(range(1000))
 
 
-class Hundred(BasicBolt[int, int]):
-    """Emits 0 to 99 in one call."""
-
-    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
-        for number in range(100):
-            out.emit(number)
-
-
 @pytest.mark.simulated_time
 async def test_Q1_what_does_not_fit_is_not_lost() -> None:
     """One call that emits 100 into a queue of 64 is never interrupted, and all arrive in their order."""
     topology, bolt = Topology("Q1", queue_capacity=64), Gate()
-    hundreds = topology.bolt("2", Hundred, topology.spout("1", range(10)).shuffle())
+    hundreds = topology.bolt("2", partial(Burst, 100), topology.spout("1", range(10)).shuffle())
     topology.bolt("3", given(bolt), hundreds.shuffle())
     async with topology.run() as running:
         await settle()

@@ -33,6 +33,9 @@ from stormlet.runtime.wire.outbox import Control, Outbox, Post
 A_MOMENT = 0.001
 """Seconds: whatever can happen at once has happened after it, and no timer of these tests is as short."""
 
+BRIEFLY = 1.0
+"""Seconds of simulated time in which everything that can happen has happened."""
+
 AnyTuple: TypeAlias = Tuple[Any]
 
 
@@ -108,6 +111,14 @@ class Puppets:
         """The one tuple with this value."""
         (found,) = (tup for tup in self.got if tup.value == value)
         return found
+
+
+def two_levels() -> tuple[Topology, Stream[Any], Puppets, Puppets]:
+    """A bolt that the test acts for, and another one behind it."""
+    topology, first, second = Topology("calls"), Puppets(), Puppets()
+    feed = topology.spout("feed")
+    topology.bolt("second", second, topology.bolt("first", first, feed.shuffle()).shuffle())
+    return topology, feed, first, second
 
 
 # Spouts.

@@ -31,6 +31,17 @@ def test_every_rule_has_a_test() -> None:
     assert [rule for rule in RULES if rule not in named] == []
 
 
+def test_every_test_is_in_the_file_of_its_rule() -> None:
+    """A file is named for the rules that its tests hold, and has few of them."""
+    wrong = {
+        f"{path.name}: test_{rule}"
+        for path in HERE.glob("test_*.py")
+        for rule in re.findall(r"def test_([LFSBCN]\d+)_", path.read_text("utf-8"))
+        if rule not in path.stem.split("_")
+    }
+    assert wrong == set()
+
+
 def cited(text: str) -> Iterator[str]:
     for citation in BUILD["CITATION"].findall(text):
         yield from BUILD["RULE"].findall(citation)

@@ -1,44 +1,56 @@
-"""Prose that promises something, and the tests that keep the promises: their docstrings say the same, word for word."""
+"""Prose that promises something, and the tests that keep its promises: a comment at each promise names them."""
 
 from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
-_CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
-_HEADING = re.compile(r"^#+ (.+)\n", re.MULTILINE)
+from markdown_it import MarkdownIt
+
+ANCHOR = re.compile(r"<!-- tested by: (.*?) -->", re.DOTALL)
+_MARKDOWN = MarkdownIt().enable("table")
+_BLOCKS = {"paragraph_open", "tr_open", "html_block"}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A paragraph, a list item or a row of a table."""
+
+    text: str
+    tests: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Prose:
-    """Markdown, and the folder with a module of tests for each of its sections."""
+    """Markdown, and the folder of its tests."""
 
     text: str
     folder: Path
-    prefix: str = "test_"
-    """How the names of those tests begin whose docstrings count."""
 
-    def sections(self) -> dict[str, str]:
-        """Heading -> prose, without code, bullets, bold print and the heads of tables."""
-        _, *parts = _HEADING.split(_CODE.sub("", self.text))
-        found = zip(parts[::2], map(_words, parts[1::2]), strict=True)
-        return {heading: prose for heading, prose in found if prose}
+    def promises(self) -> list[Promise]:
+        """All that it says, in order; headings, code and the heads of tables promise nothing."""
+        found: list[Promise] = []
+        for text, opens in self._blocks():
+            if opens:
+                found.append(Promise(text))
+            for names in ANCHOR.findall(text):
+                found[-1].tests.extend(names.replace(",", " ").split())
+        return found
 
-    def module_of(self, heading: str) -> Path:
-        """It is named after the heading."""
-        return self.folder / f"test_{re.sub(r'[^a-z]+', '_', heading.lower()).strip('_')}.py"
+    def _blocks(self) -> Iterator[tuple[str, bool]]:
+        """The source of each promise, True; and that of each comment with a line of its own, False."""
+        tokens, lines = _MARKDOWN.parse(self.text), self.text.splitlines()
+        heads = {token.map[0] for token in tokens if token.type == "thead_open" and token.map}
+        for token in tokens:
+            if token.type in _BLOCKS and token.map and token.map[0] not in heads:
+                yield "\n".join(lines[slice(*token.map)]), token.type != "html_block"
 
-    def promises(self, heading: str) -> str:
-        """What the docstrings of its tests say, one after another."""
-        tree = ast.parse(self.module_of(heading).read_text("utf-8"))
-        functions = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        tests = [node for node in functions if node.name.startswith(self.prefix)]
-        return " ".join(" ".join((ast.get_docstring(test) or "").split()) for test in tests)
-
-
-def _words(section: str) -> str:
-    tables = re.sub(r"^\|.*\|\n\| --- .*\n", "", section, flags=re.MULTILINE)
-    rows = re.sub(r"^\| (.*) \| (.*) \|$", r"\1: \2", tables, flags=re.MULTILINE)
-    return " ".join(re.sub(r"^- ", "", rows, flags=re.MULTILINE).replace("**", "").split())
+    def tests(self) -> list[str]:
+        """The names of all tests in the folder."""
+        trees = [ast.parse(path.read_text("utf-8")) for path in sorted(self.folder.glob("test_*.py"))]
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        names = [node.name for tree in trees for node in tree.body if isinstance(node, functions)]
+        return [name for name in names if name.startswith("test_")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 from importlib import import_module
 from pathlib import Path
 
@@ -48,3 +49,13 @@ def test_every_command_is_on_the_page() -> None:
     """With all commands that the program has."""
     shown = re.findall(r"^\| `stormlet ([\w-]+)", PAGES["reference/command-line.md"], re.MULTILINE)
     assert sorted(shown) == sorted(COMMANDS)
+
+
+def test_no_reader_sees_which_tests_hold_a_promise() -> None:
+    """The site is built without the comments that name them."""
+    leave_out_tests = runpy.run_path(str(DOCS / "conf.py"))["leave_out_tests"]
+    source = [PAGES["testing.md"]]
+    leave_out_tests(None, "testing", source)
+    assert "tested by" in PAGES["testing.md"]
+    assert "test_a_feeder" not in source[0]
+    assert "the final outcome is told.\n- `ScriptedBolt`" in source[0]

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from stormlet.runtime.run.kit import Kit
 from stormlet.testing.livelock import Livelock
@@ -89,4 +89,4 @@ class _Shuffled(deque[asyncio.Handle]):
 def _task_of(handle: Any) -> asyncio.Task[Any] | None:
     """The task whose step this is; None for any other callback."""
     owner: Any = getattr(handle._callback, "__self__", None)
-    return owner if isinstance(owner, asyncio.Task) else None
+    return cast("asyncio.Task[Any]", owner) if isinstance(owner, asyncio.Task) else None

@@ -7,28 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from stormlet import Bolt, Collector, Explanation, Running, Stream, Topology, Tuple
+from stormlet import Explanation, Running, Stream, Topology
 from tests.runtime.explain.reading import lines
 
-__all__ = ["Forget", "Keep", "explained", "lines", "no_answer", "one_bolt", "wait_for_ever"]
-
-
-class Forget(Bolt[object, None]):
-    """Neither acks nor fails nor keeps its inputs."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Return."""
-
-
-class Keep(Bolt[object, None]):
-    """Holds its inputs."""
-
-    def __init__(self) -> None:
-        self.held: list[Tuple[object]] = []
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Keep."""
-        self.held.append(tup)
+__all__ = ["explained", "lines", "no_answer", "one_bolt", "wait_for_ever"]
 
 
 async def no_answer() -> None:

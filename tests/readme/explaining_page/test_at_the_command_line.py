@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stormlet import EndOfStream, Failure, Spout, SpoutCollector, Topology
-from tests.readme.explaining_page.kit import Keep
+from tests.cast import Hold
 
 LOGGER = "stormlet.runtime.explain.stuck"
 
@@ -30,7 +30,7 @@ def told(caplog: pytest.LogCaptureFixture) -> Told:
     return take
 
 
-async def run(source: Any, seconds: float, bolt: Any = Keep, **options: Any) -> None:
+async def run(source: Any, seconds: float, bolt: Any = Hold, **options: Any) -> None:
     topology = Topology("stuck", drain_timeout=0, explain_stuck=10)
     topology.bolt("bolt", bolt, topology.spout("source", source).shuffle())
     async with topology.run(**{"message_timeout": None, **options}):

@@ -13,11 +13,11 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from stormlet import Bolt, Collector, DeadLetter, Explanation, NotTracked, Topology, TreeState, Tuple
-from tests.helpers import ignore
-from tests.readme.explaining_page.kit import Keep, no_answer, one_bolt, wait_for_ever
+from tests.cast import Hold, ignore
+from tests.readme.explaining_page.kit import no_answer, one_bolt, wait_for_ever
 
 
-class Sees(Keep):
+class Sees(Hold):
     """Notes the roots of its inputs."""
 
     roots: list[int]

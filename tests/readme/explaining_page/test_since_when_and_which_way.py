@@ -11,8 +11,8 @@ import pytest
 
 from stormlet import DeadLetter, Place, Topology, TupleTimedOut
 from stormlet.runtime.wire.outlets import WrappedOutlet
-from tests.helpers import ignore
-from tests.readme.explaining_page.kit import Keep, lines, one_bolt, wait_for_ever
+from tests.cast import Hold, ignore
+from tests.readme.explaining_page.kit import lines, one_bolt, wait_for_ever
 
 
 @pytest.mark.simulated_time
@@ -26,7 +26,7 @@ async def test_without_and_with_a_recorder() -> None:
     words = topology.spout("words", ["a"])
     source = topology.spout("source")
     upper = topology.bolt("upper", str.upper, source.shuffle(), words.shuffle())
-    topology.bolt("keep", Keep, upper.shuffle())
+    topology.bolt("keep", Hold, upper.shuffle())
     letters: list[DeadLetter] = []
     for record in (0, 1):
         async with topology.run(dead_letters=letters.append, active=False) as running:
@@ -62,14 +62,14 @@ async def test_how_much_is_recorded() -> None:
     """
     counted: dict[float, int] = {}
     for share in (0.0, 1.0, 0.01):
-        async with one_bolt(Keep, record=share) as (running, source):
+        async with one_bolt(Hold, record=share) as (running, source):
             trees = [await running.emit(source, number) for number in range(900)]
             await asyncio.sleep(1)
             counted[share] = sum(tree.explain().recorded for tree in trees)
     assert (counted[0.0], counted[1.0]) == (0, 900)
     assert 1 <= counted[0.01] <= 25
 
-    async with one_bolt(Keep) as (running, source):
+    async with one_bolt(Hold) as (running, source):
         (task,) = running._tasks.all_spouts  # pyright: ignore[reportPrivateUsage] - nobody else can count outlets
         wrapped = depth(task.outlets["default"])
         before = await running.emit(source, 1)

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from stormlet import BatchBolt, Bolt, Collector, DeadLetter, Explanation, Place, Topology, TreeState, Tuple
-from tests.helpers import ignore
+from tests.cast import Forget, Hold, ignore
 from tests.readme.explaining_page.kit import (
-    Forget,
-    Keep,
     explained,
     lines,
     no_answer,
@@ -30,7 +28,7 @@ async def test_the_order() -> None:
     topology = Topology("order", drain_timeout=0)
     source = topology.spout("source")
     topology.bolt("waits", wait_for_ever, source.shuffle())
-    topology.bolt("keeps", Keep, source.shuffle())
+    topology.bolt("keeps", Hold, source.shuffle())
     topology.bolt("acks", ignore, source.shuffle())
     async with topology.run() as running:
         trees = [await running.emit(source, value) for value in "ab"]
@@ -120,7 +118,7 @@ async def test_held() -> None:
     """`is held by` a task: `execute` has returned without settling it: the bolt acks it later, or lacks an
     `out.ack(tup)`; of a `BatchBolt` it is said how full the batch is, and when it is due
     """
-    for bolt in (Keep, Forget):
+    for bolt in (Hold, Forget):
         assert lines(await explained(bolt, "a"))[1] == (
             "'a' is held by bolt[0], by way of source[0]: execute has returned without settling it; "
             "the bolt acks it later, or lacks an out.ack(tup)"
@@ -140,7 +138,7 @@ async def test_held() -> None:
 @pytest.mark.simulated_time
 async def test_nowhere() -> None:
     """`is no longer at` a task: it was delivered there, and no task has it: please report that"""
-    async with one_bolt(Keep, record=1) as (running, source):
+    async with one_bolt(Hold, record=1) as (running, source):
         tree = await running.emit(source, "a")
         await asyncio.sleep(1)
         (task,) = running._tasks.all_bolts  # pyright: ignore[reportPrivateUsage] - there is no way that is known
@@ -158,7 +156,7 @@ async def test_queued() -> None:
     )
 
 
-class Ticks(Keep):
+class Ticks(Hold):
     async def tick(self, out: Collector[None]) -> None:
         await no_answer()
 
@@ -274,7 +272,7 @@ async def test_unanchored() -> None:
     """A tuple that was emitted without anchors belongs to no tree, so that no explanation names it."""
     topology = Topology("loose", drain_timeout=0)
     source = topology.spout("source")
-    topology.bolt("keep", Keep, topology.bolt("loose", Loose, source.shuffle()).shuffle())
+    topology.bolt("keep", Hold, topology.bolt("loose", Loose, source.shuffle()).shuffle())
     async with topology.run() as running:
         await (await running.emit(source, "a"))
         assert running.statistics().components["keep"].pending == 1

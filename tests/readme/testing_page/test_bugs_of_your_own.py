@@ -48,17 +48,17 @@ def test_acks() -> None:
     assert "goes on working" in found(planted_bugs.acks_before_its_work)
 
 
-def test_errors() -> None:
+def test_errors_after_an_ack() -> None:
     """`errors`: a `Bolt` that raises when it has acked, so that nobody replays what it has not done"""
     assert "acks 0 and then raises AlreadySettled" in found(planted_bugs.acks_twice)
 
 
-def test_values() -> None:
+def test_changed_values() -> None:
     """`values`: a value that was changed after it was emitted"""
     assert "it was changed afterwards" in found(planted_bugs.mutated_value)
 
 
-def test_replays() -> None:
+def test_missing_replays() -> None:
     """`replays`: a `Spout` class that never emits again what has failed"""
     assert "never emits again what has failed" in found(planted_bugs.spout_without_replay)
 
@@ -147,7 +147,7 @@ def test_runs_that_are_not_compared(runs: list[str]) -> None:
             simulate(topology, seeds=[3], faults=few)
 
 
-def test_what_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bugs_that_are_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`simulate(..., allow=["order"])` allows a kind, and so does `--allow order` on the command line."""
     simulate(planted_bugs.order_under_concurrency(False).topology, seeds=SEEDS, allow=["order"])
     monkeypatch.chdir(tmp_path)

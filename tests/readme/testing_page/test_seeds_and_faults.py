@@ -16,7 +16,7 @@ from stormlet.cli.app import carry_out
 from stormlet.core.ledger import Ledger
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.testing import FaultKind, Faults, SeedResult, SimulationFailed, simulate
-from tests.helpers import ignore
+from tests.cast import ignore
 from tests.testing.chaos.topologies import everything, keyed, word_count
 
 NONE = Faults(0, 0, 0, 0, 0, 0, 0, 0)

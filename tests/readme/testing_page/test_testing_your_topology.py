@@ -10,17 +10,11 @@ from typing import Any
 
 import pytest
 
-from stormlet import Bolt, Collector, Topology, Tuple
+from stormlet import Topology
 from stormlet.testing import Ack, Completed, Fail, Leaked, ScriptedBolt, complete
+from tests.cast import Forget
 
 ROOT = Path(__file__).parents[3]
-
-
-class Hold(Bolt[object, None]):
-    """Never settles what it gets."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Hold it."""
 
 
 async def a_while(hours: int) -> int:
@@ -46,7 +40,7 @@ def test_the_kit() -> None:
     assert first["wait"] == [1, 2, 3]
 
     topology = Topology("holds", message_timeout=1.0, max_attempts=1)
-    topology.bolt("hold", Hold, topology.spout("one", [1]).shuffle())
+    topology.bolt("hold", Forget, topology.spout("one", [1]).shuffle())
     with pytest.raises(Leaked, match=r"'hold' .* never acked or failed"):
         complete(topology)
 

@@ -22,7 +22,8 @@ from stormlet.testing import (
     images,
     run_bolt,
 )
-from tests.helpers import Counting, leave_by
+from tests.cast import Counting
+from tests.helpers import leave_by
 from tests.testing.plugin_runs import run
 
 HOLDS = """
@@ -200,7 +201,7 @@ def test_tasks(inner: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["  task straggler: Event.wait (locks.py:*"])
 
 
-def test_threads(inner: pytest.Pytester) -> None:
+def test_threads_that_were_left(inner: pytest.Pytester) -> None:
     """`threads`: a thread, daemons excepted, that has not ended a second later"""
     result = leak(
         inner,
@@ -349,7 +350,7 @@ def kinds_of_leaks(topology: Topology) -> list[str]:
     return []
 
 
-def test_what_is_allowed(inner: pytest.Pytester) -> None:
+def test_leaks_that_are_allowed(inner: pytest.Pytester) -> None:
     """`@pytest.mark.simulated_time(allow_leaks=True)` allows everything, a list of kinds some, and in the configuration
     `simulated_time_allow_leaks = ["inputs", "trees"]` does so for all tests.
     """

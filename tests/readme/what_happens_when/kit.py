@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from stormlet import (
     BasicBolt,
-    Bolt,
     Collector,
     EndOfStream,
     Failure,
@@ -15,13 +14,6 @@ from stormlet import (
     Tuple,
 )
 from tests.helpers import now
-
-
-class Hold(Bolt[object, None]):
-    """Never settles what it gets."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Hold it."""
 
 
 class FailsAtFirst(BasicBolt[object, None]):

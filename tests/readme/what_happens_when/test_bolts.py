@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -30,9 +31,10 @@ from stormlet import (
     is_compiled,
 )
 from stormlet.cli.inspecting.checks import findings
+from tests.cast import Forget, Refuse, take_a_second
 from tests.helpers import run_to_end
 from tests.law.puppets import script, threads
-from tests.readme.what_happens_when.kit import FailsAtFirst, Hold
+from tests.readme.what_happens_when.kit import FailsAtFirst
 
 
 @pytest.mark.simulated_time
@@ -78,11 +80,7 @@ async def test_when_a_bolt_rejects() -> None:
     def reject(value: object) -> None:
         raise Reject("no use")
 
-    class Refuse(Bolt[object, None]):
-        def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-            out.fail(tup, "no use", permanent=True)
-
-    for logic in (reject, Refuse):
+    for logic in (reject, partial(Refuse, "no use", permanent=True)):
         letters: list[DeadLetter] = []
         topology = Topology("rejects")
         topology.bolt("reject", logic, topology.spout("values", [1]).shuffle())
@@ -155,7 +153,7 @@ async def test_when_a_tuple_is_never_settled() -> None:
     """
     letters: list[DeadLetter] = []
     topology = Topology("forgets", message_timeout=10, max_attempts=2)
-    topology.bolt("holder", Hold, topology.spout("values", [1]).shuffle())
+    topology.bolt("holder", Forget, topology.spout("values", [1]).shuffle())
     async with topology.run(dead_letters=letters.append) as running:
         await asyncio.sleep(1)
         (explanation,) = running.explain_oldest()
@@ -208,7 +206,7 @@ async def test_when_a_value_is_returned() -> None:
         def execute(self, tup: Tuple[int], out: Collector[int]) -> Any:
             return 5
 
-    class Finishes(Hold):
+    class Finishes(Forget):
         def finish(self, out: Collector[None]) -> Any:
             return 5
 
@@ -224,13 +222,13 @@ async def test_when_a_value_is_returned() -> None:
     finishes = Topology("finishes")
     finishes.bolt("some", Finishes, finishes.spout("values", list[object]()).shuffle())
     asked = Topology("asked")
-    asked.bolt("some", Hold, asked.spout("values", Asked).shuffle())
+    asked.bolt("some", Forget, asked.spout("values", Asked).shuffle())
     makes = Topology("makes")
-    makes.bolt("some", lambda number=1: Hold(), makes.spout("values", [1]).shuffle())
+    makes.bolt("some", lambda number=1: Forget(), makes.spout("values", [1]).shuffle())
     for topology, words in [
         (finishes, "finish of 'some'"),
         (asked, "next_tuple of"),
-        (makes, "a bolt, Hold"),
+        (makes, "a bolt, Forget"),
     ]:
         with pytest.raises(TopologyCrashed, match=words):
             await run_to_end(topology)
@@ -282,7 +280,7 @@ async def test_when_a_bolt_keeps_what_is_over() -> None:
             out.pause_until_settled()
 
     topology = Topology("held", message_timeout=10.0)
-    topology.bolt("hold", Hold, topology.spout("values", Pausing).shuffle())
+    topology.bolt("hold", Forget, topology.spout("values", Pausing).shuffle())
     with pytest.raises(TopologyCrashed, match=r"hold\[0\]") as raised:
         await run_to_end(topology)
     assert isinstance(raised.value.__cause__, StillHeld)
@@ -302,11 +300,8 @@ async def test_when_a_bolt_is_slow() -> None:
             asked += 1
             yield asked
 
-    async def slow(value: int) -> None:
-        await asyncio.sleep(1)
-
     topology = Topology("slow", queue_capacity=10, max_spout_pending=None, message_timeout=None)
-    topology.bolt("slow", slow, topology.spout("values", values).shuffle())
+    topology.bolt("slow", take_a_second, topology.spout("values", values).shuffle())
     async with topology.run(drain_timeout=None) as running:
         await asyncio.sleep(100)
         assert running.statistics().components["slow"].executed == 99
@@ -316,7 +311,7 @@ async def test_when_a_bolt_is_slow() -> None:
     called: list[int] = []
     threaded = Topology("threaded", queue_capacity=10, message_timeout=None)
     spout, stream = script(threaded)
-    threaded.bolt("slow", slow, stream.shuffle())
+    threaded.bolt("slow", take_a_second, stream.shuffle())
 
     def emit(number: int) -> None:
         spout.out.emit_threadsafe(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+from functools import partial
 from pathlib import Path
 from weakref import ref
 
@@ -28,16 +29,9 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
+from tests.cast import Forget, Refuse
 from tests.helpers import run_to_end
-from tests.readme.what_happens_when.kit import EmitsOnce, FailsAtFirst, Hold
-
-
-class Never(Bolt[object, None]):
-    """Fails what it gets."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Fail it."""
-        out.fail(tup, "never")
+from tests.readme.what_happens_when.kit import EmitsOnce, FailsAtFirst
 
 
 @pytest.mark.simulated_time
@@ -62,7 +56,7 @@ async def test_when_attempts_are_used_up(tmp_path: Path, caplog: pytest.LogCaptu
     assert running.statistics().components["values"].acked == 1
 
     many = Topology("many", max_attempts=1)
-    many.bolt("fail", Never, many.spout("values", range(1001)).shuffle())
+    many.bolt("fail", partial(Refuse, "never"), many.spout("values", range(1001)).shuffle())
     running = await run_to_end(many)
     assert [each.value for each in running.dead_letters] == list(range(1, 1001))
     assert len([line for line in caplog.messages if line.startswith("dead letter of values[0]: ")]) >= 1001
@@ -173,7 +167,7 @@ async def test_when_a_message_of_a_class_fails(spout: type[EmitsOnce], told: Fai
     instances[1].next_tuple = lambda out: None  # type: ignore[method-assign]
     left = iter(instances)
     topology = Topology("dead", message_timeout=None, drain_timeout=0)
-    topology.bolt("hold", Hold, topology.spout("values", lambda: next(left)).shuffle())
+    topology.bolt("hold", Forget, topology.spout("values", lambda: next(left)).shuffle())
     async with topology.run() as running:
         await asyncio.sleep(1)
         running.kill("values")
@@ -278,7 +272,7 @@ async def test_when_there_are_no_ackers(caplog: pytest.LogCaptureFixture) -> Non
     spout = EmitsOnce()
     topology = Topology("no ackers", ackers=0)
     values, fed = topology.spout("values", lambda: spout), topology.spout("fed")
-    topology.bolt("hold", Hold, values.shuffle(), fed.shuffle())
+    topology.bolt("hold", Forget, values.shuffle(), fed.shuffle())
     async with topology.run() as running:
         await asyncio.sleep(1)
         assert spout.heard == [("one", None)]

@@ -20,8 +20,9 @@ from stormlet import (
     TopologyStopping,
     TupleFailed,
 )
+from tests.cast import Forget
 from tests.helpers import leave_by, now, run_to_end
-from tests.readme.what_happens_when.kit import EmitsOnce, FailsAtFirst, Hold
+from tests.readme.what_happens_when.kit import EmitsOnce, FailsAtFirst
 
 
 @pytest.mark.simulated_time
@@ -31,11 +32,11 @@ async def test_when_a_start_fails() -> None:
     """
     closed: list[str] = []
 
-    class First(Hold):
+    class First(Forget):
         def cleanup(self) -> None:
             closed.append("first")
 
-    class Second(Hold):
+    class Second(Forget):
         def prepare(self, context: TaskContext) -> None:
             raise FileNotFoundError("no model")
 
@@ -59,7 +60,7 @@ async def test_when_the_block_is_left() -> None:
     letters: list[DeadLetter] = []
     topology = Topology("drains", drain_timeout=20)
     values, flaky = topology.spout("values", [1, 2]), topology.spout("flaky", ["odd"])
-    topology.bolt("hold", Hold, values.shuffle())
+    topology.bolt("hold", Forget, values.shuffle())
     topology.bolt("some", FailsAtFirst, flaky.shuffle())
     async with topology.run(dead_letters=letters.append) as running:
         await asyncio.sleep(0.01)
@@ -81,7 +82,7 @@ async def test_when_a_stop_is_asked_for(calls: int, seconds: float) -> None:
     """
     topology = Topology("stops", drain_timeout=20, message_timeout=None)
     values = topology.spout("values", outputs=int)
-    topology.bolt("hold", Hold, values.shuffle())
+    topology.bolt("hold", Forget, values.shuffle())
     async with topology.run() as running:
         tree = await running.emit(values, 1)
         await asyncio.sleep(1)
@@ -100,7 +101,7 @@ async def test_when_the_body_raises(error: type[BaseException]) -> None:
     """
     closed: list[str] = []
 
-    class Closes(Hold):
+    class Closes(Forget):
         def cleanup(self) -> None:
             closed.append("bolt")
 
@@ -137,7 +138,7 @@ async def test_when_the_end_raises(resuming: bool, caplog: pytest.LogCaptureFixt
         def close(self) -> None:
             raise OSError("no space")
 
-    class Second(Hold):
+    class Second(Forget):
         def cleanup(self) -> None:
             closed.append("second")
             raise ValueError("no connection")

@@ -21,8 +21,9 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
+from tests.cast import Forget, take_a_second
 from tests.helpers import block, interpreted_only, now, run_to_end
-from tests.readme.what_happens_when.kit import EmitsOnce, Hold
+from tests.readme.what_happens_when.kit import EmitsOnce
 
 
 class Dies(Bolt[int, None]):
@@ -135,7 +136,7 @@ async def test_when_a_source_raises(dies: str) -> None:
     topology = Topology("crashes", max_restarts=2, restart_window=60, max_attempts=1000)
     topology.spout("open")  # as long as it may bring something, nothing is flushed
     if dies == "generator":
-        topology.bolt("hold", Hold, topology.spout("values", values).shuffle())
+        topology.bolt("hold", Forget, topology.spout("values", values).shuffle())
     else:
         topology.bolt("dies", lambda: Dies([]), topology.spout("values", [1]).shuffle(), tick=1.0)
     ends: list[object] = []
@@ -323,10 +324,6 @@ def cancel(name: str) -> None:
     next(task for task in asyncio.all_tasks() if task.get_name() == name).cancel()
 
 
-async def wait(value: int) -> None:
-    await asyncio.sleep(1)
-
-
 @pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 @pytest.mark.parametrize(("concurrency", "name"), [(1, "t/wait[0]"), (3, "wait[0] execute")])
 async def test_when_a_task_is_cancelled(
@@ -336,7 +333,9 @@ async def test_when_a_task_is_cancelled(
     it, and it is restarted or the topology crashes. A call that runs beside others fails its input alone;
     """
     topology = Topology("t", max_attempts=2)
-    topology.bolt("wait", wait, topology.spout("numbers", [1, 2, 3]).shuffle(), concurrency=concurrency)
+    topology.bolt(
+        "wait", take_a_second, topology.spout("numbers", [1, 2, 3]).shuffle(), concurrency=concurrency
+    )
     async with topology.run() as running:
         await asyncio.sleep(0.5)
         cancel(name)
@@ -352,7 +351,7 @@ async def test_when_a_task_is_cancelled(
 async def test_when_a_helper_is_cancelled() -> None:
     """without one of the engine's helpers, such as the ticker, the topology crashes."""
     topology = Topology("t")
-    topology.bolt("wait", wait, topology.spout("numbers", [1, 2, 3]).shuffle())
+    topology.bolt("wait", take_a_second, topology.spout("numbers", [1, 2, 3]).shuffle())
     asyncio.get_running_loop().call_later(0.5, cancel, "t ticker")
     with pytest.raises(TopologyCrashed, match="the ticker of the engine"):
         await run_to_end(topology)
@@ -366,7 +365,7 @@ async def test_when_stormlet_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr("stormlet.runtime.spout.tracker.Tracker._settle", None)
     topology = Topology("t")
-    topology.bolt("wait", wait, topology.spout("numbers", [1, 2, 3]).shuffle())
+    topology.bolt("wait", take_a_second, topology.spout("numbers", [1, 2, 3]).shuffle())
     with pytest.raises(TopologyCrashed, match="the engine's part"):
         async with topology.run() as running:
             await running.finished()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 from weakref import ref
 
@@ -24,6 +25,7 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
+from tests.cast import Batches, wait_for_ever
 from tests.law.puppets import Puppets, ackers, script, settle, until
 
 
@@ -117,7 +119,7 @@ async def holders(running: Running, feed: Stream[Any]) -> tuple[str, ...]:
     """Who holds a message that times out."""
     with pytest.raises(TupleTimedOut) as caught:
         await (await running.emit(feed, "x"))
-    assert caught.value.failure.kind is FailureKind.TIMEOUT
+    assert (caught.value.failure.kind, caught.value.failure.component) == (FailureKind.TIMEOUT, None)
     return caught.value.failure.holders
 
 
@@ -162,19 +164,6 @@ async def test_L14_timeout_names_all_holders_of_a_joined_tuple() -> None:
         assert [(await failure_of(tree)).holders for tree in trees] == [("copies",)] * 2
 
 
-async def stuck(value: object) -> None:
-    """A bolt that never comes back."""
-    await asyncio.sleep(10_000)
-
-
-class Collecting(BatchBolt[Any, Any]):
-    size = 100
-    within = 10_000.0
-
-    def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[Any]) -> None:
-        """Never called in time."""
-
-
 @pytest.mark.parametrize("before", [0, 1, 5], ids=["in its call", "in the batch in hand", "far behind"])
 @pytest.mark.parametrize("concurrency", [1, 3])
 @pytest.mark.simulated_time
@@ -182,7 +171,7 @@ async def test_L14_timeout_finds_tuples_in_hand(before: int, concurrency: int) -
     """A tuple that is executed, or waits for its turn in a batch that its task has taken, is held there."""
     topology = Topology("in hand", message_timeout=10, drain_timeout=0)
     feed = topology.spout("feed")
-    topology.bolt("stuck", stuck, feed.shuffle(), concurrency=concurrency)
+    topology.bolt("stuck", wait_for_ever, feed.shuffle(), concurrency=concurrency)
     async with topology.run() as running:
         for number in range(before):
             await running.emit(feed, number)
@@ -194,7 +183,7 @@ async def test_L14_timeout_finds_tuples_in_inboxes() -> None:
     """A tuple that its task has not even taken is held there too."""
     topology = Topology("in its inbox", message_timeout=10, drain_timeout=0)
     feed = topology.spout("feed")
-    topology.bolt("stuck", stuck, feed.shuffle())
+    topology.bolt("stuck", wait_for_ever, feed.shuffle())
     async with topology.run() as running:
         await running.emit(feed, "first")
         await until(1)
@@ -206,7 +195,7 @@ async def test_L14_timeout_finds_members_of_a_batch() -> None:
     """A tuple that waits for its batch to fill is held by that bolt."""
     topology = Topology("batch", message_timeout=10, drain_timeout=0)
     feed = topology.spout("feed")
-    topology.bolt("collecting", Collecting, feed.shuffle())
+    topology.bolt("collecting", partial(Batches, 100, 10_000.0), feed.shuffle())
     async with topology.run() as running:
         assert await holders(running, feed) == ("collecting",)
 

@@ -10,17 +10,9 @@ from typing import Any
 
 import pytest
 
-from stormlet import (
-    Bolt,
-    Collector,
-    Failure,
-    FailureKind,
-    SpoutCollector,
-    Topology,
-    Tuple,
-    is_compiled,
-)
-from tests.helpers import ignore, run_to_end
+from stormlet import Bolt, Collector, Failure, FailureKind, SpoutCollector, Topology, Tuple, is_compiled
+from tests.cast import ignore
+from tests.helpers import run_to_end
 from tests.law.puppets import AnyTuple, Puppets, open_trees, script, settle
 
 pytestmark = pytest.mark.simulated_time

@@ -1,4 +1,4 @@
-"""Which trees an output belongs to (law L7, L8)."""
+"""Trees that an output belongs to (law L7, L8)."""
 
 from __future__ import annotations
 

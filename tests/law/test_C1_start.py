@@ -1,0 +1,72 @@
+"""The order of a start, and starts that fail (law C1)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from stormlet import BasicBolt, Collector, StartFailed, TaskContext, Topology, Tuple
+from stormlet.testing.loop import pending_tasks
+from tests.helpers import now, run_to_end
+from tests.law.calls import Log, logged_bolt, logged_spout
+
+
+@pytest.mark.simulated_time
+async def test_C1_all_bolts_are_prepared_before_a_spout_is_opened() -> None:
+    """However long a bolt takes; and the block is entered when the spouts are open."""
+    log: Log = []
+    topology = Topology("order")
+    source = topology.spout("spout", logged_spout(log), max_spout_pending=1)
+    topology.bolt("slow", logged_bolt(log, "slow", seconds=5), source.shuffle())
+    topology.bolt("fast", logged_bolt(log, "fast"), source.shuffle(), parallelism=2)
+    async with topology.run():
+        assert log[:4] == ["fast prepare"] * 2 + ["slow prepare", "spout open"]
+        assert now() == 5
+
+
+@pytest.mark.simulated_time
+async def test_C1_ackers_are_started_first() -> None:
+    """When a bolt is prepared, the tasks of the ackers are there, and no task of a spout."""
+    seen: list[list[str]] = []
+
+    class Look(BasicBolt[int, int]):
+        def prepare(self, context: TaskContext) -> None:
+            seen.append([task.get_name() for task in pending_tasks(asyncio.get_running_loop())])
+
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None: ...
+
+    topology = Topology("first", ackers=2)
+    topology.bolt("look", Look, topology.spout("numbers", [1]).shuffle())
+    await run_to_end(topology)
+    assert seen[0][1:] == ["first/__acker[0]", "first/__acker[1]", "first/look[0]"]
+
+
+@pytest.mark.simulated_time
+async def test_C1_an_exception_in_prepare_fails_the_start() -> None:
+    """The error names the task and has the exception as its cause; no spout is opened, no body run."""
+    log: Log = []
+    topology = Topology("prepare")
+    source = topology.spout("spout", logged_spout(log))
+    topology.bolt("good", logged_bolt(log, "good"), source.shuffle())
+    topology.bolt("bad", logged_bolt(log, "bad", failing="prepare", seconds=1), source.shuffle())
+    with pytest.raises(StartFailed, match=r"prepare of bad\[0\]") as failed:
+        async with topology.run():
+            pytest.fail("the body must not run")
+    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+    assert "good cleanup" in log
+    assert not [call for call in log if call.startswith("spout")]
+
+
+@pytest.mark.simulated_time
+async def test_C1_an_exception_in_open_fails_the_start() -> None:
+    """The bolts, which were prepared, are cleaned up."""
+    log: Log = []
+    topology = Topology("open")
+    topology.bolt("bolt", logged_bolt(log), topology.spout("spout", logged_spout(log, "open")).shuffle())
+    with pytest.raises(StartFailed, match=r"open of spout\[0\]") as failed:
+        await run_to_end(topology)
+    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+    assert log[:2] == ["bolt prepare", "spout open"]
+    assert "bolt cleanup" in log
+    assert "spout next_tuple" not in log
