@@ -9,27 +9,17 @@ from typing import Any
 
 import pytest
 
-from stormlet import Bolt, Collector, InvalidConfiguration, Running, Stream, Topology, Tuple, UnroutableKey
+from stormlet import InvalidConfiguration, Running, Stream, Topology, UnroutableKey
 from stormlet.runtime.explain.recorder import EdgeRecorder, RecordedTree
 from stormlet.runtime.wire.outlets import WrappedOutlet
+from tests.cast import Hold
 from tests.helpers import ignore
 
 pytestmark = pytest.mark.simulated_time
 
 
-class Keep(Bolt[object, None]):
-    """Holds its inputs."""
-
-    def __init__(self) -> None:
-        self.held: list[Tuple[object]] = []
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Keep."""
-        self.held.append(tup)
-
-
 @asynccontextmanager
-async def running(bolt: Any = Keep, **options: Any) -> AsyncIterator[tuple[Running, Stream[Any]]]:
+async def running(bolt: Any = Hold, **options: Any) -> AsyncIterator[tuple[Running, Stream[Any]]]:
     topology = Topology("recorded", drain_timeout=0)
     source = topology.spout("source")
     topology.bolt("bolt", bolt, source.shuffle())
@@ -65,7 +55,7 @@ async def test_a_long_tree_keeps_what_is_outstanding() -> None:
     source = topology.spout("source")
     numbers = topology.bolt("many", many, source.shuffle())
     topology.bolt("bolt", ignore, numbers.shuffle())
-    topology.bolt("keep", Keep, source.shuffle())
+    topology.bolt("keep", Hold, source.shuffle())
     async with topology.run(queue_capacity=10) as run:
         tree = await run.emit(source, "a")
         await asyncio.sleep(5)
