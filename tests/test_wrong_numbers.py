@@ -36,8 +36,8 @@ from stormlet.testing import (
     simulate,
     soak,
 )
-from tests.cast import Ticks
-from tests.helpers import ignore, run_to_end
+from tests.cast import Ticks, ignore
+from tests.helpers import run_to_end
 
 NO_NUMBERS = [None, math.nan, "3", []]
 MAY_BE_NONE = {

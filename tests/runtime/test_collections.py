@@ -11,8 +11,7 @@ import pytest
 
 from stormlet import Topology, Tree
 from stormlet.testing import run_simulated
-from tests.cast import Forget
-from tests.helpers import Counting, ignore
+from tests.cast import Counting, Forget, ignore
 
 pytestmark = pytest.mark.untraced
 

@@ -12,8 +12,8 @@ import pytest
 
 from stormlet import BasicBolt, Bolt, Collector, DeadLetter, Reject, Running, Topology, Tuple
 from stormlet.runtime.failure_log import COUNTED_FOR
-from tests.cast import Forget, Refuse
-from tests.helpers import Counting, ignore, now, run_to_end
+from tests.cast import Counting, Forget, Refuse, ignore
+from tests.helpers import now, run_to_end
 
 LOGGER = "stormlet.runtime.failure_log"
 

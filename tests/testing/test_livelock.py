@@ -10,7 +10,8 @@ import pytest
 
 from stormlet import Bolt, Collector, InvalidTopology, Spout, SpoutCollector, Topology, Tuple
 from stormlet.testing import Livelock, SimulatedLoop, SimulationFailed, complete, run_simulated, simulate
-from tests.helpers import ignore, now
+from tests.cast import ignore
+from tests.helpers import now
 
 LONGEST = 2000
 

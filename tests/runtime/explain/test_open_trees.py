@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -25,8 +26,7 @@ from stormlet import (
     TreeState,
     Tuple,
 )
-from tests.cast import Forget, Hold
-from tests.helpers import ignore
+from tests.cast import Batches, Forget, Hold, ignore
 from tests.runtime.explain.reading import lines
 
 pytestmark = pytest.mark.simulated_time
@@ -176,14 +176,7 @@ async def test_a_full_queue_is_named_with_its_consumer() -> None:
 async def test_a_held_batch_is_told_with_what_it_waits_for() -> None:
     """Of a member of a batch it is said how full that is, and when it is due."""
 
-    class Batches(BatchBolt[object, None]):
-        size = 100
-        within = 20.0
-
-        def execute_batch(self, tups: Any, out: Collector[None]) -> None:
-            pass
-
-    assert (await explained(Batches, "a", "b"))[1:] == [
+    assert (await explained(partial(Batches, 100, 20.0), "a", "b"))[1:] == [
         (
             "'b' is held by bolt[0], delivered 12.5 s ago, by way of source[0]: "
             "in a batch that has 2 of 100 and is due in 7.5 s"

@@ -12,8 +12,7 @@ import pytest
 from stormlet import InvalidConfiguration, Running, Stream, Topology, UnroutableKey
 from stormlet.runtime.explain.recorder import EdgeRecorder, RecordedTree
 from stormlet.runtime.wire.outlets import WrappedOutlet
-from tests.cast import Hold
-from tests.helpers import ignore
+from tests.cast import Hold, ignore
 
 pytestmark = pytest.mark.simulated_time
 

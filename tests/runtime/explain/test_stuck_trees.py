@@ -11,8 +11,8 @@ import pytest
 from stormlet import Collector, Topology, Tuple
 from stormlet.runtime.explain import stuck as stuck_trees
 from stormlet.runtime.explain.stuck import StuckTrees
-from tests.cast import Hold
-from tests.helpers import ignore, now
+from tests.cast import Hold, ignore
+from tests.helpers import now
 
 pytestmark = pytest.mark.simulated_time
 

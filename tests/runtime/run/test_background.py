@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stormlet import BasicBolt, Collector, Topology, Tuple, TupleTimedOut
+from stormlet import Collector, Topology, TupleTimedOut
 from stormlet.testing import Deadlock, run_simulated
-from tests.cast import Forget, Ticks
-from tests.helpers import block, ignore, now
+from tests.cast import Forget, Ignore, Ticks, ignore
+from tests.helpers import block, now
 
 pytestmark = pytest.mark.simulated_time
 
@@ -52,14 +52,11 @@ async def test_ticks_do_not_drift() -> None:
     assert await ticks_of(Ticks(), before=0.75, lag=0.5, after=2.0) == [1.25, 2.0, 3.0]
 
 
-class LongTick(BasicBolt[int, None]):
+class LongTick(Ignore):
     """Ticks for twice as long as the interval."""
 
     def __init__(self, log: list[float]) -> None:
         self.log = log
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Done at once."""
 
     async def tick(self, out: Collector[None]) -> None:
         """Note the time, and take long."""

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from stormlet import (
-    Bolt,
-    Collector,
     DirectStream,
     EndOfStream,
     FailureKind,
@@ -30,11 +28,10 @@ from stormlet import (
     TaskContext,
     Topology,
     TopologyCrashed,
-    Tuple,
     TupleFailed,
 )
-from tests.cast import Forget
-from tests.helpers import ignore, leave_by, now, run_to_end
+from tests.cast import Ack, Forget, ignore
+from tests.helpers import leave_by, now, run_to_end
 
 
 def stop_twice(running: Running) -> None:
@@ -451,10 +448,7 @@ async def test_a_cleanup_that_hangs_is_named() -> None:
     """While everything else is over, health() says which tasks have not been cleaned up."""
     seen: list[tuple[str, ...]] = []
 
-    class Hangs(Bolt[int, None]):
-        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-            out.ack(tup)
-
+    class Hangs(Ack):
         async def cleanup(self) -> None:
             await asyncio.sleep(5)
 

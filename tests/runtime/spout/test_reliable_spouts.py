@@ -19,8 +19,8 @@ from stormlet import (
     Topology,
     Tuple,
 )
-from tests.cast import Forget
-from tests.helpers import ignore, run_to_end
+from tests.cast import Forget, ignore
+from tests.helpers import run_to_end
 
 
 class Numbers(ReliableSpout[int]):

@@ -16,9 +16,9 @@ from stormlet import Bolt, Collector, InvalidConfiguration, InvalidTopology, Top
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.spout.tracker import Tracker
 from stormlet.testing import Fault, FaultKind, Faults, SeedResult, SimulationFailed, simulate
+from tests.cast import Count, Forget
 from tests.helpers import interpreted_only
 from tests.testing.chaos.topologies import (
-    Count,
     cycle,
     everything,
     keyed,
@@ -256,11 +256,8 @@ def test_endless_topologies_are_stopped() -> None:
     assert report.counts["acked"] > 20
 
 
-class Deaf(Bolt[str, None]):
+class Deaf(Forget):
     """Settles nothing, and ticks for ever."""
-
-    def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
-        """Forget the input."""
 
     def tick(self, out: Collector[None]) -> None:
         """Keep the loop busy."""
