@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -27,6 +27,11 @@ def block(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SimulatedLoop)
     loop._clock.now += seconds  # pyright: ignore[reportPrivateUsage] - nobody else can make simulated time lag
+
+
+def law_broken(text: str, *values: object) -> NoReturn:
+    """Fail the test with what an oracle says is wrong."""
+    raise AssertionError(text.format(*values))
 
 
 class RefusingKey:

@@ -32,15 +32,11 @@ from stormlet import (
     Tuple,
 )
 from tests.cast import Waiting, ignore
-from tests.helpers import run_to_end
+from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 
 LOST = FailureKind.TASK_LOST
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class Journal:

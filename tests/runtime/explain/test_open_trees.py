@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,13 +20,12 @@ from stormlet import (
     Running,
     Spout,
     SpoutCollector,
-    Stream,
     Topology,
     TreeState,
     Tuple,
 )
 from tests.cast import Batches, Forget, Hold, ignore
-from tests.runtime.explain.reading import lines
+from tests.runtime.explain.reading import explained, lines, one_bolt
 
 pytestmark = pytest.mark.simulated_time
 
@@ -38,27 +36,6 @@ async def wait_for_ever(value: object) -> None:
 
 async def no_answer() -> None:
     await asyncio.Event().wait()
-
-
-@asynccontextmanager
-async def one_bolt(
-    bolt: Any, *, record: float = 1.0, **options: Any
-) -> AsyncIterator[tuple[Running, Stream[Any]]]:
-    """A fed spout and one bolt; what is left at the end fails at once."""
-    topology = Topology("stuck", drain_timeout=0)
-    source = topology.spout("source")
-    topology.bolt("bolt", bolt, source.shuffle(), **options)
-    async with topology.run() as running:
-        running.record_edges(record)
-        yield running, source
-
-
-async def explained(bolt: Any, *values: object, seconds: float = 12.5, **options: Any) -> list[str]:
-    """What is told of the last of these values after some seconds."""
-    async with one_bolt(bolt, **options) as (running, source):
-        trees = [await running.emit(source, value) for value in values]
-        await asyncio.sleep(seconds)
-        return lines(trees[-1].explain())
 
 
 async def test_a_bolt_that_awaits_for_ever_is_named_with_its_line() -> None:
