@@ -10,7 +10,7 @@ import pytest
 
 from stormlet import Collector, Topology, TupleTimedOut
 from stormlet.testing import Deadlock, run_simulated
-from tests.cast import Forget, Ignore, Ticks, ignore
+from tests.cast import Forget, Ignore, Ticks, ignore, take_a_second
 from tests.helpers import block, now
 
 pytestmark = pytest.mark.simulated_time
@@ -67,13 +67,10 @@ class LongTick(Ignore):
 async def test_ticks_that_take_longer_than_their_interval_let_the_run_end() -> None:
     """Though each ends when the next one is due, there is calm between them, so that a finite run is finished."""
 
-    async def slow(value: int) -> None:
-        await asyncio.sleep(1)
-
     log: list[float] = []
     topology = Topology("long ticks")
     numbers = topology.spout("numbers", [1])
-    topology.bolt("slow", slow, numbers.shuffle())
+    topology.bolt("slow", take_a_second, numbers.shuffle())
     topology.bolt("ticks", lambda: LongTick(log), numbers.shuffle(), tick=0.25)
     async with topology.run() as running:
         await running.finished()

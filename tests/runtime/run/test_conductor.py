@@ -57,7 +57,6 @@ async def test_finish_is_asked_for_again_only_where_a_replay_came() -> None:
 
     class Last(Hold):
         def prepare(self, context: TaskContext) -> None:
-            super().prepare(context)
             self.index = context.task_index
 
         def finish(self, out: Collector[None]) -> None:
