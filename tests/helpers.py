@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from stormlet import Running, Spout, SpoutCollector, Topology, is_compiled
-from stormlet.errors import EndOfStream
+from stormlet import Running, Topology, is_compiled
 from stormlet.testing import SimulatedLoop
+from tests.cast import Counting as Counting
+from tests.cast import ignore as ignore
 
 interpreted_only = pytest.mark.skipif(
     is_compiled(), reason="the classes of compiled modules cannot be broken"
@@ -28,8 +29,9 @@ def block(seconds: float) -> None:
     loop._clock.now += seconds  # pyright: ignore[reportPrivateUsage] - nobody else can make simulated time lag
 
 
-def ignore(value: object) -> None:
-    """A bolt that acks everything and emits nothing."""
+def law_broken(text: str, *values: object) -> NoReturn:
+    """Fail the test with what an oracle says is wrong."""
+    raise AssertionError(text.format(*values))
 
 
 class RefusingKey:
@@ -59,18 +61,3 @@ async def leave_by(error: BaseException, topology: Topology, after: float = 1.0,
     async with topology.run(**options):
         await asyncio.sleep(after)
         raise error
-
-
-class Counting(Spout[int]):
-    """Emits 0, 1, … below ``count``, each under its own number as message id, then ends."""
-
-    count = 3
-
-    def __init__(self) -> None:
-        self.next = 0
-
-    def next_tuple(self, out: SpoutCollector[int]) -> None:
-        if self.next == self.count:
-            raise EndOfStream
-        self.next += 1
-        out.emit(self.next - 1, message_id=self.next - 1)

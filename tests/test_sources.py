@@ -8,7 +8,8 @@ import pytest
 
 import stormlet
 from stormlet import InvalidEmit, InvalidTopology, Spout, Stream, TaskContext, Topology, TopologyCrashed
-from tests.helpers import Counting, run_to_end
+from tests.cast import Counting
+from tests.helpers import run_to_end
 
 
 def numbers() -> Iterator[int]:

@@ -11,7 +11,6 @@ import pytest
 
 from stormlet import (
     BatchBolt,
-    Bolt,
     Collector,
     EndOfStream,
     Failure,
@@ -37,7 +36,8 @@ from stormlet.testing import (
     simulate,
     soak,
 )
-from tests.helpers import ignore, run_to_end
+from tests.cast import Ticks, ignore
+from tests.helpers import run_to_end
 
 NO_NUMBERS = [None, math.nan, "3", []]
 MAY_BE_NONE = {
@@ -62,16 +62,6 @@ MAY_BE_NONE = {
 Call = Callable[[Any], object]
 
 
-class Ticking(Bolt[object, None]):
-    """Acks what it gets."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        out.ack(tup)
-
-    def tick(self, out: Collector[None]) -> None:
-        """Nothing to do."""
-
-
 class Batches(BatchBolt[object, None]):
     """Takes what it gets."""
 
@@ -94,7 +84,7 @@ def spout(**options: Any) -> object:
 def bolt(**options: Any) -> object:
     """Declare one."""
     topology = Topology("small")
-    return topology.bolt("bolt", Ticking, topology.spout("spout", [1]).shuffle(), **options)
+    return topology.bolt("bolt", Ticks, topology.spout("spout", [1]).shuffle(), **options)
 
 
 def host(call: Callable[[Running, Stream[Any], Any], object]) -> Call:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stormlet import Running, Topology
-from tests.helpers import Counting, ignore
+from tests.cast import Counting, ignore
 
 pytestmark = pytest.mark.simulated_time
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stormlet import DeadLetter, InvalidEmit, Topology
-from tests.helpers import ignore, run_to_end
+from tests.cast import ignore
+from tests.helpers import run_to_end
 
 HUGE = [2**63 - 1, 2**63, 2**64, 10**30]
 

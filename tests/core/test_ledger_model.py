@@ -1,8 +1,9 @@
 """The ledger against a naive model that stores whole trees.
 
-The model (:class:`Trees`) knows every copy of every tuple, what it is anchored to and which messages about it have
-arrived; it knows no XOR and no buckets. :class:`World` is what surrounds a ledger: spouts and bolts that emit, anchor,
-ack and fail, and a network that delivers their messages in any order, together, twice or never.
+The oracle knows every copy of every tuple and judges each verdict. The model (:class:`Heard`) knows which messages have
+arrived, and by them when the ledger must speak; both know no XOR and no buckets. :class:`World` is what surrounds a
+ledger: spouts and bolts that emit, anchor, ack and fail, and a network that delivers their messages in any order,
+together, twice or never.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.schema import schema_of
 from stormlet.core.tuples import PLAIN, Source, Tuple, joined_tuple
+from stormlet.testing.chaos.oracle import Fate, Oracle, StoredTree
+from tests.helpers import law_broken
 
 SOURCE = Source("component", "default", 1, schema_of(None))
 NEVER_MORE_THAN = 1 << 30
@@ -33,8 +36,19 @@ class Copy:
     """One tuple delivered to one task: the engine's own object, and what the model knows of it."""
 
     tup: Tuple[Any]
-    verb: str = ""
-    """What its bolt said: ack, fail, or nothing yet."""
+    fate: Fate = Fate.OPEN
+    """What its bolt has said."""
+
+
+@dataclass(eq=False, slots=True)
+class ModelTree(StoredTree[Copy]):
+    """A tree of copies; its name is its root, and nothing has a time."""
+
+    disturbed: bool = False
+    """A message about it was lost or forgotten, or comes twice."""
+
+    def fate(self, copy: Copy) -> Fate:
+        return copy.fate
 
 
 @dataclass(frozen=True)
@@ -59,17 +73,15 @@ class Entry:
     """Rotations since it was new."""
 
 
-class Trees:
-    """The naive model: what the acker must know, and when it must speak."""
+class Heard:
+    """What the acker must know, and when it must speak."""
 
-    def __init__(self, buckets: int, activity: bool) -> None:
+    def __init__(self, trees: dict[int, ModelTree], buckets: int, activity: bool) -> None:
+        self.trees = trees
         self.buckets = buckets
         self.activity = activity
-        self.members: dict[int, list[Copy]] = {}
-        """Every copy that ever was in the tree."""
         self.open: dict[int, Entry] = {}
         self.orphans: dict[int, Entry] = {}
-        self.verdicts: dict[int, Failure | None] = {}
         self.news: list[tuple[int, Failure | None]] = []
 
     @property
@@ -107,21 +119,20 @@ class Trees:
     def rotate(self) -> None:
         for entry in (*self.open.values(), *self.orphans.values()):
             entry.age += 1
-        self.orphans = {root: entry for root, entry in self.orphans.items() if entry.age < self.buckets}
+        for root in [root for root, entry in self.orphans.items() if entry.age >= self.buckets]:
+            del self.orphans[root]
+            self.trees[root].disturbed = True
 
     def entry(self, root: int) -> Entry:
         return self.open[root] if root in self.open else self.orphans.setdefault(root, Entry())
 
     def look(self, root: int) -> None:
         """A tree is complete when the ack of each of its tuples has arrived."""
-        if self.open[root].heard == set(self.members[root]):
-            assert all(copy.verb == "ack" for copy in self.members[root])
+        if self.open[root].heard == set(self.trees[root].copies):
             self.settle(root, None)
 
     def settle(self, root: int, failure: Failure | None) -> None:
-        assert root not in self.verdicts, f"two verdicts for tree {root}"
         del self.open[root]
-        self.verdicts[root] = failure
         self.news.append((root, failure))
 
 
@@ -131,21 +142,23 @@ class World:
     def __init__(self, seed: int, buckets: int = 3, activity: bool = False) -> None:
         self.ids = iter(IdSource(Random(seed)))
         self.ledger = Ledger(buckets, activity)
-        self.trees = Trees(buckets, activity)
+        self.oracle = Oracle(law_broken)
+        self.trees: dict[int, ModelTree] = {}
+        self.heard = Heard(self.trees, buckets, activity)
         self.inits: dict[int, int] = {}
         self.network: list[Message] = []
         self.copies: list[Copy] = []
 
     @property
     def unsettled(self) -> list[Copy]:
-        return [copy for copy in self.copies if not copy.verb]
+        return [copy for copy in self.copies if copy.fate is Fate.OPEN]
 
     # Spouts and bolts.
 
     def emit(self, targets: int) -> None:
         """A spout emits a message to so many tasks (L2)."""
         root, checksum = next(self.ids), 0
-        self.trees.members[root] = []
+        self.trees[root] = ModelTree(root, 0.0)
         for _ in range(targets):
             edge = next(self.ids)
             checksum ^= edge
@@ -172,14 +185,14 @@ class World:
         copy = Copy(tup)
         self.copies.append(copy)
         for root in tup.roots:
-            self.trees.members[root].append(copy)
+            self.trees[root].copies.append(copy)
 
     def ack(self, copy: Copy) -> None:
-        copy.verb = "ack"
+        copy.fate = Fate.ACKED
         self.network += [Message("ack", root, copy, delta) for root, delta in copy.tup.edges().items()]
 
     def fail(self, copy: Copy) -> None:
-        copy.verb = "fail"
+        copy.fate = Fate.FAILED
         failure = Failure(FailureKind.FAILED, "bolt", self.copies.index(copy))
         self.network += [Message("fail", root, copy, failure=failure) for root in copy.tup.roots]
 
@@ -192,13 +205,13 @@ class World:
         match message:
             case Message("init", root):
                 self.ledger.init({root: OpenTree(checksum=self.inits[root], spout=0, message_id=root)})
-                self.trees.init(root)
+                self.heard.init(root)
             case Message("fail", root, failure=Failure() as failure):
                 self.ledger.fail(root, failure)
-                self.trees.fail(root, failure)
+                self.heard.fail(root, failure)
             case Message("reset", root):
                 self.ledger.reset_timeout(root)
-                self.trees.reset(root)
+                self.heard.reset(root)
             case _:
                 self.deliver_acks([message])
         self.compare()
@@ -213,47 +226,61 @@ class World:
             copies.setdefault(message.root, []).append(message.copy)
         self.ledger.ack(deltas)
         for root, acked in copies.items():
-            self.trees.ack(root, acked)
+            self.heard.ack(root, acked)
         self.compare()
 
     def rotate(self) -> None:
         self.ledger.rotate()
-        self.trees.rotate()
+        self.heard.rotate()
         self.compare()
 
     def expire(self, most: int) -> None:
         """At most so many of those whose time is over, each with its own holders; which ones is the ledger's choice.
         One that was settled while it waited for its turn may count."""
-        expiring = self.trees.expiring
+        expiring = self.heard.expiring
         self.ledger.expire(most, {root: (str(root),) for root in expiring})
         acked, failed = self.ledger.take_verdicts()
         assert acked == []
         assert len(failed) <= most
         for tree in failed:
-            assert tree.message_id in expiring
-            assert tree.failure == Failure(FailureKind.TIMEOUT, holders=(str(tree.message_id),))
-            self.trees.settle(int(str(tree.message_id)), tree.failure)
-        self.trees.news.clear()
+            root = int(str(tree.message_id))
+            assert root in expiring
+            assert tree.failure == Failure(FailureKind.TIMEOUT, holders=(str(root),))
+            self.heard.settle(root, tree.failure)
+            self.judge(root, tree.failure)
+        self.heard.news.clear()
 
     def compare(self) -> None:
-        """The ledger must say what the model says, now."""
+        """The ledger must say what the model says, now, and the oracle must agree."""
         acked, failed = self.ledger.take_verdicts()
         said = [(tree.message_id, tree.failure) for tree in (*acked, *failed)]
-        assert Counter(said) == Counter(self.trees.news)
-        self.trees.news.clear()
+        assert Counter(said) == Counter(self.heard.news)
+        for root, failure in self.heard.news:
+            self.judge(root, failure)
+        self.heard.news.clear()
+
+    def judge(self, root: int, failure: Failure | None) -> None:
+        tree = self.trees[root]
+        under_way = tree.disturbed or any(message.root == root for message in self.network)
+        self.oracle.judge(tree, failure, None, under_way=under_way)
 
     def calm_down(self) -> None:
         """Everything arrives that is still on its way, and then time passes."""
         while self.network:
             self.deliver(self.network.pop(0))
-        for _ in range(self.trees.buckets):
+        for _ in range(self.heard.buckets):
             self.rotate()
-            for _ in range(len(self.trees.members)):
+            for _ in range(len(self.trees)):
                 self.expire(1)
-            assert self.trees.expiring == []
-        assert self.trees.verdicts.keys() == self.trees.members.keys()
+            assert self.heard.expiring == []
+        assert [root for root, tree in self.trees.items() if not tree.outcomes] == []
         assert (len(self.ledger), self.ledger.orphans, self.ledger.expiring) == (0, 0, 0)
-        assert self.ledger.settled == len(self.trees.members)
+        assert self.ledger.settled == len(self.trees)
+
+    @property
+    def failed(self) -> dict[int, Failure]:
+        """The failures of all trees that have failed."""
+        return {root: tree.outcomes[0] for root, tree in self.trees.items() if tree.outcomes[0] is not None}
 
 
 class AnyHistory(RuleBasedStateMachine):
@@ -284,13 +311,13 @@ class AnyHistory(RuleBasedStateMachine):
         getattr(self.world, verb)(copy)
         self.hurry(len(copy.tup.roots), prompt)
 
-    @precondition(lambda self: self.world.trees.open)
+    @precondition(lambda self: self.world.heard.open)
     @rule(pick=PICK, random=st.randoms(use_true_random=False))
     def complete(self, pick: int, random: Random) -> None:
         """All that is left of an open tree is acked, and told in any order; often that of one about to time out."""
-        there = self.world.trees.expiring or list(self.world.trees.open)
+        there = self.world.heard.expiring or list(self.world.heard.open)
         root = there[pick % len(there)]
-        left = [copy for copy in self.world.trees.members[root] if not copy.verb]
+        left = [copy for copy in self.world.trees[root].copies if copy.fate is Fate.OPEN]
         for copy in random.sample(left, len(left)):
             self.world.ack(copy)
             self.hurry(len(copy.tup.roots), True)
@@ -319,6 +346,7 @@ class AnyHistory(RuleBasedStateMachine):
     def lose_or_duplicate(self, pick: int, twice: bool) -> None:
         there = [each for each in self.world.network if each.kind != "init"]
         message = there[pick % len(there)]
+        self.world.trees[message.root].disturbed = True
         if twice:
             self.world.network.append(message)
         else:
@@ -329,18 +357,18 @@ class AnyHistory(RuleBasedStateMachine):
         for _ in range(times):
             self.world.rotate()
 
-    @precondition(lambda self: self.world.trees.expiring)
+    @precondition(lambda self: self.world.heard.expiring)
     @rule(most=st.integers(0, 4))
     def expire(self, most: int) -> None:
         self.world.expire(most)
 
     @invariant()
     def counts_agree(self) -> None:
-        ledger, trees = self.world.ledger, self.world.trees
-        assert len(ledger) == len(trees.open)
-        assert ledger.orphans == len(trees.orphans)
-        assert set(ledger.expired_roots()) == set(trees.expiring)
-        assert ledger.expiring == len(trees.expiring)
+        ledger, heard = self.world.ledger, self.world.heard
+        assert len(ledger) == len(heard.open)
+        assert ledger.orphans == len(heard.orphans)
+        assert set(ledger.expired_roots()) == set(heard.expiring)
+        assert ledger.expiring == len(heard.expiring)
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
@@ -377,9 +405,8 @@ def test_without_losses_and_timeouts_every_tree_gets_what_it_deserves(seed: int,
         world.ack(copy)
     while world.network:
         world.deliver(world.network.pop(random.randrange(len(world.network))))
-    failed = {root for copy in world.copies if copy.verb == "fail" for root in copy.tup.roots}
-    assert len(world.trees.verdicts) == len(world.trees.members)
-    assert {root for root, failure in world.trees.verdicts.items() if failure is not None} == failed
+    assert all(tree.outcomes for tree in world.trees.values())
+    assert world.failed.keys() == {root for root, tree in world.trees.items() if tree.has(Fate.FAILED)}
     assert len(world.ledger) == 0
 
 
@@ -397,12 +424,12 @@ def test_one_ack_lost_or_doubled_costs_its_trees_and_no_other(seed: int, lost: b
     victims = [random.choice(acks)] if acks else []
     for victim in victims:
         (world.network.remove if lost else world.network.append)(victim)
+        world.trees[victim.root].disturbed = True
     random.shuffle(world.network)
     world.calm_down()
-    failed = {root: failure for root, failure in world.trees.verdicts.items() if failure is not None}
     spoiled = {victim.root for victim in victims}
-    assert all(failure.kind is FailureKind.TIMEOUT for failure in failed.values())
-    assert failed.keys() == spoiled if lost else failed.keys() <= spoiled
+    assert all(failure.kind is FailureKind.TIMEOUT for failure in world.failed.values())
+    assert world.failed.keys() == spoiled if lost else world.failed.keys() <= spoiled
 
 
 @given(
@@ -416,19 +443,20 @@ def test_a_timeout_is_never_early_and_late_by_one_rotation_at_most(
 ) -> None:
     """A rotation every T / (n - 1), after the messages of the same moment: from its emit or its last reset a tree has
     at least T, and at most T * n / (n - 1) (law L12)."""
-    ledger = Ledger(buckets)
-    timeout = period * (buckets - 1)
-    since: dict[object, int] = {}
-    for moment in range(60 + 90 + timeout + period + 1):
+    ledger, oracle = Ledger(buckets), Oracle(law_broken)
+    oracle.timeout = period * (buckets - 1)
+    oracle.latest = oracle.timeout + period
+    trees: dict[object, ModelTree] = {}
+    for moment in range(60 + 90 + period * buckets + 1):
         for number in (number for number, time in enumerate(emitted) if time == moment):
             ledger.init({number + 1: OpenTree(checksum=7, spout=0, message_id=number)})
-            since[number] = moment
-        for number in (number for number, time in resets if time == moment and number in since):
+            trees[number] = ModelTree(number, moment)
+        for number in (number for number, time in resets if time == moment and number in trees):
             ledger.reset_timeout(number + 1)
-            since[number] = moment
+            trees[number].restarts.append(moment)
         if moment and moment % period == 0:
             ledger.rotate()
             ledger.expire(NEVER_MORE_THAN, {})
         for tree in ledger.take_verdicts()[1]:
-            assert timeout <= moment - since.pop(tree.message_id) <= timeout + period
-    assert since == {}
+            oracle.judge(trees.pop(tree.message_id), tree.failure, moment, under_way=True)
+    assert trees == {}

@@ -26,7 +26,8 @@ import uvicorn
 from examples.embedded import CATALOGUE, PATIENCE, Basket, Item, Quotes
 from examples.embedded_load import Answer, load
 from stormlet import Topology, TopologyCrashed
-from tests.helpers import ignore, now
+from tests.cast import ignore
+from tests.helpers import now
 
 ROOT = Path(__file__).parents[2]
 LAMPS = Basket([Item("lamp", 2)])

@@ -29,7 +29,8 @@ from stormlet import (
     TopologyStopping,
     Tuple,
 )
-from tests.oracle.witness import Attempt, Copy, Said, Value, Witness, now
+from tests.helpers import now
+from tests.oracle.witness import Attempt, Copy, Said, Value, Witness
 
 PAUSES = (0.0, 0.0, 0.0, 0.01, 0.3, 1.1, 2.3)
 KEYS = 4

@@ -18,8 +18,9 @@ from stormlet import (
     TopologyStopping,
     TupleFailed,
 )
+from tests.helpers import now
 from tests.oracle.actors import FUNCTIONS, GENERATORS, KEYS, Plot, Stage, make_logic, make_source
-from tests.oracle.witness import Links, Terms, Value, Witness, now
+from tests.oracle.witness import Links, Terms, Value, Witness
 
 CALM = {"ack": 1}
 WILD = {"ack": 12, "fail": 1, "raise": 1, "hold": 3, "drop": 2}

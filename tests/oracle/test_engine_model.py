@@ -62,7 +62,7 @@ def check_outcomes(acted: Play) -> None:
     slow = {plot.id for plot in case.spouts if plot.slow and case.end == "deadline"}
     for attempt in witness.attempts:
         if attempt.by_name:
-            told = len(attempt.told)
+            told = len(attempt.outcomes)
             assert told == 1 or (attempt.component in slow and told == 0), (
                 f"{attempt.name} was told {told} times"
             )
@@ -78,7 +78,7 @@ def check_outcomes(acted: Play) -> None:
 def check_timeouts(acted: Play, running: Running) -> None:
     """Where nothing takes time, nothing times out, and no batch waits until it is old enough (B8)."""
     witness = acted.witness
-    told = [failure for attempt in witness.attempts for failure in attempt.told if failure is not None]
+    told = [failure for attempt in witness.attempts for failure in attempt.outcomes if failure is not None]
     told += [
         failure for letters in witness.letters.values() for letter in letters for failure in letter.history
     ]
@@ -125,7 +125,7 @@ def check_counts(acted: Play, running: Running) -> None:
         if plot.kind in SPOUTS:
             check_spout(acted, plot.id, counted)
     acker = statistics["__acker"]
-    trees = [each for each in witness.attempts if not each.overflowed and any(True for _ in each.copies)]
+    trees = [each for each in witness.attempts if not each.overflowed and each.copies]
     assert acker.acked + acker.failed == (len(trees) if acted.case.terms.ackers else 0)
     assert acker.expired_late == 0
 
@@ -151,7 +151,7 @@ def bolt_counts(acted: Play, id: str) -> dict[str, int]:
 
 
 def check_spout(acted: Play, id: str, counted: TaskStatistics) -> None:
-    told = [each.told[0] for each in acted.witness.attempts if each.component == id and each.told]
+    told = [each.outcomes[0] for each in acted.witness.attempts if each.component == id and each.outcomes]
     assert counted.acked == told.count(None)
     assert counted.failed == len(told) - told.count(None)
     assert counted.emitted == acted.witness.counts[id]["emitted"]

@@ -18,6 +18,7 @@ from stormlet import (
     Topology,
 )
 from stormlet.testing import run_simulated
+from tests.cast import take_a_second
 from tests.helpers import now
 
 
@@ -136,10 +137,6 @@ def test_an_outcome_while_a_spout_waits_for_its_slice(seed: int) -> None:
 
 async def to_its_stream(value: str) -> To[str]:
     return To(value, value)
-
-
-async def take_a_second(value: str) -> None:
-    await asyncio.sleep(1)
 
 
 @pytest.mark.simulated_time

@@ -1,4 +1,4 @@
-"""A naive model of a whole run: it stores every tuple tree as it is and judges every outcome.
+"""A naive model of a whole run: it stores every tuple tree for the oracle, which judges every outcome.
 
 User code (:mod:`tests.oracle.actors`) reports what it does: what it emits and what that is anchored to, what it
 executes, acks and fails. From the description alone the witness knows how many copies of a value each consumer must
@@ -8,12 +8,13 @@ instant at which it is decided, unless its spout was busy with user code.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from stormlet import DeadLetter, Failure, FailureKind
+from stormlet.testing.chaos.oracle import Fate, Oracle, StoredTree
+from tests.helpers import law_broken, now
 
 TINY = 1e-9
 
@@ -52,7 +53,7 @@ class Said:
         return told == (self.component, task, repr(self.exception), self.reason, self.permanent)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Copy:
     """A value delivered to one task."""
 
@@ -63,6 +64,13 @@ class Copy:
     acked: bool = False
     failed: Said | None = None
     settled_at: float | None = None
+
+    @property
+    def fate(self) -> Fate:
+        return Fate.ACKED if self.acked else Fate.FAILED if self.failed is not None else Fate.OPEN
+
+    def __repr__(self) -> str:
+        return f"{self.emission.value} at {self.component}: executed {self.executed}, failed {self.failed}"
 
 
 @dataclass(eq=False)
@@ -77,25 +85,20 @@ class Emission:
     copies: list[Copy] = field(default_factory=list)
 
 
-@dataclass(eq=False)
-class Attempt:
-    """One tracked emit of a spout: a tuple tree, stored whole."""
+@dataclass(eq=False, kw_only=True)
+class Attempt(StoredTree[Copy]):
+    """One tracked emit of a spout."""
 
     component: str
     value: Value
     number: int
-    emitted_at: float | None
-    """None for replays by the engine, which the witness only sees when they are executed."""
+    discovered: bool = False
+    """Whether the engine has begun it, a replay, which the witness only sees when it is executed."""
     overflowed: bool = False
     """Its emit reached no task, although there are consumers."""
-    members: list[Emission] = field(default_factory=list)
-    resets: list[float] = field(default_factory=list)
-    """When its time was to begin again."""
-    told: list[Failure | None] = field(default_factory=list)
 
-    @property
-    def name(self) -> str:
-        return f"{self.component}/{self.value}#{self.number}"
+    def fate(self, copy: Copy) -> Fate:
+        return copy.fate
 
     @property
     def by_name(self) -> bool:
@@ -103,16 +106,13 @@ class Attempt:
         return not self.value.kept
 
     @property
-    def copies(self) -> Iterable[Copy]:
-        return (copy for emission in self.members for copy in emission.copies)
-
-    @property
     def complete(self) -> bool:
-        return not self.overflowed and all(copy.acked for copy in self.copies)
+        return not (self.overflowed or self.missing)
 
     @property
     def completed_at(self) -> float:
-        return max((copy.settled_at or 0.0 for copy in self.copies), default=self.emitted_at or 0.0)
+        begun = 0.0 if self.discovered else self.began
+        return max((copy.settled_at or 0.0 for copy in self.copies), default=begun)
 
     @property
     def failures(self) -> list[Said]:
@@ -120,7 +120,11 @@ class Attempt:
 
     @property
     def is_open(self) -> bool:
-        return not (self.told or self.overflowed or self.complete or self.failures)
+        return not (self.outcomes or self.overflowed or self.complete or self.failures)
+
+    def is_touched(self, now: float) -> bool:
+        """Whether something happens to it at this very instant."""
+        return any(now in (copy.settled_at, copy.emission.at) for copy in self.copies)
 
     def holders(self, now: float) -> tuple[set[str], set[str]]:
         """The components that surely hold tuples of the tree, and those that may: what happens at this very instant
@@ -146,10 +150,14 @@ Links = Mapping[tuple[str, str], Sequence[tuple[str, Callable[[Value], int]]]]
 """By component and stream, the consumers and how many copies of a value each gets."""
 
 
-class Witness:
+class Witness(Oracle):
     """Sees everything."""
 
     def __init__(self, terms: Terms, links: Links, component_of: Mapping[int, str]) -> None:
+        super().__init__(law_broken, tolerance=TINY)
+        self.timeout = terms.timeout
+        if terms.timeout is not None:
+            self.latest = terms.timeout * terms.buckets / (terms.buckets - 1)
         self.terms = terms
         self.links = links
         self.component_of = component_of
@@ -204,7 +212,7 @@ class Witness:
             expected = Counter(copy.component for copy in emission.copies)
             assert Counter(self.component_of[each] for each in reached) == expected, (value, reached)
         for root in distinct:
-            root.members.append(emission)
+            root.copies += emission.copies
         value.emissions[number] = emission
         self.emissions.append(emission)
         self.counts[component]["emitted"] += 1
@@ -218,7 +226,7 @@ class Witness:
         self, value: Value, component: str, stream: str, task: int | None, reached: Sequence[int]
     ) -> Attempt:
         """A spout class emits with a message id."""
-        attempt = Attempt(component, value, 1, now())
+        attempt = self.attempt(component, value, 1)
         consumers = self.consumers(component, stream, value, task)
         if consumers and not reached and self.terms.ackers:
             attempt.overflowed = True
@@ -228,6 +236,17 @@ class Witness:
             if consumers:
                 self.check_no_overflow()
             self.emitted(value, component, stream, [attempt], task, reached)
+        return attempt
+
+    def attempt(self, component: str, value: Value, number: int, *, discovered: bool = False) -> Attempt:
+        attempt = Attempt(
+            name=f"{component}/{value}#{number}",
+            began=now(),
+            component=component,
+            value=value,
+            number=number,
+            discovered=discovered,
+        )
         self.attempts.append(attempt)
         return attempt
 
@@ -255,8 +274,7 @@ class Witness:
     def discover(self, value: Value, number: int) -> None:
         """The first sign of an attempt at a kept message."""
         stream, task = self.kept_stream[value]
-        attempt = Attempt(self.kept[value], value, number, None)
-        self.attempts.append(attempt)
+        attempt = self.attempt(self.kept[value], value, number, discovered=True)
         self.emitted(value, self.kept[value], stream, [attempt], task, number=number)
 
     def ack(self, copy: Copy) -> None:
@@ -278,26 +296,25 @@ class Witness:
 
     def reset(self, copy: Copy) -> None:
         for root in copy.emission.roots:
-            root.resets.append(now())
+            root.restarts.append(now())
 
     # What the engine tells.
 
     def tells(self, attempt: Attempt, failure: Failure | None, *, prompt: bool) -> None:
         """The outcome of an attempt; ``prompt`` if nothing kept its spout from taking note at once."""
-        assert attempt.told == [], f"two outcomes for {attempt.name}"
         self.note(f"{attempt.name} told {failure}")
         if self.terms.ackers == 0:
-            assert failure is None
-        elif failure is None:
-            self.check_ack(attempt, prompt)
+            assert (failure, attempt.outcomes) == (None, [])
+            attempt.outcomes.append(None)
+            return
+        exact = prompt and not attempt.discovered
+        under_way = not exact or attempt.is_touched(now())
+        self.judge(attempt, failure, now() if exact else None, under_way=under_way)
+        if failure is None:
+            assert not attempt.overflowed
+            assert not exact or attempt.completed_at == now(), f"{attempt.name} was complete"
         else:
             self.check_failure(attempt, failure, prompt)
-        attempt.told.append(failure)
-
-    def check_ack(self, attempt: Attempt, prompt: bool) -> None:
-        assert attempt.complete, f"false ack of {attempt.name}: {missing(attempt)}"
-        if prompt and attempt.emitted_at is not None:
-            assert attempt.completed_at == now(), f"{attempt.name} was complete {attempt.completed_at}"
 
     def check_failure(self, attempt: Attempt, failure: Failure, prompt: bool) -> None:
         done_at = attempt.completed_at if attempt.complete else None
@@ -311,7 +328,9 @@ class Witness:
                 assert min(each.at for each in said) == first, f"not the first failure of {attempt.name}"
                 assert not prompt or first == now(), f"{attempt.name} failed at {first}"
             case FailureKind.TIMEOUT:
-                self.check_timeout(attempt, failure, prompt)
+                assert self.timeout is not None
+                if prompt and not attempt.discovered:
+                    self.check_holders(attempt, failure)
             case FailureKind.OVERFLOW:
                 self.check_told_overflow(attempt)
             case FailureKind.SHUTDOWN:
@@ -325,27 +344,18 @@ class Witness:
         self.counts[attempt.component]["overflowed"] += 1
         if not attempt.overflowed:
             # Nobody subscribes; but an emit is refused before its receivers are chosen.
-            assert not any(True for _ in attempt.copies)
+            assert not attempt.copies
             self.counts[attempt.component]["emitted"] -= 1
 
-    def check_timeout(self, attempt: Attempt, failure: Failure, prompt: bool) -> None:
-        terms = self.terms
-        assert terms.timeout is not None
-        if not prompt or attempt.emitted_at is None:
-            return
+    def check_holders(self, attempt: Attempt, failure: Failure) -> None:
         assert all(said.at == now() for said in attempt.failures), f"{attempt.name} had failed before"
-        # What is reset at this very instant came too late.
-        age = now() - max(each for each in (attempt.emitted_at, *attempt.resets) if each < now())
-        assert age >= terms.timeout - TINY, f"{attempt.name} timed out after {age}"
-        latest = terms.timeout * terms.buckets / (terms.buckets - 1)
-        assert age <= latest + TINY, f"{attempt.name} timed out only after {age}"
         surely, maybe = attempt.holders(now())
         assert surely <= set(failure.holders) <= maybe, (attempt.name, failure, surely, maybe)
 
     def check_overflow(self) -> None:
         """There must be as many open trees as the mark allows, and they are at most those not yet told of (L13)."""
         assert self.terms.high_water is not None
-        untold = sum(not attempt.told for attempt in self.attempts)
+        untold = sum(not attempt.outcomes for attempt in self.attempts)
         assert untold >= 2 * self.terms.high_water or self.kept
 
     def check_no_overflow(self) -> None:
@@ -366,7 +376,7 @@ class Witness:
     @property
     def all_acked(self) -> bool:
         """Whether no tree failed, so that no message came too late for its tree."""
-        told = any(failure for attempt in self.attempts for failure in attempt.told)
+        told = any(failure for attempt in self.attempts for failure in attempt.outcomes)
         replays = any(attempt.number > 1 for attempt in self.attempts)
         return not (told or replays or self.given_up or self.deadline is not None)
 
@@ -415,17 +425,3 @@ class Witness:
         else:
             assert letter.attempts == most or letter.failure.permanent
         assert not any(failure.permanent for failure in history[:-1])
-
-
-def missing(attempt: Attempt) -> list[str]:
-    """What keeps a tree from being complete."""
-    return [
-        f"{copy.emission.value} at {copy.component}: executed {copy.executed}, failed {copy.failed}"
-        for copy in attempt.copies
-        if not copy.acked
-    ]
-
-
-def now() -> float:
-    """Simulated seconds."""
-    return asyncio.get_running_loop().time()

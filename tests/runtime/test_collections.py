@@ -9,22 +9,15 @@ from typing import Any
 
 import pytest
 
-from stormlet import Bolt, Collector, Topology, Tree, Tuple
+from stormlet import Topology, Tree
 from stormlet.testing import run_simulated
-from tests.helpers import Counting, ignore
+from tests.cast import Counting, Forget, ignore
 
 pytestmark = pytest.mark.untraced
 
 MANY = 10_000
 """Of which each would take one object that the collector counts, for 14 collections by its default settings."""
 FEW = 5
-
-
-class Hold(Bolt[int, None]):
-    """Leaves every tree open."""
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Neither ack nor fail."""
 
 
 class Numbers(Counting):
@@ -77,7 +70,7 @@ async def collections_of_expiry(
 ) -> int:  # in no marked test, which records trees
     topology = Topology("expiry", message_timeout=60.0, max_spout_pending=MANY, drain_timeout=0, **options)
     numbers = topology.spout("numbers", source)
-    topology.bolt("hold", Hold, numbers.shuffle())
+    topology.bolt("hold", Forget, numbers.shuffle())
     trees: list[Tree[Any]] = []
     async with topology.run(dead_letters=ignore) as running:
         if source is None:

@@ -12,7 +12,8 @@ import pytest
 
 from stormlet import BasicBolt, Bolt, Collector, DeadLetter, Reject, Running, Topology, Tuple
 from stormlet.runtime.failure_log import COUNTED_FOR
-from tests.helpers import Counting, ignore, now, run_to_end
+from tests.cast import Counting, Forget, Refuse, ignore
+from tests.helpers import now, run_to_end
 
 LOGGER = "stormlet.runtime.failure_log"
 
@@ -226,18 +227,11 @@ async def test_user_code_that_calls_itself_keeps_its_frames(caplog: pytest.LogCa
     assert frames(error).count("recurse") == 11
 
 
-class Keep(Bolt[object, None]):
-    """Never settles what it gets."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Hold it."""
-
-
 @pytest.mark.simulated_time
 async def test_a_timeout_names_who_holds_the_tuple(caplog: pytest.LogCaptureFixture) -> None:
     """No exception has told of a timeout, so the log does."""
     topology = Topology("late", max_attempts=2, message_timeout=5)
-    topology.bolt("keep", Keep, topology.spout("words", ["a"]).shuffle())
+    topology.bolt("keep", Forget, topology.spout("words", ["a"]).shuffle())
     await run_to_end(topology)
     first, letter, again = lines(caplog)
     assert first == "message 0 of words[0] failed: timeout, held by 'keep'; value 'a'"
@@ -245,19 +239,11 @@ async def test_a_timeout_names_who_holds_the_tuple(caplog: pytest.LogCaptureFixt
     assert again == "message of words again, 1 more: timeout, held by 'keep'; value 'a'"
 
 
-class Refuse(Bolt[object, None]):
-    """Fails what it gets."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Say why."""
-        out.fail(tup, "not today")
-
-
 @pytest.mark.simulated_time
 async def test_an_explicit_fail_is_told_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
     """What a bolt fails without an exception is told once; of a Spout class only the id is known."""
     topology = Topology("refused")
-    topology.bolt("refuse", Refuse, topology.spout("counting", Counting).shuffle())
+    topology.bolt("refuse", partial(Refuse, "not today"), topology.spout("counting", Counting).shuffle())
     await run_to_end(topology)
     first, again = lines(caplog)
     assert first == "message 0 of counting[0] failed: failed in 'refuse' (task 3): not today"

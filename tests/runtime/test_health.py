@@ -20,7 +20,7 @@ from stormlet import (
     Tuple,
     run,
 )
-from tests.helpers import Counting, ignore
+from tests.cast import Counting, ignore
 
 
 class Slow(BasicBolt[object, None]):

@@ -11,8 +11,9 @@ from weakref import ref
 
 import pytest
 
-from stormlet import Bolt, Collector, Running, Topology, Tuple
+from stormlet import Bolt, Running, Topology
 from stormlet.runtime.acker.holders import HolderScan
+from tests.cast import Forget, Refuse
 
 pytestmark = pytest.mark.simulated_time
 
@@ -23,22 +24,7 @@ class Value:
     running: Running
 
 
-class Hold(Bolt[Any, None]):
-    """Leaves the trees open, in the ledger."""
-
-    def execute(self, tup: Tuple[Any], out: Collector[None]) -> None:
-        """Neither ack nor fail."""
-
-
-class Refuse(Bolt[Any, None]):
-    """Has every message wait for a replay."""
-
-    def execute(self, tup: Tuple[Any], out: Collector[None]) -> None:
-        """Fail it."""
-        out.fail(tup)
-
-
-@pytest.mark.parametrize("bolt", [Hold, Refuse])
+@pytest.mark.parametrize("bolt", [Forget, Refuse])
 async def test_values_that_know_their_topology_are_collected(bolt: type[Bolt[Any, None]]) -> None:
     """Trees are hidden from the collector, so a run that is cancelled must leave none of them: neither of a spout
     nor of the host."""
@@ -56,7 +42,7 @@ async def test_values_are_collected_of_a_run_that_ends_within_an_expiry() -> Non
 
 async def cancelled_within_an_expiry() -> list[Value]:
     topology, values = Topology("cycles"), [Value() for _ in range(20)]
-    topology.bolt("bolt", Hold, topology.spout("spout", iter(values)).shuffle())
+    topology.bolt("bolt", Forget, topology.spout("spout", iter(values)).shuffle())
     with suppress(Leave):
         async with topology.run() as running:
             for value in values:

@@ -19,7 +19,7 @@ import uvloop
 
 from stormlet import InvalidTopology, Running, Topology, TopologyCrashed
 from stormlet.report.health import RunState
-from tests.helpers import ignore
+from tests.cast import ignore
 from tests.runtime.surroundings import ASPECTS
 from tests.runtime.watched_process import SPOILERS
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
 from stormlet import (
-    BatchBolt,
     Bolt,
     Collector,
     DeadLetter,
@@ -23,7 +22,8 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from tests.helpers import ignore, run_to_end
+from tests.cast import Ack, Batches, ignore
+from tests.helpers import run_to_end
 
 pytestmark = pytest.mark.simulated_time
 
@@ -56,21 +56,13 @@ class Rounds(Spout[int]):
         self.notes.append((message_id, failure.kind))
 
 
-class Together(BatchBolt[int, None]):
-    """A batch that never fills by itself."""
-
-    size = 1000
-    within = 1e9
-
-    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
-        """Done with the batch."""
-
-
 async def test_a_paused_spout_is_asked_again_when_all_is_settled() -> None:
     """A round is flushed out of the batch that holds it, and only then comes the next one (law B8)."""
     notes: list[object] = []
     topology = Topology("rounds", message_timeout=None)
-    topology.bolt("batch", Together, topology.spout("rounds", lambda: Rounds(notes)).shuffle())
+    topology.bolt(
+        "batch", partial(Batches, 1000, 1e9), topology.spout("rounds", lambda: Rounds(notes)).shuffle()
+    )
     await run_to_end(topology)
     first = [(1, 0), (1, 1), (1, 2)]
     second = [(2, 0), (2, 1), (2, 2)]
@@ -189,14 +181,11 @@ async def test_components_of_a_run_share_objects() -> None:
 
     registers: list[Register] = []
 
-    class Registered(Bolt[int, None]):
+    class Registered(Ack):
         def prepare(self, context: TaskContext) -> None:
             register = context.shared.one(Register)
             register.names.append(f"{context.component}[{context.task_index}]")
             registers.append(register)
-
-        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-            out.ack(tup)
 
     topology = Topology("shared")
     topology.bolt("bolt", Registered, topology.spout("numbers", [1]).shuffle(), parallelism=2)
@@ -236,6 +225,8 @@ async def test_a_pause_for_its_own_messages_flushes_bolts() -> None:
     notes: list[object] = []
 
     topology = Topology("rounds", message_timeout=None)
-    topology.bolt("batch", Together, topology.spout("rounds", lambda: OwnRounds(notes)).shuffle())
+    topology.bolt(
+        "batch", partial(Batches, 1000, 1e9), topology.spout("rounds", lambda: OwnRounds(notes)).shuffle()
+    )
     await run_to_end(topology)
     assert notes[3:] == [("settled", 0), (2, 0), (2, 1), (2, 2), ("settled", 0)]

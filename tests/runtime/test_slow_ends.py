@@ -14,7 +14,8 @@ import pytest
 
 from stormlet import Bolt, Collector, Spout, SpoutCollector, TaskContext, Topology, Tuple
 from stormlet.runtime import slow_code
-from tests.helpers import ignore, now
+from tests.cast import Ack, Silent, ignore
+from tests.helpers import now
 
 LOGGER = "stormlet.runtime.slow_code"
 LATE = 60.0
@@ -39,10 +40,7 @@ class Stubborn(Bolt[object, None]):
         await swallow_everything()
 
 
-class SlowToCleanUp(Bolt[object, None]):
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        out.ack(tup)
-
+class SlowToCleanUp(Ack):
     async def cleanup(self) -> None:
         await swallow_everything()
 
@@ -121,7 +119,7 @@ async def test_who_ends_in_time_is_not_named(caplog: pytest.LogCaptureFixture) -
     assert told(caplog) == []
 
 
-class Hangs(Bolt[object, None]):
+class Hangs(Ack):
     """The first instance hangs in a method when it is closed, or the second one when it is prepared."""
 
     seconds = LATE
@@ -130,9 +128,6 @@ class Hangs(Bolt[object, None]):
         made.append(self)
         self.hangs = (method, len(made)) in (("cleanup", 1), ("prepare", 2))
         self.method = method
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        out.ack(tup)
 
     async def prepare(self, context: TaskContext) -> None:
         await self._hang("prepare")
@@ -145,15 +140,12 @@ class Hangs(Bolt[object, None]):
             await asyncio.sleep(self.seconds)
 
 
-class HangingSpout(Spout[int]):
+class HangingSpout(Silent):
     """The second instance hangs when it is opened."""
 
     def __init__(self, made: list[Any]) -> None:
         made.append(self)
         self.hangs = len(made) == 2
-
-    def next_tuple(self, out: SpoutCollector[int]) -> None:
-        pass
 
     async def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
         if self.hangs:

@@ -31,15 +31,12 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from tests.helpers import ignore, run_to_end
+from tests.cast import Waiting, ignore
+from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
 
 LOST = FailureKind.TASK_LOST
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class Journal:
@@ -1019,12 +1016,9 @@ async def test_a_spout_that_cannot_be_opened_again_holds_nothing_back() -> None:
     """What is emitted by the host while it is dead leaves at once, and wakes who also has inputs from others (F1)."""
     refusing = RefusingOnce()
 
-    class Refusing(Spout[int]):
+    class Refusing(Waiting):
         async def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
             await refusing.begin()
-
-        async def next_tuple(self, out: SpoutCollector[int]) -> None:
-            await asyncio.Event().wait()
 
     topology = Topology("dead", restart_delay=10.0)
     dead, other = topology.spout("dead", Refusing), topology.spout("other")

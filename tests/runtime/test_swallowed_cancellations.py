@@ -27,7 +27,7 @@ from stormlet import (
     Tuple,
     TupleFailed,
 )
-from tests.helpers import ignore
+from tests.cast import Ack, ignore
 
 LIMIT = 60.0
 """Simulated seconds after which a topology counts as stuck."""
@@ -334,10 +334,7 @@ async def test_a_prepare_that_swallows_the_end_of_the_start() -> None:
     """A ``prepare`` that goes on after the start was cancelled begins nothing (C1)."""
     topology = Topology("prepare")
 
-    class Prepares(Bolt[int, None]):
-        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-            out.ack(tup)
-
+    class Prepares(Ack):
         async def prepare(self, context: TaskContext) -> None:
             await swallow()
 

@@ -8,24 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from stormlet import Bolt, Collector, Topology, Tree, Tuple
+from tests.cast import HoldUntilFinished
 
 pytestmark = pytest.mark.simulated_time
-
-
-class Hold(Bolt[int, None]):
-    """Settles its inputs when nothing else happens."""
-
-    def __init__(self) -> None:
-        self.held: list[Tuple[int]] = []
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Keep."""
-        self.held.append(tup)
-
-    def finish(self, out: Collector[None]) -> None:
-        """Ack."""
-        for tup in self.held:
-            out.ack(tup)
 
 
 async def outcome(tree: Tree[object]) -> Sequence[object]:
@@ -36,7 +21,7 @@ async def test_cancelled_waits_leave_nothing_behind() -> None:
     """However often a wait for a tree is given up, the tree remembers only who still waits."""
     topology = Topology("waits")
     spout = topology.spout("spout")
-    topology.bolt("hold", Hold, spout.shuffle())
+    topology.bolt("hold", HoldUntilFinished, spout.shuffle())
     async with topology.run() as running:
         tree = await running.emit(spout, 1)
         patient = asyncio.ensure_future(outcome(tree))

@@ -23,7 +23,8 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from tests.helpers import ignore, run_to_end
+from tests.cast import Ack, ignore, wait_for_ever
+from tests.helpers import run_to_end
 
 LIMIT = 60.0
 """Simulated seconds after which a topology counts as stuck."""
@@ -202,10 +203,7 @@ async def test_a_dead_letter_sink_crashes() -> None:
     assert isinstance(error.__cause__, StrayCancellation)
 
 
-class Preparing(Bolt[int, None]):
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        out.ack(tup)
-
+class Preparing(Ack):
     async def prepare(self, context: TaskContext) -> None:
         await await_cancelled()
 
@@ -219,10 +217,7 @@ async def test_prepare_fails_the_start() -> None:
     assert isinstance(caught.value.__cause__, StrayCancellation)
 
 
-class Ticking(Bolt[int, None]):
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        out.ack(tup)
-
+class Ticking(Ack):
     async def tick(self, out: Collector[None]) -> None:
         await await_cancelled()
 
@@ -239,11 +234,8 @@ async def test_a_tick_crashes() -> None:
 async def test_a_cancelled_host_still_is_cancelled() -> None:
     """Whoever cancels the host while a bolt awaits gets its own cancellation back, not a crash (C5)."""
 
-    async def wait(value: int) -> None:
-        await asyncio.Event().wait()
-
     topology = Topology("cancelled", drain_timeout=0)
-    topology.bolt("bolt", wait, topology.spout("spout", [1]).shuffle())
+    topology.bolt("bolt", wait_for_ever, topology.spout("spout", [1]).shuffle())
     host = asyncio.ensure_future(run(topology))
     await asyncio.sleep(1)
     host.cancel()

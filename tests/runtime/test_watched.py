@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from stormlet import BasicBolt, Collector, Topology, Tuple
-from tests.helpers import ignore
+from tests.cast import ignore
 
 HELD = 0.12
 """Seconds; asyncio warns from 0.1."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count
 
 from stormlet import (
-    BasicBolt,
     BatchBolt,
     Collector,
     Failure,
@@ -18,6 +16,7 @@ from stormlet import (
     Topology,
     Tuple,
 )
+from tests.cast import Count
 from tests.testing.chaos.topologies import Join
 
 WORDS = 1000
@@ -57,17 +56,6 @@ class Numbers(Spout[int]):
 
 def split(sentence: str) -> Iterator[str]:
     yield from sentence.split()
-
-
-class Count(BasicBolt[str, int]):
-    """Counts words."""
-
-    def __init__(self) -> None:
-        self.counts = Counter[str]()
-
-    def execute(self, tup: Tuple[str], out: Collector[int]) -> None:
-        self.counts[tup.value] += 1
-        out.emit(self.counts[tup.value])
 
 
 class Batches(BatchBolt[int, int]):

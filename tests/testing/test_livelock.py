@@ -10,7 +10,8 @@ import pytest
 
 from stormlet import Bolt, Collector, InvalidTopology, Spout, SpoutCollector, Topology, Tuple
 from stormlet.testing import Livelock, SimulatedLoop, SimulationFailed, complete, run_simulated, simulate
-from tests.helpers import ignore, now
+from tests.cast import Endless, ignore
+from tests.helpers import now
 
 LONGEST = 2000
 
@@ -83,19 +84,11 @@ def test_work_in_threads_is_waited_for() -> None:
     run_simulated(main())
 
 
-class Endless(Spout[int]):
-    """Has always another number, and awaits nothing."""
-
-    tracked = True
+class Untracked(Spout[int]):
+    """Has always another number, too, and nobody is told of it."""
 
     def next_tuple(self, out: SpoutCollector[int]) -> None:
-        out.emit(1, message_id=1 if self.tracked else None)
-
-
-class Untracked(Endless):
-    """Nobody is told of its numbers."""
-
-    tracked = False
+        out.emit(1)
 
 
 class Suspended(Spout[int]):

@@ -24,15 +24,12 @@ from hypothesis import strategies as st
 from stormlet import testing
 from stormlet.errors import StormletError
 from stormlet.testing import Deadlock, SimulatedLoop, run_simulated
+from tests.helpers import now
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
 DAY = 86_400.0
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class SlowWork(Future[T]):

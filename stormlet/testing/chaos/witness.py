@@ -1,4 +1,4 @@
-"""The judge of a simulated run: it stores every tuple tree as it is, and knows no XOR and no ledger.
+"""The judge of a simulated run: it stores every tuple tree for the oracle, and knows no XOR and no ledger.
 
 What it holds against the engine, by law: every tracked emission has exactly one outcome (L4, L15), which goes to the
 task that emitted it, whose ``Spout`` instance gets it once and as it is (S1); a tree is acked only when every
@@ -22,18 +22,22 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout import messages
 from stormlet.runtime.spout.messages import Message
 from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.oracle import Fate, Oracle, StoredTree
 from stormlet.testing.chaos.outcomes import GivenUp, SpoutOutcomes
 
-TINY = 1e-6
+FATES = {ACKED: Fate.ACKED, FAILED: Fate.FAILED, LOST: Fate.LOST}
 
 
-@dataclass(slots=True)
-class Attempt:
+@dataclass(eq=False, slots=True, kw_only=True)
+class Attempt(StoredTree[Tuple[Any]]):
     """One tracked emission that has no outcome yet."""
 
     root: int
     plan: TaskPlan
-    at: float
+
+    def fate(self, copy: Tuple[Any]) -> Fate:
+        """The state that its task has left a tuple in."""
+        return FATES.get(copy.state, Fate.OPEN)
 
 
 @dataclass(slots=True)
@@ -58,10 +62,11 @@ class Queue:
     """By producer: those of its largest call so far."""
 
 
-class Witness:
+class Witness(Oracle):
     """The judge of one run."""
 
     def __init__(self, time: Callable[[], float], journal: Journal) -> None:
+        super().__init__(self.violation)
         self.violations: list[str] = []
         self.journal = journal
         self.on_violation: Callable[[], object] = _nothing
@@ -71,10 +76,6 @@ class Witness:
         """Trees without an outcome."""
         self.open_of = Counter[TaskPlan]()
         """The number of them that each spout task has."""
-        self.timeout: float | None = None
-        """Seconds; the run's ``message_timeout``."""
-        self.latest: float | None = None
-        """Seconds after which a tree has timed out, whatever the rotation (law L12); None: it is not judged."""
         self.calls: Mapping[int, int] = {}
         """By task: how many calls it may run at a time."""
         self.unbounded: frozenset[int] = frozenset()
@@ -177,7 +178,13 @@ class Witness:
         if tree in self.open:
             self.violation("{} begins anew before it had an outcome", self.journal.tree(root))
         self.given_up.replayed(plan, tree)
-        self.open[tree] = Attempt(root, plan, self._time())
+        self.open[tree] = Attempt(
+            name=self.journal.tree(root),
+            began=self._time(),
+            copies=self._tuples.setdefault(root, []),
+            root=root,
+            plan=plan,
+        )
         self.open_of[plan] += 1
         self._settled.discard(tree)
         self.begins(plan)
@@ -224,36 +231,17 @@ class Witness:
 
     def _judge(self, plan: TaskPlan, attempt: Attempt, failure: Failure | None) -> None:
         self.open_of[attempt.plan] -= 1
-        name = self.journal.tree(attempt.root)
+        name, root = attempt.name, attempt.root
         self.journal.note("{} of {}: {}", name, plan.name, "acked" if failure is None else str(failure))
         if plan is not attempt.plan:
             self.violation("{} of {} went to {}", name, attempt.plan.name, plan.name)
-        tuples = self._tuples.pop(attempt.root, [])
+        self._tuples.pop(root, None)
         if failure is None:
-            self._acked.add(attempt.root)
-            for tup in tuples:
-                if tup.state != ACKED:
-                    self.violation("{} was acked although {} was not", name, tup)
-            return
-        states = {tup.state for tup in tuples}
-        if failure.kind is FailureKind.TIMEOUT:
-            self._judge_timeout(name, attempt, failure)
-        elif failure.kind is FailureKind.FAILED and FAILED not in states:
-            self.violation("{} failed although no tuple of it did: {}", name, str(failure))
-        elif failure.kind is FailureKind.TASK_LOST and failure.component is not None and LOST not in states:
-            self.violation("{} is lost although no tuple of it was: {}", name, str(failure))
-
-    def _judge_timeout(self, name: object, attempt: Attempt, failure: Failure) -> None:
-        # What is settled at the very moment at which it times out may be too late.
-        may_be_late = self._last_moved == self._time()
-        if not failure.holders and attempt.root not in self._disturbed and not may_be_late:
-            self.violation("{} timed out although nobody had a tuple of it", name)
-        waited = self._time() - attempt.at
-        if self.timeout is not None and waited < self.timeout - TINY:
-            self.violation("{} timed out after {} s", name, round(waited, 6))
-        on_time = self.latest is None or waited <= self.latest + TINY
-        if not on_time and attempt.root not in self._extended and attempt.at > self._last_jump:
-            self.violation("{} timed out only after {} s", name, round(waited, 6))
+            self._acked.add(root)
+        # What is settled at the very moment at which its tree times out may be too late.
+        under_way = root in self._disturbed or self._last_moved == self._time()
+        extended = root in self._extended or attempt.began <= self._last_jump
+        self.judge(attempt, failure, self._time(), under_way=under_way, extended=extended)
 
 
 def _nothing() -> None:

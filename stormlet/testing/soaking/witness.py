@@ -6,10 +6,11 @@ from collections.abc import Callable, Hashable, Iterator, MutableSet
 from typing import Any, TypeVar
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.tuples import ACKED, Tuple
 from stormlet.model.plan import TaskPlan
 from stormlet.testing.chaos.journal import Journal, Tree
+from stormlet.testing.chaos.oracle import StoredTree
 from stormlet.testing.chaos.witness import Attempt, Witness
 
 REMEMBERED = 5_000
@@ -36,6 +37,7 @@ class SteadyWitness(Witness):
 
     def __init__(self, time: Callable[[], float], journal: Journal) -> None:
         super().__init__(time, journal)
+        self.tolerance = LATENESS
         self._acked = Recent[int](REMEMBERED)
         self._settled = Recent[OpenTree](REMEMBERED)
         self._failed = Recent[int](REMEMBERED)
@@ -64,7 +66,7 @@ class SteadyWitness(Witness):
         if self.timeout is None or self.timeouts_reset:
             return
         earliest = self._time() - most
-        self.lost = sum(attempt.at < earliest for attempt in self.open.values())
+        self.lost = sum(attempt.began < earliest for attempt in self.open.values())
         if self.lost:
             self.violation("{} messages have had no outcome for {} s", self.lost, most)
 
@@ -76,11 +78,17 @@ class SteadyWitness(Witness):
             self._failed.add(attempt.root)
         super()._judge(plan, attempt, failure)
 
-    def _judge_timeout(self, name: object, attempt: Attempt, failure: Failure) -> None:
-        self.timeouts += 1
-        waited = self._time() - attempt.at
-        if self.timeout is not None and waited < self.timeout - LATENESS:
-            self.violation("{} timed out after {} s", name, round(waited, 3))
+    def judge(
+        self,
+        tree: StoredTree[Any],
+        failure: Failure | None,
+        at: float | None,
+        *,
+        under_way: bool = False,
+        extended: bool = False,
+    ) -> None:
+        self.timeouts += failure is not None and failure.kind is FailureKind.TIMEOUT
+        super().judge(tree, failure, at, under_way=True, extended=extended)
 
 
 T = TypeVar("T", bound=Hashable)

@@ -33,6 +33,7 @@ from stormlet.cli.running import replaying as failed_again
 from stormlet.cli.running.replaying import Replay
 from stormlet.report.letter_records import LetterRecord
 from stormlet.runtime.dead_letters import LetterFile, read_lines
+from tests.cast import wait_for_ever
 from tests.helpers import run_to_end
 
 LETTERS = Path("dead.jsonl")
@@ -235,10 +236,7 @@ async def test_a_cancelled_run_keeps_what_was_under_way() -> None:
     """Letters without an outcome are no failures: a second stop leaves them for the next time."""
     letters(*range(3))
 
-    async def work(value: int) -> None:
-        await asyncio.Event().wait()
-
-    topology = flow(work, message_timeout=None)
+    topology = flow(wait_for_ever, message_timeout=None)
     replay = Replay(LETTERS, topology, {}, REST)
     async with topology.run(active=False, dead_letters=REST) as running:
         asyncio.get_running_loop().call_later(1, running.stop)

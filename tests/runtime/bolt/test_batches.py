@@ -12,6 +12,7 @@ import pytest
 from stormlet import BatchBolt, Collector, DeadLetter, TaskContext, Topology, Tree, Tuple
 from stormlet.errors import StartFailed
 from stormlet.testing import SimulatedLoop
+from tests.cast import take_a_second
 from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
@@ -56,14 +57,14 @@ async def test_a_batch_due_while_another_is_written_is_written_next() -> None:
 async def test_a_batch_due_while_another_waits_for_room_is_written_next() -> None:
     """A batch that becomes due while the outputs of another one wait for room is executed after it."""
 
-    async def slow(value: str) -> None:
-        await asyncio.sleep(1)
-
     bolt = Writing(seconds=0.25, outputs=3)
     topology = Topology("batches", message_timeout=None)
     spout = topology.spout("spout")
     topology.bolt(
-        "slow", slow, topology.bolt("write", lambda: bolt, spout.shuffle()).shuffle(), queue_capacity=1
+        "slow",
+        take_a_second,
+        topology.bolt("write", lambda: bolt, spout.shuffle()).shuffle(),
+        queue_capacity=1,
     )
     async with topology.run() as running:
         await running.emit(spout, "a")

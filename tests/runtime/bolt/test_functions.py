@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from stormlet import Topology
+from tests.cast import wait_for_ever
 from tests.helpers import leave_by, now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
@@ -65,9 +66,6 @@ async def test_a_generator_is_closed_when_its_call_is_cancelled(concurrency: int
 async def test_a_generator_is_closed_when_its_call_is_cancelled_at_an_output(concurrency: int) -> None:
     """A generator whose output waits for room is closed too when the topology is cancelled (C3)."""
 
-    async def block(value: object) -> None:
-        await asyncio.Event().wait()
-
     async def many(value: int) -> AsyncIterator[int]:
         try:
             for number in range(100):
@@ -78,7 +76,7 @@ async def test_a_generator_is_closed_when_its_call_is_cancelled_at_an_output(con
     closed: list[float] = []
     topology = Topology("generators")
     stream = topology.bolt("bolt", many, topology.spout("spout", [1]).shuffle(), concurrency=concurrency)
-    topology.bolt("block", block, stream.shuffle(), queue_capacity=1)
+    topology.bolt("block", wait_for_ever, stream.shuffle(), queue_capacity=1)
     with pytest.raises(KeyError):
         await leave_by(KeyError(), topology, after=1.0)
     assert closed == [1.0]

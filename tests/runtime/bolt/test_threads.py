@@ -29,6 +29,7 @@ from stormlet import (
     Tuple,
     TupleFailed,
 )
+from tests.cast import Forget
 from tests.helpers import run_to_end
 
 pytestmark = pytest.mark.asyncio
@@ -187,15 +188,12 @@ async def test_what_is_in_the_thread_is_not_counted_as_acked() -> None:
         assert running.statistics().components["gate"].acked == 9
 
 
-class Unprepared(Bolt[int, None]):
+class Unprepared(Forget):
     """Fails its start."""
 
     def prepare(self, context: TaskContext) -> None:
         """Raise."""
         raise ValueError("no")
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Never called."""
 
 
 class UnpreparedBatch(BatchBolt[int, None]):

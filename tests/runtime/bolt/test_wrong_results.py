@@ -23,7 +23,8 @@ from stormlet import (
     Tuple,
 )
 from stormlet.model.components import BoltBase
-from tests.helpers import Counting, now, run_to_end
+from tests.cast import Counting
+from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
 

@@ -9,6 +9,7 @@ import pytest
 
 from stormlet import Bolt, Collector, DeadLetter, FailureKind, Place, Topology, TreeState, TupleTimedOut
 from stormlet.core.tuples import Tuple
+from tests.cast import Forget, Hold
 from tests.runtime.explain.reading import lines
 
 pytestmark = pytest.mark.simulated_time
@@ -16,17 +17,6 @@ pytestmark = pytest.mark.simulated_time
 
 def refuse(value: object) -> None:
     raise LookupError(value)
-
-
-class Keep(Bolt[object, None]):
-    """Holds its inputs."""
-
-    def __init__(self) -> None:
-        self.held: list[Tuple[object]] = []
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Keep."""
-        self.held.append(tup)
 
 
 async def test_a_tree_that_failed_twice_tells_of_both_and_when_it_is_replayed() -> None:
@@ -74,7 +64,7 @@ async def test_a_message_of_a_generator_is_found_between_two_attempts() -> None:
 async def test_an_attempt_that_goes_on_tells_of_those_before() -> None:
     """An open tree is told with the number of its attempt and why the others failed."""
 
-    class Once(Keep):
+    class Once(Hold):
         def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
             if tup.attempt == 1:
                 out.fail(tup, "not yet")
@@ -123,7 +113,7 @@ async def test_without_a_recorder_a_timeout_names_the_components() -> None:
     """What the ledger knows stays true without a recorder (law L14)."""
     topology = Topology("late", drain_timeout=0, message_timeout=10)
     source = topology.spout("source")
-    topology.bolt("keep", Keep, source.shuffle())
+    topology.bolt("keep", Hold, source.shuffle())
     async with topology.run() as running:
         running.record_edges(0)
         tree = await running.emit(source, "a")
@@ -135,10 +125,6 @@ async def test_without_a_recorder_a_timeout_names_the_components() -> None:
 
 async def test_an_unsettled_tuple_is_known_in_its_timeout() -> None:
     """Whoever reads the dead letter later learns that the bolt has not settled the tuple."""
-
-    class Forget(Bolt[object, None]):
-        def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-            pass
 
     letters: list[DeadLetter] = []
     topology = Topology("forgets", drain_timeout=0, message_timeout=10, max_attempts=1)

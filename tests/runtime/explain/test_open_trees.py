@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -20,33 +20,14 @@ from stormlet import (
     Running,
     Spout,
     SpoutCollector,
-    Stream,
     Topology,
     TreeState,
     Tuple,
 )
-from tests.helpers import ignore
-from tests.runtime.explain.reading import lines
+from tests.cast import Batches, Forget, Hold, ignore
+from tests.runtime.explain.reading import explained, lines, one_bolt
 
 pytestmark = pytest.mark.simulated_time
-
-
-class Forget(Bolt[object, None]):
-    """Neither acks nor fails nor keeps its inputs."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Return."""
-
-
-class Keep(Bolt[object, None]):
-    """Holds its inputs."""
-
-    def __init__(self) -> None:
-        self.held: list[Tuple[object]] = []
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Keep."""
-        self.held.append(tup)
 
 
 async def wait_for_ever(value: object) -> None:
@@ -55,27 +36,6 @@ async def wait_for_ever(value: object) -> None:
 
 async def no_answer() -> None:
     await asyncio.Event().wait()
-
-
-@asynccontextmanager
-async def one_bolt(
-    bolt: Any, *, record: float = 1.0, **options: Any
-) -> AsyncIterator[tuple[Running, Stream[Any]]]:
-    """A fed spout and one bolt; what is left at the end fails at once."""
-    topology = Topology("stuck", drain_timeout=0)
-    source = topology.spout("source")
-    topology.bolt("bolt", bolt, source.shuffle(), **options)
-    async with topology.run() as running:
-        running.record_edges(record)
-        yield running, source
-
-
-async def explained(bolt: Any, *values: object, seconds: float = 12.5, **options: Any) -> list[str]:
-    """What is told of the last of these values after some seconds."""
-    async with one_bolt(bolt, **options) as (running, source):
-        trees = [await running.emit(source, value) for value in values]
-        await asyncio.sleep(seconds)
-        return lines(trees[-1].explain())
 
 
 async def test_a_bolt_that_awaits_for_ever_is_named_with_its_line() -> None:
@@ -113,7 +73,7 @@ async def test_a_bolt_that_does_not_settle_its_input_is_found_out() -> None:
     ]
 
 
-@pytest.mark.parametrize("bolt", [Forget, Keep])
+@pytest.mark.parametrize("bolt", [Forget, Hold])
 async def test_what_refers_to_an_input_makes_no_difference(bolt: type[Bolt[object, None]]) -> None:
     """Neither a variable of the bolt, nor one of the host's."""
     async with one_bolt(bolt) as (running, source):
@@ -193,14 +153,7 @@ async def test_a_full_queue_is_named_with_its_consumer() -> None:
 async def test_a_held_batch_is_told_with_what_it_waits_for() -> None:
     """Of a member of a batch it is said how full that is, and when it is due."""
 
-    class Batches(BatchBolt[object, None]):
-        size = 100
-        within = 20.0
-
-        def execute_batch(self, tups: Any, out: Collector[None]) -> None:
-            pass
-
-    assert (await explained(Batches, "a", "b"))[1:] == [
+    assert (await explained(partial(Batches, 100, 20.0), "a", "b"))[1:] == [
         (
             "'b' is held by bolt[0], delivered 12.5 s ago, by way of source[0]: "
             "in a batch that has 2 of 100 and is due in 7.5 s"
@@ -228,7 +181,7 @@ async def test_a_batch_that_is_being_executed_shows_where() -> None:
 async def test_a_tick_that_does_not_return_is_seen() -> None:
     """What is queued behind a method other than ``execute`` is told with that method."""
 
-    class Ticks(Keep):
+    class Ticks(Hold):
         async def tick(self, out: Collector[None]) -> None:
             await no_answer()
 
@@ -251,7 +204,7 @@ async def test_the_way_through_the_tree_is_told() -> None:
     upper = topology.bolt(
         "upper", lambda words: (word.upper() for word in words), words.shuffle(), parallelism=2
     )
-    topology.bolt("keep", Keep, upper.shuffle())
+    topology.bolt("keep", Hold, upper.shuffle())
     async with topology.run() as running:
         tree = await running.emit(source, "a b")
         await asyncio.sleep(1)
@@ -265,7 +218,7 @@ async def test_the_way_through_the_tree_is_told() -> None:
 async def test_a_join_is_outstanding_in_each_of_its_trees() -> None:
     """A tuple that is anchored to inputs of two trees is told with both (law L7)."""
 
-    class Join(Keep):
+    class Join(Hold):
         def execute(self, tup: Tuple[object], out: Collector[Any]) -> None:
             super().execute(tup, out)
             if len(self.held) == 2:
@@ -277,7 +230,7 @@ async def test_a_join_is_outstanding_in_each_of_its_trees() -> None:
     topology = Topology("join", drain_timeout=0)
     source = topology.spout("source")
     joined = topology.bolt("join", Join, source.shuffle())
-    topology.bolt("keep", Keep, joined.shuffle())
+    topology.bolt("keep", Hold, joined.shuffle())
     async with topology.run() as running:
         trees = [await running.emit(source, value) for value in "ab"]
         await asyncio.sleep(2)
@@ -291,7 +244,7 @@ async def test_a_join_is_outstanding_in_each_of_its_trees() -> None:
 async def test_what_is_not_anchored_belongs_to_no_tree() -> None:
     """An unanchored emission is nobody's, and no explanation names it (law L8)."""
 
-    class Loose(Keep):
+    class Loose(Hold):
         def execute(self, tup: Tuple[object], out: Collector[Any]) -> None:
             super().execute(tup, out)
             out.emit("loose", anchors=())
@@ -299,7 +252,7 @@ async def test_what_is_not_anchored_belongs_to_no_tree() -> None:
     topology = Topology("loose", drain_timeout=0)
     source = topology.spout("source")
     loose = topology.bolt("loose", Loose, source.shuffle())
-    topology.bolt("keep", Keep, loose.shuffle())
+    topology.bolt("keep", Hold, loose.shuffle())
     async with topology.run() as running:
         tree = await running.emit(source, "a")
         await asyncio.sleep(1)
@@ -312,7 +265,7 @@ async def test_every_acker_is_asked(ackers: int) -> None:
     """A root is looked for at the acker that owns it, and the oldest trees of all of them are told."""
     topology = Topology("shards", drain_timeout=0, ackers=ackers)
     source = topology.spout("source")
-    topology.bolt("keep", Keep, source.shuffle())
+    topology.bolt("keep", Hold, source.shuffle())
     async with topology.run() as running:
         trees = [await running.emit(source, value) for value in range(20)]
         await asyncio.sleep(1)
@@ -338,7 +291,7 @@ async def test_a_message_of_a_spout_is_explained_by_its_root() -> None:
     """A bolt sees the root of its inputs, and whoever has it can ask."""
     roots: list[int] = []
 
-    class Tell(Keep):
+    class Tell(Hold):
         def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
             super().execute(tup, out)
             roots.extend(tup.roots)
@@ -362,7 +315,7 @@ async def test_of_a_spout_class_the_message_id_is_known(record: float, value: ob
             raise EndOfStream
 
     topology = Topology("class", drain_timeout=0)
-    topology.bolt("keep", Keep, topology.spout("source", Source).shuffle())
+    topology.bolt("keep", Hold, topology.spout("source", Source).shuffle())
     async with topology.run(active=False) as running:
         running.record_edges(record)
         running.activate()
@@ -406,7 +359,7 @@ async def test_a_root_that_is_settled_is_unknown() -> None:
 
 async def test_what_is_left_of_a_tree_that_has_timed_out_is_told() -> None:
     """A bolt may still have tuples of a tree whose outcome is known."""
-    async with one_bolt(Keep) as (running, source):
+    async with one_bolt(Hold) as (running, source):
         tree = await running.emit(source, "a")
         root = tree.explain().root
         await asyncio.sleep(60)
@@ -444,7 +397,7 @@ async def test_many_tuples_are_counted() -> None:
 
     topology = Topology("many", drain_timeout=0)
     source = topology.spout("source")
-    topology.bolt("keep", Keep, topology.bolt("many", many, source.shuffle()).shuffle())
+    topology.bolt("keep", Hold, topology.bolt("many", many, source.shuffle()).shuffle())
     async with topology.run() as running:
         tree = await running.emit(source, "a")
         await asyncio.sleep(1)

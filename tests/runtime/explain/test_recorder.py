@@ -3,38 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from stormlet import Bolt, Collector, InvalidConfiguration, Running, Stream, Topology, Tuple, UnroutableKey
+from stormlet import InvalidConfiguration, Running, Topology, UnroutableKey
 from stormlet.runtime.explain.recorder import EdgeRecorder, RecordedTree
 from stormlet.runtime.wire.outlets import WrappedOutlet
-from tests.helpers import ignore
+from tests.cast import Hold, ignore
+from tests.runtime.explain.reading import one_bolt
 
 pytestmark = pytest.mark.simulated_time
-
-
-class Keep(Bolt[object, None]):
-    """Holds its inputs."""
-
-    def __init__(self) -> None:
-        self.held: list[Tuple[object]] = []
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Keep."""
-        self.held.append(tup)
-
-
-@asynccontextmanager
-async def running(bolt: Any = Keep, **options: Any) -> AsyncIterator[tuple[Running, Stream[Any]]]:
-    topology = Topology("recorded", drain_timeout=0)
-    source = topology.spout("source")
-    topology.bolt("bolt", bolt, source.shuffle())
-    async with topology.run(**options) as run:
-        yield run, source
 
 
 def recorder_of(run: Running) -> EdgeRecorder:
@@ -47,7 +27,7 @@ def trees_of(run: Running) -> dict[int, RecordedTree]:
 
 async def test_a_settled_tree_is_forgotten() -> None:
     """Nothing is kept of trees that are acked."""
-    async with running(ignore) as (run, source):
+    async with one_bolt(ignore) as (run, source):
         trees = [await run.emit(source, number) for number in range(50)]
         assert len(trees_of(run)) == 50
         for tree in trees:
@@ -65,7 +45,7 @@ async def test_a_long_tree_keeps_what_is_outstanding() -> None:
     source = topology.spout("source")
     numbers = topology.bolt("many", many, source.shuffle())
     topology.bolt("bolt", ignore, numbers.shuffle())
-    topology.bolt("keep", Keep, source.shuffle())
+    topology.bolt("keep", Hold, source.shuffle())
     async with topology.run(queue_capacity=10) as run:
         tree = await run.emit(source, "a")
         await asyncio.sleep(5)
@@ -76,7 +56,7 @@ async def test_a_long_tree_keeps_what_is_outstanding() -> None:
 
 async def test_it_can_be_switched_while_the_topology_runs() -> None:
     """What begins from then on is recorded, and no longer after it was switched off."""
-    async with running() as (run, source):
+    async with one_bolt(Hold) as (run, source):
         run.record_edges(0)
         before = await run.emit(source, 1)
         run.record_edges()
@@ -91,7 +71,7 @@ async def test_it_can_be_switched_while_the_topology_runs() -> None:
 
 async def test_nothing_is_wrapped_while_it_is_off() -> None:
     """Off is free: the outlets are those of a topology that was never recorded."""
-    async with running() as (run, _):
+    async with one_bolt(Hold) as (run, _):
         tasks = [*run._tasks.all_spouts, *run._tasks.all_bolts]  # pyright: ignore[reportPrivateUsage]
         run.record_edges()
         depth_on = [depth(outlet) for task in tasks for outlet in task.outlets.values()]
@@ -124,7 +104,7 @@ async def test_values_are_collected_once_whenever_it_is_switched() -> None:
 @pytest.mark.parametrize("share", [0.25, 0.75])
 async def test_a_share_of_the_trees_is_recorded(share: float) -> None:
     """About so many of them; which ones is decided by their roots."""
-    async with running() as (run, source):
+    async with one_bolt(Hold) as (run, source):
         run.record_edges(share)
         trees = [await run.emit(source, number) for number in range(400)]
         recorded = sum(tree.explain().recorded for tree in trees)
@@ -134,7 +114,7 @@ async def test_a_share_of_the_trees_is_recorded(share: float) -> None:
 @pytest.mark.parametrize("share", [-0.1, 1.5, float("nan"), "all"])
 async def test_a_share_is_a_number_from_0_to_1(share: Any) -> None:
     """Anything else is refused, by the method and as an option."""
-    async with running() as (run, _):
+    async with one_bolt(Hold) as (run, _):
         with pytest.raises(InvalidConfiguration, match=r"record_edges=.*: expected a number from 0 to 1"):
             run.record_edges(share)
     with pytest.raises(InvalidConfiguration, match=r"record_edges=.*: expected a number from 0 to 1"):

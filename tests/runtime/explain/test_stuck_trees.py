@@ -8,25 +8,15 @@ from typing import Any
 
 import pytest
 
-from stormlet import Bolt, Collector, Topology, Tuple
+from stormlet import Collector, Topology, Tuple
 from stormlet.runtime.explain import stuck as stuck_trees
 from stormlet.runtime.explain.stuck import StuckTrees
-from tests.helpers import ignore, now
+from tests.cast import Hold, ignore
+from tests.helpers import now
 
 pytestmark = pytest.mark.simulated_time
 
 LOGGER = "stormlet.runtime.explain.stuck"
-
-
-class Keep(Bolt[object, None]):
-    """Holds its inputs."""
-
-    def __init__(self) -> None:
-        self.held: list[Tuple[object]] = []
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        """Keep."""
-        self.held.append(tup)
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -46,9 +36,9 @@ async def run(bolt: Any, messages: int, seconds: float, **options: Any) -> None:
 
 async def test_a_tree_is_explained_once(caplog: pytest.LogCaptureFixture) -> None:
     """After so many seconds, and a quarter of them later at most; not again, however long it stays open."""
-    await run(Keep, 1, 9.9)
+    await run(Hold, 1, 9.9)
     assert told(caplog) == []
-    await run(Keep, 1, 100)
+    await run(Hold, 1, 100)
     (text,) = told(caplog)
     assert text.startswith("message of 'source', 0, is open for 12.5 s (root")
     assert "0 is held by bolt[0], delivered 12.5 s ago" in text
@@ -56,7 +46,7 @@ async def test_a_tree_is_explained_once(caplog: pytest.LogCaptureFixture) -> Non
 
 async def test_without_a_recorder_it_is_as_old_as_it_was_seen(caplog: pytest.LogCaptureFixture) -> None:
     """The text says that it may be older."""
-    await run(Keep, 1, 100, record_edges=0.0)
+    await run(Hold, 1, 100, record_edges=0.0)
     assert "is open for at least 10 s (root" in told(caplog)[0]
 
 
@@ -68,7 +58,7 @@ async def test_trees_that_are_settled_in_time_are_not_told(caplog: pytest.LogCap
 
 async def test_many_stuck_trees_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     """The first three of them are explained, so that a slow consumer does not fill the log."""
-    await run(Keep, 40, 100)
+    await run(Hold, 40, 100)
     texts = told(caplog)
     assert len(texts) == 4
     assert texts[-1] == "37 more trees are open for at least 10 s"
@@ -83,7 +73,7 @@ async def test_a_run_explains_so_many_and_then_only_counts(
     monkeypatch.setattr(StuckTrees, "_warn", lambda watcher, timeout: watchers.append(watcher))
     topology = Topology("stuck", drain_timeout=0, message_timeout=9.0, explain_stuck=10)
     source = topology.spout("source")
-    topology.bolt("bolt", Keep, source.shuffle())
+    topology.bolt("bolt", Hold, source.shuffle())
     async with topology.run() as running:
         for day in range(20):
             await running.emit(source, day, attempts=3)
@@ -97,7 +87,7 @@ async def test_a_run_explains_so_many_and_then_only_counts(
 
 async def test_the_records_have_the_fields_of_all_others(caplog: pytest.LogCaptureFixture) -> None:
     """Topology and component can be filtered by."""
-    await run(Keep, 1, 100)
+    await run(Hold, 1, 100)
     (record,) = [each for each in caplog.records if each.name == LOGGER]
     assert (record.__dict__["topology"], record.__dict__["component"]) == ("stuck", "source")
     assert record.levelno == logging.WARNING
@@ -107,7 +97,7 @@ async def test_the_attempts_at_a_message_are_added_up(caplog: pytest.LogCaptureF
     """A message that times out and is replayed, again and again, is told once, with its running attempt and with what
     went wrong before."""
     topology = Topology("again", drain_timeout=0, message_timeout=4, max_attempts=1000, explain_stuck=10)
-    topology.bolt("keep", Keep, topology.spout("numbers", [7]).shuffle())
+    topology.bolt("keep", Hold, topology.spout("numbers", [7]).shuffle())
     async with topology.run():
         await asyncio.sleep(100)
     _, text = told(caplog)
@@ -120,7 +110,7 @@ async def test_the_attempts_at_a_message_are_added_up(caplog: pytest.LogCaptureF
 async def test_a_replay_that_waits_is_not_forgotten(caplog: pytest.LogCaptureFixture) -> None:
     """The time between two attempts counts; what is told is told when there is a tree to look at."""
 
-    class Second(Keep):
+    class Second(Hold):
         async def execute(self, tup: Tuple[object], out: Collector[None]) -> None:  # type: ignore[override]
             await asyncio.sleep(3)
             if tup.attempt == 1:
@@ -159,7 +149,7 @@ async def test_a_tree_that_is_put_off_is_not_told_again(
     """``reset_timeout`` puts it behind others, so that it is not among those that time out first for a while."""
     monkeypatch.setattr(stuck_trees, "WATCHED", 1)
 
-    class PutOff(Keep):
+    class PutOff(Hold):
         def tick(self, out: Collector[None]) -> None:
             out.reset_timeout(self.held[int(now() // 20) % 2])
 

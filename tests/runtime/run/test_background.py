@@ -8,18 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stormlet import BasicBolt, Bolt, Collector, Topology, Tuple, TupleTimedOut
+from stormlet import Collector, Topology, TupleTimedOut
 from stormlet.testing import Deadlock, run_simulated
-from tests.helpers import block, ignore, now
+from tests.cast import Forget, Ignore, Ticks, ignore, take_a_second
+from tests.helpers import block, now
 
 pytestmark = pytest.mark.simulated_time
-
-
-class Hold(Bolt[int, None]):
-    """Never settles anything."""
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Nothing."""
 
 
 @pytest.mark.parametrize("lag", [0.0, 4.75, 5.0, 7.0, 9.75, 100.0])
@@ -27,7 +21,7 @@ async def test_no_tree_expires_early_after_a_lag(lag: float) -> None:
     """A tree that begins after the loop was blocked still has at least its message timeout (L12)."""
     topology = Topology("lag", message_timeout=10.0, timeout_buckets=3, drain_timeout=0)
     spout = topology.spout("spout")
-    topology.bolt("hold", Hold, spout.shuffle())
+    topology.bolt("hold", Forget, spout.shuffle())
     async with topology.run() as running:
         await asyncio.sleep(1)
         block(lag)
@@ -37,21 +31,7 @@ async def test_no_tree_expires_early_after_a_lag(lag: float) -> None:
         assert 10.0 <= now() - began <= 15.0
 
 
-class Ticking(Bolt[int, None]):
-    """Notes when its ticks come."""
-
-    def __init__(self) -> None:
-        self.ticks: list[float] = []
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Never called."""
-
-    def tick(self, out: Collector[None]) -> None:
-        """Note the time."""
-        self.ticks.append(now())
-
-
-async def ticks_of(bolt: Ticking, *, before: float, lag: float, after: float) -> list[float]:
+async def ticks_of(bolt: Ticks, *, before: float, lag: float, after: float) -> list[float]:
     topology = Topology("lag")
     topology.bolt("ticking", lambda: bolt, topology.spout("spout").shuffle(), tick=1.0)
     async with topology.run():
@@ -63,23 +43,20 @@ async def ticks_of(bolt: Ticking, *, before: float, lag: float, after: float) ->
 
 async def test_missed_ticks_are_left_out() -> None:
     """Of the ticks that a blocked loop misses one is made up for, and the next one comes in its time."""
-    ticks = await ticks_of(Ticking(), before=2.5, lag=5.25, after=1.5)
+    ticks = await ticks_of(Ticks(), before=2.5, lag=5.25, after=1.5)
     assert ticks == [1.0, 2.0, 7.75, 8.0, 9.0]
 
 
 async def test_ticks_do_not_drift() -> None:
     """A short lag puts off one tick, not those that follow."""
-    assert await ticks_of(Ticking(), before=0.75, lag=0.5, after=2.0) == [1.25, 2.0, 3.0]
+    assert await ticks_of(Ticks(), before=0.75, lag=0.5, after=2.0) == [1.25, 2.0, 3.0]
 
 
-class LongTick(BasicBolt[int, None]):
+class LongTick(Ignore):
     """Ticks for twice as long as the interval."""
 
     def __init__(self, log: list[float]) -> None:
         self.log = log
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Done at once."""
 
     async def tick(self, out: Collector[None]) -> None:
         """Note the time, and take long."""
@@ -90,13 +67,10 @@ class LongTick(BasicBolt[int, None]):
 async def test_ticks_that_take_longer_than_their_interval_let_the_run_end() -> None:
     """Though each ends when the next one is due, there is calm between them, so that a finite run is finished."""
 
-    async def slow(value: int) -> None:
-        await asyncio.sleep(1)
-
     log: list[float] = []
     topology = Topology("long ticks")
     numbers = topology.spout("numbers", [1])
-    topology.bolt("slow", slow, numbers.shuffle())
+    topology.bolt("slow", take_a_second, numbers.shuffle())
     topology.bolt("ticks", lambda: LongTick(log), numbers.shuffle(), tick=0.25)
     async with topology.run() as running:
         await running.finished()
@@ -132,7 +106,7 @@ async def test_rotations_begin_again_after_an_idle_time() -> None:
     timeout late."""
     topology = Topology("later", message_timeout=10.0, drain_timeout=0)
     spout = topology.spout("spout")
-    topology.bolt("hold", Hold, spout.shuffle())
+    topology.bolt("hold", Forget, spout.shuffle())
     async with topology.run() as running:
         for pause in (3600.0, 7.3, 12.5, 0.1):
             await asyncio.sleep(pause)

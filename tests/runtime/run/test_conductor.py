@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from stormlet import Bolt, Collector, TaskContext, Topology, Tuple
+from stormlet import Collector, TaskContext, Topology
+from tests.cast import AckLater, Hold
 from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
 
 
-class Keeping(Bolt[int, None]):
-    """Keeps its inputs."""
-
-    def prepare(self, context: TaskContext) -> None:
-        """Start with nothing."""
-        self.kept: list[Tuple[int]] = []
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Keep."""
-        self.kept.append(tup)
-
-
-class InPairs(Keeping):
+class InPairs(Hold):
     """Settles two at each flush."""
 
     def flush(self, out: Collector[None]) -> None:
         """Ack one and fail one."""
-        first, second = self.kept[:2]
-        del self.kept[:2]
+        first, second = self.held[:2]
+        del self.held[:2]
         out.ack(first)
         out.fail(second, permanent=True)
 
@@ -44,7 +31,7 @@ async def test_flush_is_asked_for_as_long_as_it_settles_something() -> None:
     assert (spout.acked, spout.failed, now()) == (3, 3, 0.0)
 
 
-class Deaf(Keeping):
+class Deaf(Hold):
     """Settles nothing."""
 
     flushes = 0
@@ -68,20 +55,19 @@ async def test_finish_is_asked_for_again_only_where_a_replay_came() -> None:
     finished: list[int] = []
     failed: list[int] = []
 
-    class Last(Keeping):
+    class Last(Hold):
         def prepare(self, context: TaskContext) -> None:
-            super().prepare(context)
             self.index = context.task_index
 
         def finish(self, out: Collector[None]) -> None:
             finished.append(self.index)
-            for tup in self.kept:
+            for tup in self.held:
                 if tup.value == 0 and not failed:
                     failed.append(self.index)
                     out.fail(tup)
                 else:
                     out.ack(tup)
-            self.kept.clear()
+            self.held.clear()
 
     topology = Topology("finish")
     topology.bolt("last", Last, topology.spout("spout", range(8)).fields(), parallelism=4)
@@ -89,18 +75,11 @@ async def test_finish_is_asked_for_again_only_where_a_replay_came() -> None:
     assert finished == [0, 1, 2, 3, *failed]
 
 
-class AcksLater(Bolt[object, None]):
-    """Holds its input, and acks it after a second, when nothing else moves."""
-
-    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
-        asyncio.get_running_loop().call_later(1.0, out.ack, tup)
-
-
 async def test_an_outcome_that_wakes_nobody_is_the_moment_of_calm() -> None:
     """The last ack comes from a timer, and its verdict is told to the host at once: no task has run by that."""
     topology = Topology("late")
     source = topology.spout("source")
-    topology.bolt("late", AcksLater, source.shuffle())
+    topology.bolt("late", AckLater, source.shuffle())
     async with topology.run() as running:
         tree = await running.emit(source, "x")
     assert tree.done

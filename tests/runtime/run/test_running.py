@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from stormlet import (
-    Bolt,
-    Collector,
     DirectStream,
     EndOfStream,
     FailureKind,
@@ -30,10 +28,10 @@ from stormlet import (
     TaskContext,
     Topology,
     TopologyCrashed,
-    Tuple,
     TupleFailed,
 )
-from tests.helpers import ignore, leave_by, now, run_to_end
+from tests.cast import Ack, Forget, ignore
+from tests.helpers import leave_by, now, run_to_end
 
 
 def stop_twice(running: Running) -> None:
@@ -74,19 +72,12 @@ async def test_a_task_never_ends_unnoticed() -> None:
             await running.finished()
 
 
-class Hold(Bolt[int, None]):
-    """Never settles anything."""
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Nothing."""
-
-
 @pytest.mark.simulated_time
 async def test_a_second_stop_settles_what_the_body_waits_for() -> None:
     """A body that waits for a tree goes on when a second stop request cancels (C3)."""
     topology = Topology("stuck", message_timeout=None, drain_timeout=None)
     spout = topology.spout("spout")
-    topology.bolt("hold", Hold, spout.shuffle())
+    topology.bolt("hold", Forget, spout.shuffle())
     async with topology.run() as running:
         tree = await running.emit(spout, 1)
         loop = asyncio.get_running_loop()
@@ -113,7 +104,7 @@ class SlowToClose(Spout[int]):
         await asyncio.sleep(5)
 
 
-class Cleaning(Hold):
+class Cleaning(Forget):
     """Notes its cleanup."""
 
     def __init__(self, cleaned: list[float]) -> None:
@@ -143,7 +134,7 @@ async def test_a_cancelled_end_settles_the_trees_of_the_host() -> None:
     """Who waits for a tree learns that the topology has ended, although the host was cancelled meanwhile."""
     topology = Topology("end", message_timeout=None)
     spout = topology.spout("host")
-    topology.bolt("bolt", Hold, spout.shuffle(), topology.spout("spout", SlowToClose).shuffle())
+    topology.bolt("bolt", Forget, spout.shuffle(), topology.spout("spout", SlowToClose).shuffle())
     trees: list[Any] = []
 
     async def run() -> None:
@@ -235,7 +226,7 @@ def not_made() -> Any:
     raise LookupError("nothing there")
 
 
-class NotMadeBolt(Hold):
+class NotMadeBolt(Forget):
     """Cannot be made."""
 
     def __init__(self) -> None:
@@ -320,7 +311,7 @@ async def test_a_crash_after_the_entering_task_has_ended() -> None:
 
     topology = Topology("notebook", message_timeout=None)
     numbers = topology.spout("numbers", outputs=int)
-    topology.bolt("hold", Hold, numbers.shuffle())
+    topology.bolt("hold", Forget, numbers.shuffle())
     topology.bolt("crash", crash, numbers.shuffle(), on_error="stop")
     run = topology.run()
     running = await asyncio.create_task(run.__aenter__())
@@ -353,7 +344,7 @@ class Crashing(Spout[int]):
 def crashing_topology() -> tuple[Topology, Stream[int]]:
     topology = Topology("crashing", message_timeout=None)
     numbers = topology.spout("numbers", Crashing)
-    topology.bolt("hold", Hold, numbers.shuffle())
+    topology.bolt("hold", Forget, numbers.shuffle())
     return topology, numbers
 
 
@@ -417,7 +408,7 @@ async def test_an_emit_that_waits_for_room_hears_of_the_crash() -> None:
     topology = Topology("crowded", message_timeout=None)
     fed = topology.spout("fed", outputs=int, max_spout_pending=1)
     crashing = topology.spout("crashing", Crashing)
-    topology.bolt("hold", Hold, fed.shuffle(), crashing.shuffle())
+    topology.bolt("hold", Forget, fed.shuffle(), crashing.shuffle())
     run = topology.run(active=False)
     running = await run.__aenter__()
     await running.emit(fed, 1)
@@ -457,10 +448,7 @@ async def test_a_cleanup_that_hangs_is_named() -> None:
     """While everything else is over, health() says which tasks have not been cleaned up."""
     seen: list[tuple[str, ...]] = []
 
-    class Hangs(Bolt[int, None]):
-        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-            out.ack(tup)
-
+    class Hangs(Ack):
         async def cleanup(self) -> None:
             await asyncio.sleep(5)
 

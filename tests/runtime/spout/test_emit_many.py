@@ -24,6 +24,7 @@ from stormlet import (
     TopologyStopping,
     Tuple,
 )
+from tests.cast import Silent
 from tests.helpers import run_to_end
 
 pytestmark = pytest.mark.simulated_time
@@ -171,10 +172,7 @@ async def test_while_draining_it_is_refused() -> None:
     """As a single emit is (law C3)."""
     refused: list[str] = []
 
-    class Late(Spout[int]):
-        def next_tuple(self, out: SpoutCollector[int]) -> None:
-            """Nothing comes by itself."""
-
+    class Late(Silent):
         def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
             self.out = out
             out.emit(1, message_id="first")

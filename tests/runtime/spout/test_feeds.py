@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from stormlet import EndOfStream, Spout, SpoutCollector, Topology
-from tests.helpers import ignore, now, run_to_end
+from tests.cast import ignore
+from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
 

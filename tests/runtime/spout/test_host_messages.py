@@ -10,10 +10,7 @@ import pytest
 from stormlet import Stream, Topology, Tree
 from stormlet.errors import UnroutableKey
 from stormlet.runtime.slices import Pace, Slices
-
-
-def same(value: str) -> str:
-    return value
+from tests.cast import same
 
 
 async def iterations_until_done(tree: Tree[object]) -> int:

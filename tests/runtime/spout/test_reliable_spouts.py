@@ -19,7 +19,8 @@ from stormlet import (
     Topology,
     Tuple,
 )
-from tests.helpers import ignore, run_to_end
+from tests.cast import Forget, ignore
+from tests.helpers import run_to_end
 
 
 class Numbers(ReliableSpout[int]):
@@ -113,19 +114,12 @@ async def test_a_spout_may_take_back_what_is_given_up() -> None:
     assert (numbers.failed, numbers.replayed, numbers.dead_letters, numbers.pending) == (2, 1, 0, 0)
 
 
-class Hold(Bolt[int, None]):
-    """Never settles what it gets."""
-
-    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
-        """Hold it."""
-
-
 @pytest.mark.simulated_time
 async def test_what_is_left_over_fails_with_shutdown() -> None:
     """At the deadline of a drain each message is told of as left over, and goes to the sink."""
     spout, letters = Numbers(), list[DeadLetter]()
     topology = Topology("left over", drain_timeout=1, message_timeout=None)
-    topology.bolt("hold", Hold, topology.spout("numbers", lambda: spout).shuffle())
+    topology.bolt("hold", Forget, topology.spout("numbers", lambda: spout).shuffle())
     async with topology.run(dead_letters=letters.append) as running:
         await asyncio.sleep(1)
     assert spout.told == [(f"id {number}", FailureKind.SHUTDOWN) for number in range(3)]

@@ -20,7 +20,8 @@ from stormlet import (
     Topology,
     Tuple,
 )
-from tests.helpers import ignore, now, run_to_end
+from tests.cast import ignore
+from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
 

@@ -16,7 +16,6 @@ from stormlet import (
     Bolt,
     Collector,
     Running,
-    Spout,
     SpoutCollector,
     TaskContext,
     Topology,
@@ -26,15 +25,11 @@ from stormlet import (
 )
 from stormlet.runtime.wire import thread_calls
 from stormlet.runtime.wire.thread_calls import MOST, ThreadCalls
-from tests.helpers import ignore, leave_by
+from tests.cast import Silent, ignore, wait_for_ever
+from tests.helpers import leave_by
 from tests.law.puppets import Call, script, threads
 
 End = Callable[[Running], Awaitable[None]]
-
-
-async def hold(value: object) -> None:
-    """Never finish an input."""
-    await asyncio.Event().wait()
 
 
 @pytest.mark.simulated_time
@@ -77,16 +72,13 @@ class Worker:
         return [type(error) for error in self.raised] == [TopologyStopping]
 
 
-class WorkingSpout(Spout[int]):
+class WorkingSpout(Silent):
     """Has a thread emit messages that are never done, and waits for it in the end."""
 
     worker: Worker
 
     def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
         self.worker = Worker(lambda number: out.emit_threadsafe(number, message_id=object()))
-
-    def next_tuple(self, out: SpoutCollector[int]) -> None:
-        """Nothing comes of itself."""
 
     def close(self) -> None:
         ENDED.append(("spout", self.worker.ended()))
@@ -138,7 +130,7 @@ async def test_the_end_of_an_instance_lets_its_threads_go(
     working = topology.spout("spout", WorkingSpout, max_spout_pending=5)
     fed = topology.spout("fed")
     bolt = topology.bolt("bolt", WorkingBolt, fed.shuffle(), executor=executor)
-    topology.bolt("hold", hold, bolt.shuffle(), working.shuffle())
+    topology.bolt("hold", wait_for_ever, bolt.shuffle(), working.shuffle())
     with suppress(KeyError):
         async with topology.run() as running:
             await running.emit(fed, 1)
@@ -160,7 +152,7 @@ async def test_the_end_lets_a_bolts_own_thread_go() -> None:
     """Or its end would wait for its call, and the call for room."""
     topology = Topology("threads", queue_capacity=5)
     flooding = topology.bolt("flood", Flooding, topology.spout("one", [1]).shuffle(), executor="thread")
-    topology.bolt("hold", hold, flooding.shuffle())
+    topology.bolt("hold", wait_for_ever, flooding.shuffle())
     async with asyncio.timeout(20):
         with pytest.raises(KeyError):
             await leave_by(KeyError(), topology, after=0.2)
@@ -192,7 +184,7 @@ async def test_a_task_that_is_over_lets_its_threads_go(good: int, monkeypatch: p
     monkeypatch.setattr(thread_calls, "LOOK", 0.05)
     Unopened.made, Unopened.good = [], good
     topology = Topology("threads", message_timeout=None, max_restarts=good, restart_delay=0.01)
-    topology.bolt("hold", hold, topology.spout("spout", Unopened, max_spout_pending=5).shuffle())
+    topology.bolt("hold", wait_for_ever, topology.spout("spout", Unopened, max_spout_pending=5).shuffle())
     with pytest.raises(TopologyCrashed):
         async with topology.run():
             await asyncio.sleep(10)

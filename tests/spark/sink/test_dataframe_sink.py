@@ -28,7 +28,8 @@ from stormlet.cli.inspecting.checks import findings
 from stormlet.core.schema import Schema
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.sink.writer import SparkWriter
-from tests.helpers import Counting, ignore, now, run_to_end
+from tests.cast import Counting, ignore
+from tests.helpers import now, run_to_end
 
 simulated = pytest.mark.simulated_time
 

@@ -25,7 +25,8 @@ from stormlet import (
     Tuple,
 )
 from stormlet.spark import DataFrameSpout, Origin, SparkFailed
-from tests.helpers import ignore, run_to_end
+from tests.cast import ignore
+from tests.helpers import run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,8 @@ from stormlet.spark.source import plans, progress
 from stormlet.spark.source.plans import Extent, extent_of
 from stormlet.spark.source.progress import FrameProgress
 from stormlet.spark.source.reading import ALL, Chunk
-from tests.helpers import ignore, run_to_end
+from tests.cast import ignore
+from tests.helpers import run_to_end
 from tests.spark.source.test_dataframe_spout import until
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from stormlet.core.outcomes import TupleFailed
 from stormlet.core.restarts import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark.stream.query import SessionGone
-from tests.helpers import ignore, leave_by, now, run_to_end
+from tests.cast import ignore
+from tests.helpers import leave_by, now, run_to_end
 from tests.spark.stream_kit import FakeSpark, fed_by
 
 pytestmark = pytest.mark.simulated_time

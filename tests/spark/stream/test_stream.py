@@ -29,7 +29,8 @@ from stormlet import (
 from stormlet.core.restarts import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
-from tests.helpers import ignore, run_to_end
+from tests.cast import ignore
+from tests.helpers import run_to_end
 from tests.spark.kills import differences, run_with_kills
 from tests.spark.stream_kills import make_files, stream_kills
 

@@ -23,7 +23,7 @@ from stormlet import (
     Topology,
     Tuple,
 )
-from tests.helpers import ignore
+from tests.cast import ignore
 
 Logic = Callable[..., Any]
 

@@ -19,7 +19,7 @@ from stormlet.testing import (
     complete,
     simulate,
 )
-from tests.helpers import ignore
+from tests.cast import ignore
 from tests.testing.chaos import adds, planted_bugs, sound_bolts
 from tests.testing.chaos.planted_bugs import Case
 

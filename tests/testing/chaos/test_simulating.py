@@ -16,9 +16,9 @@ from stormlet import Bolt, Collector, InvalidConfiguration, InvalidTopology, Top
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.spout.tracker import Tracker
 from stormlet.testing import Fault, FaultKind, Faults, SeedResult, SimulationFailed, simulate
+from tests.cast import Count, Forget, take_a_second
 from tests.helpers import interpreted_only
 from tests.testing.chaos.topologies import (
-    Count,
     cycle,
     everything,
     keyed,
@@ -247,20 +247,14 @@ def test_endless_topologies_are_stopped() -> None:
         while True:
             yield (number := number + 1)
 
-    async def wait(number: int) -> None:
-        await asyncio.sleep(1.0)
-
     topology = Topology("endless", max_spout_pending=2)
-    topology.bolt("wait", wait, topology.spout("numbers", numbers).shuffle())
+    topology.bolt("wait", take_a_second, topology.spout("numbers", numbers).shuffle())
     report = simulate(topology, seeds=range(5), seconds=20.0)
     assert report.counts["acked"] > 20
 
 
-class Deaf(Bolt[str, None]):
+class Deaf(Forget):
     """Settles nothing, and ticks for ever."""
-
-    def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
-        """Forget the input."""
 
     def tick(self, out: Collector[None]) -> None:
         """Keep the loop busy."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from stormlet import (
-    BasicBolt,
     BatchBolt,
     Bolt,
     Collector,
@@ -20,6 +18,7 @@ from stormlet import (
     Topology,
     Tuple,
 )
+from tests.cast import Count
 
 
 def sentences() -> Iterator[str]:
@@ -28,17 +27,6 @@ def sentences() -> Iterator[str]:
 
 def split(sentence: str) -> Iterator[str]:
     yield from sentence.split()
-
-
-class Count(BasicBolt[str, int]):
-    """Counts words."""
-
-    def __init__(self) -> None:
-        self.counts = Counter[str]()
-
-    def execute(self, tup: Tuple[str], out: Collector[int]) -> None:
-        self.counts[tup.value] += 1
-        out.emit(self.counts[tup.value])
 
 
 def word_count() -> Topology:
