@@ -497,3 +497,39 @@ async def test_what_tasks_report_is_in_the_statistics() -> None:
     components = running.statistics().components
     assert components["rows"].progress == Progress(4, 4, "rows")
     assert components["quiet"].progress is None
+
+
+@pytest.mark.simulated_time
+async def test_a_run_is_entered_once() -> None:
+    """Its tasks have ended with its block; another run is made by another call."""
+    topology = Topology("once")
+    topology.spout("numbers", [1])
+    run = topology.run()
+    async with run as running:
+        await running.finished()
+    with pytest.raises(InvalidTopology, match="this run was entered before"):
+        await run.__aenter__()
+
+
+@pytest.mark.simulated_time
+async def test_the_hosts_messages_go_to_the_spout_tasks_in_turn() -> None:
+    """Each task of a spout that the host feeds emits its share."""
+    topology = Topology("shared")
+    numbers = topology.spout("numbers", outputs=int, parallelism=3)
+    async with topology.run() as running:
+        for number in range(6):
+            await running.emit(numbers, number)
+    tasks = running.statistics().components["numbers"].tasks
+    assert tasks is not None
+    assert [each.emitted for each in tasks.values()] == [2, 2, 2]
+
+
+@pytest.mark.simulated_time
+async def test_a_stream_that_two_messages_collect_is_collected_once() -> None:
+    """Each tree has its own values, however many ask for the stream."""
+    topology = Topology("collected")
+    numbers = topology.spout("numbers", outputs=int)
+    doubled = topology.bolt("double", lambda number: 2 * number, numbers.shuffle(), outputs=int)
+    async with topology.run() as running:
+        trees = [await running.emit(numbers, number, collect=doubled) for number in (1, 2, 3)]
+        assert [await tree for tree in trees] == [[2], [4], [6]]
