@@ -1,0 +1,36 @@
+"""``Topology.connect``: more inputs for a bolt that exists."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from stormlet import InvalidTopology, Stream, Topology
+from tests.helpers import ignore
+
+
+def built(name: str = "one") -> tuple[Topology, Stream[int], Stream[None]]:
+    topology = Topology(name)
+    numbers = topology.spout("numbers", [1])
+    return topology, numbers, topology.bolt("bolt", ignore, numbers.shuffle())
+
+
+def test_a_bolt_keeps_the_inputs_that_it_had() -> None:
+    """What it is connected to comes on top."""
+    topology, numbers, bolt = built()
+    topology.connect(bolt, numbers.fields(), bolt.shuffle())
+    inputs = topology.describe().bolts["bolt"].inputs
+    assert [each.grouping.name for each in inputs] == ["shuffle", "fields", "shuffle"]
+
+
+def test_only_a_bolt_of_the_topology_is_connected() -> None:
+    """A spout has no inputs, and the bolt of another topology none from here."""
+    topology, numbers, bolt = built()
+    for wrong in (numbers, built("another")[2]):
+        with pytest.raises(InvalidTopology, match=r"belongs to no bolt of topology 'one'; bolts: 'bolt'"):
+            topology.connect(wrong, numbers.shuffle())
+    with pytest.raises(InvalidTopology, match="connect needs a bolt's stream"):
+        topology.connect(cast("Any", "bolt"), numbers.shuffle())
+    with pytest.raises(InvalidTopology, match="name the inputs"):
+        topology.connect(bolt)
