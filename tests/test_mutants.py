@@ -76,5 +76,5 @@ def test_only_a_test_that_fails_or_hangs_catches_a_mutant(code: int, output: str
 
 def test_an_unknown_mutant_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     """A misspelt id must not pass for a mutant that was caught."""
-    assert main(["--id", "no-such-mutant"]) == 2
-    assert "there is no such mutant" in capsys.readouterr().err
+    assert main(["--room", "no-such-room", "--id", "ledger-zero-beats-fail", "--id", "no-such-mutant"]) == 2
+    assert capsys.readouterr().err == "there is no 'no-such-room', 'no-such-mutant'\n"

@@ -34,3 +34,9 @@ def test_only_a_bolt_of_the_topology_is_connected() -> None:
         topology.connect(cast("Any", "bolt"), numbers.shuffle())
     with pytest.raises(InvalidTopology, match="name the inputs"):
         topology.connect(bolt)
+
+
+def test_a_bolt_without_inputs_is_refused_when_it_is_added() -> None:
+    """Not when the topology runs, far from the line that is wrong."""
+    with pytest.raises(InvalidTopology, match="bolt 'bolt' has no input"):
+        cast("Any", Topology("one")).bolt("bolt", ignore)

@@ -21,10 +21,11 @@ PASSES = (Result.CAUGHT, Result.SKIPPED)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the chosen mutants; return 0 if all were caught, 1 if not, 2 if tests fail without a mutant."""
     options = _parser().parse_args(arguments)
-    chosen = _chosen(options.room, options.id, fast=options.fast)
-    if not chosen:
-        print("there is no such mutant", file=sys.stderr)
+    unknown = _unknown(options.room, options.id)
+    if unknown:
+        print(f"there is no {', '.join(map(repr, unknown))}", file=sys.stderr)
         return 2
+    chosen = _chosen(options.room, options.id, fast=options.fast)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copies = [Copy(Path(folder, str(number))) for number in range(options.jobs)]
         return _all(chosen, copies)
@@ -32,14 +33,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
-    parser.add_argument("--room", action="append", help="mutants of this file alone; may be repeated")
-    parser.add_argument("--id", action="append", help="this mutant alone; may be repeated")
+    parser.add_argument(
+        "--room", action="append", default=[], help="mutants of this file alone; may be repeated"
+    )
+    parser.add_argument("--id", action="append", default=[], help="this mutant alone; may be repeated")
     parser.add_argument("--fast", action="store_true", help="leave out the mutants that are marked slow")
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (default: 1)")
     return parser
 
 
-def _chosen(names: Sequence[str] | None, ids: Sequence[str] | None, *, fast: bool) -> dict[str, list[Mutant]]:
+def _unknown(names: Sequence[str], ids: Sequence[str]) -> list[str]:
+    known = rooms()
+    mutants = {each.id for room in known.values() for each in room}
+    return [*(name for name in names if name not in known), *(id for id in ids if id not in mutants)]
+
+
+def _chosen(names: Sequence[str], ids: Sequence[str], *, fast: bool) -> dict[str, list[Mutant]]:
     chosen = {
         room: [each for each in mutants if (not ids or each.id in ids) and not (fast and each.slow)]
         for room, mutants in rooms().items()

@@ -390,3 +390,27 @@ async def test_what_a_batch_emits_is_anchored_to_all_its_members() -> None:
     topology.bolt("see", See, sums.shuffle())
     running = await run_to_end(topology)
     assert (seen, running.statistics().dead_letters) == ([(3, 2), (7, 2)], 4)
+
+
+class Picky(BatchBolt[int, None]):
+    """Acks one member and fails another."""
+
+    size = 3
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Leave the third one to the engine."""
+        out.ack(tups[0])
+        out.fail(tups[1], permanent=True)
+
+
+async def test_members_that_a_batch_has_settled_stay_as_they_are() -> None:
+    """The others are acked when it returns."""
+    topology = Topology("picky")
+    topology.bolt("pick", Picky, topology.spout("numbers", range(6)).shuffle())
+    running = await run_to_end(topology)
+    numbers = running.statistics().components["numbers"]
+    assert (numbers.acked, numbers.dead_letters, running.statistics().components["pick"].restarts) == (
+        4,
+        2,
+        0,
+    )
