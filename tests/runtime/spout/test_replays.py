@@ -172,7 +172,7 @@ async def test_replays_that_are_due_together_wait_for_room() -> None:
             raise ValueError(value)
         await asyncio.sleep(1)
 
-    topology = Topology("replays", replay_delay=0, message_timeout=None)
+    topology = Topology("replays", replay_delay=1, message_timeout=None)
     topology.bolt("fail", fail_once, topology.spout("numbers", range(20)).shuffle(), queue_capacity=1)
     async with topology.run() as running:
         for _ in range(10):
