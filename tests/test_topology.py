@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from stormlet import InvalidTopology, Stream, Topology
-from tests.helpers import ignore
+from tests.helpers import ignore, run_to_end
 
 
 def built(name: str = "one") -> tuple[Topology, Stream[int], Stream[None]]:
@@ -40,3 +40,16 @@ def test_a_bolt_without_inputs_is_refused_when_it_is_added() -> None:
     """Not when the topology runs, far from the line that is wrong."""
     with pytest.raises(InvalidTopology, match="bolt 'bolt' has no input"):
         cast("Any", Topology("one")).bolt("bolt", ignore)
+
+
+@pytest.mark.simulated_time
+async def test_a_factory_makes_bolts_or_spouts() -> None:
+    """What it has made instead is shown, with the way out."""
+    for source, logic, said in (
+        ([1], lambda: 7, "bolt 'bolt': the factory made 7, which is no Bolt, BasicBolt or BatchBolt"),
+        (lambda: 7, ignore, "spout 'numbers': the factory made 7, which is no Spout"),
+    ):
+        topology = Topology("one")
+        topology.bolt("bolt", cast("Any", logic), topology.spout("numbers", cast("Any", source)).shuffle())
+        with pytest.raises(InvalidTopology, match=said):
+            await run_to_end(topology)
