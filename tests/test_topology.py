@@ -1,4 +1,4 @@
-"""``Topology.connect``: more inputs for a bolt that exists."""
+"""What the builder refuses at once, and ``connect``: more inputs for a bolt that exists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from stormlet import InvalidTopology, Stream, Topology
+from stormlet import InvalidConfiguration, InvalidTopology, Spout, Stream, Topology
 from tests.helpers import ignore, run_to_end
 
 
@@ -53,3 +53,21 @@ async def test_a_factory_makes_bolts_or_spouts() -> None:
         topology.bolt("bolt", cast("Any", logic), topology.spout("numbers", cast("Any", source)).shuffle())
         with pytest.raises(InvalidTopology, match=said):
             await run_to_end(topology)
+
+
+class Unfinished(Spout[int]):
+    """Lacks what every spout has."""
+
+
+def test_the_code_of_a_spout_is_checked_when_it_is_added() -> None:
+    """Not when the topology runs."""
+    with pytest.raises(InvalidTopology, match="spout 'numbers': Unfinished defines no next_tuple"):
+        Topology("one").spout("numbers", Unfinished)
+
+
+@pytest.mark.parametrize("option", ["on_error", "executor"])
+def test_an_option_of_a_bolt_is_one_of_its_choices(option: str) -> None:
+    """A misspelt one would be taken for the default."""
+    topology, numbers, _ = built()
+    with pytest.raises(InvalidConfiguration, match=f"bolt 'other': {option} must be one of .*, not 'ignore'"):
+        cast("Any", topology).bolt("other", ignore, numbers.shuffle(), **{option: "ignore"})

@@ -533,3 +533,42 @@ async def test_a_stream_that_two_messages_collect_is_collected_once() -> None:
     async with topology.run() as running:
         trees = [await running.emit(numbers, number, collect=doubled) for number in (1, 2, 3)]
         assert [await tree for tree in trees] == [[2], [4], [6]]
+
+
+class Pair(Bolt[int, int]):
+    """Emits one value for two inputs."""
+
+    def __init__(self) -> None:
+        self.held: list[Tuple[int]] = []
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Anchor it to both."""
+        self.held.append(tup)
+        if len(self.held) == 2:
+            out.emit(tup.value, anchors=self.held)
+            for each in self.held:
+                out.ack(each)
+
+
+@pytest.mark.simulated_time
+async def test_a_value_anchored_twice_to_one_tree_is_collected_once() -> None:
+    """It was emitted once."""
+    topology = Topology("collected")
+    numbers = topology.spout("numbers", outputs=int)
+    pairs = topology.bolt("pair", Pair, numbers.shuffle(), numbers.shuffle())
+    async with topology.run() as running:
+        assert await (await running.emit(numbers, 7, collect=pairs)) == [7]
+
+
+@pytest.mark.simulated_time
+async def test_a_message_that_failed_has_no_complete_latency() -> None:
+    """It is the time from emit to ack."""
+
+    async def fail(value: int) -> None:
+        await asyncio.sleep(1)
+        raise ValueError(value)
+
+    topology = Topology("failing", max_attempts=1)
+    topology.bolt("fail", fail, topology.spout("numbers", [1]).shuffle())
+    running = await run_to_end(topology)
+    assert running.statistics().components["numbers"].complete_latency is None
