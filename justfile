@@ -13,6 +13,10 @@ fast *arguments:
 test *arguments:
     {{python}} -m pytest -n auto {{arguments}}
 
+# Each known breakage, one at a time: the tests must notice it
+mutants *arguments:
+    {{python}} -m tests.mutants {{arguments}}
+
 # mypy and pyright, both strict
 types:
     {{python}} -m mypy

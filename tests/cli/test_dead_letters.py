@@ -172,3 +172,10 @@ def test_what_a_run_wrote_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(LIST) == 0
     assert shown(capsys)[-1] == "3 dead letters: 3 failed"
+
+
+def test_a_reason_does_not_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is the bolt's, and may come from anywhere."""
+    letters(1, failure=Failure(FailureKind.FAILED, "work", 3, reason="\x1b[2J"))
+    assert main(LIST) == 0
+    assert "\x1b[2J" not in capsys.readouterr().out

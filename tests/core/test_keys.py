@@ -530,3 +530,24 @@ def test_ordinary_keys_spread(make: Callable[[int], object], tasks: int) -> None
     counts = Counter(stable_hash(make(number)) % tasks for number in range(4000))
     assert len(counts) == tasks
     assert max(counts.values()) < 1.5 * 4000 / tasks
+
+
+class OddInt(int):
+    def __hash__(self) -> int:
+        return 5
+
+
+class OddFloat(float):
+    def __hash__(self) -> int:
+        return 5
+
+
+@pytest.mark.parametrize("key", [OddInt(2), OddFloat(2.0)])
+def test_a_number_with_a_hash_of_its_own(key: object) -> None:
+    """Equal numbers go to one task, whatever the ``__hash__`` of their class."""
+    assert stable_hash(key) == stable_hash(2)
+
+
+def test_microseconds_part_times() -> None:
+    """Times that differ by as little are spread over the tasks, too."""
+    assert len({stable_hash(time(12, 0, 0, each)) for each in range(8)}) == 8

@@ -106,3 +106,19 @@ def test_done_means_quiescent() -> None:
         nothing_left = still and ended and not replays and not pending and not flush and not finish
         assert (step is Step.DONE) == nothing_left
         assert bool(components) == (step in (Step.FLUSH, Step.FINISH))
+
+
+def pausing(pending: int, flushable: str = "") -> Calm:
+    bolts = {name: BoltState(name in flushable, unfinished=True) for name in "abcd"}
+    return Calm(True, False, False, pending, bolts, pausing=True)
+
+
+def test_a_spout_that_pauses_is_resumed_when_everything_is_settled() -> None:
+    """It has asked for that, and while a message is pending its trees are not over."""
+    assert next_step(pausing(0), ORDER) == (Step.RESUME, ())
+    assert next_step(pausing(2), ORDER) == (Step.WAIT, ())
+
+
+def test_held_inputs_are_flushed_before_a_spout_is_resumed() -> None:
+    """Bolts that held rows over the pause would join them with those that come after it."""
+    assert next_step(pausing(0, "b"), ORDER) == (Step.FLUSH, ["b"])

@@ -100,3 +100,8 @@ def test_pauses_of_nothing() -> None:
     """A delay of 0 replays at once, every time."""
     policy = ReplayPolicy(first_pause=0.0, longest_pause=0.0)
     assert [policy.pause(failures, Fixed(0.9)) for failures in (1, 5, 50)] == [0.0, 0.0, 0.0]
+
+
+def test_the_longest_pause_is_stretched_too() -> None:
+    """Messages that have failed often would fall into step at that bound."""
+    assert ReplayPolicy().pause(50, Fixed(0.5)) == pytest.approx(30.0 * (1 + JITTER / 2))

@@ -177,3 +177,25 @@ def test_an_exception_that_is_its_own_argument_says_so() -> None:
     error = ValueError("a")
     error.args = (error,)
     assert isinstance(without_traceback(error), ValueError)
+
+
+def test_a_context_that_is_shown_stays_shown() -> None:
+    """To set the cause of a copy hides its context, as ``raise ... from`` does."""
+    error, _ = raised(lambda: ValueError("late"))
+    error.__context__ = TypeError("early")
+    assert not without_traceback(error).__suppress_context__
+
+
+class Alike(Exception):
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Alike)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_exceptions_that_are_equal_are_not_the_same() -> None:
+    """Each has a copy of its own, also one that calls itself equal to its cause."""
+    error = Alike("late")
+    error.__cause__ = Alike("early")
+    cause = without_traceback(error).__cause__
+    assert repr(cause) == "Alike('early')"

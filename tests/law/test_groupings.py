@@ -109,6 +109,17 @@ async def test_direct_refuses_an_emit_to_nobody_and_to_a_stranger(task: int | No
     assert "[3, 4]" in str(crash.value.__cause__)
 
 
+@pytest.mark.simulated_time
+async def test_direct_a_value_that_does_not_fit_is_refused() -> None:
+    """The declared fields hold for a tuple whose receiver is named, too."""
+    topology = Topology("direct")
+    stream = topology.spout("values", [To(1, task=3)], outputs=DirectStream(["word"]), max_restarts=0)
+    topology.bolt("bolt", ignore, stream.direct())
+    with pytest.raises(TopologyCrashed) as crash:
+        await run_to_end(topology)
+    assert "does not fit its declared fields" in str(crash.value.__cause__)
+
+
 def test_direct_streams_and_direct_groupings_belong_together() -> None:
     """Either one without the other is refused when the topology is built."""
     topology = Topology("direct")

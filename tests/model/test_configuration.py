@@ -415,3 +415,9 @@ def test_parse_setting_without_key_or_equals(text: str) -> None:
     ) as raised:
         parse_setting(text)
     assert str(raised.value).startswith(repr(text))
+
+
+def test_text_that_is_no_utf_8_is_refused_like_any_other() -> None:
+    """Python reads arguments of a command line that are none with lone surrogates."""
+    assert parse_setting("tick=\udcff") == ("tick", "\udcff")
+    assert "expected" in refusal({"timeout_restarts_on": "\udcff"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stormlet.core.outstanding import Outstanding, Place
 from stormlet.report.explanation import Explanation, TreeState
 
 
@@ -28,3 +29,11 @@ def test_every_state_has_its_words(state: TreeState, words: str) -> None:
         str(Explanation(state=state, root=7, spout="orders", message_id=1))
         == f"message 1 of 'orders' {words}"
     )
+
+
+def test_a_text_names_ten_tuples_and_counts_the_others() -> None:
+    """A tree may have a million of them."""
+    tuples = [Outstanding(number, "save", 4, "save[0]", Place.HELD, ("read[0]",)) for number in range(13)]
+    lines = str(Explanation(state=TreeState.OPEN, root=7, outstanding=tuple(tuples))).splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [*map(str, range(10)), "and"]
+    assert lines[-1] == "  and 3 more tuples"

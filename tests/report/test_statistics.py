@@ -94,3 +94,10 @@ def test_statistics_are_written_as_json() -> None:
     split = written["components"]["split"]
     assert [split["tasks"]["4"][name] for name in NAMES] == [getattr(counted(1), name) for name in NAMES]
     assert split["progress"] == {"done": 3, "known": 9, "unit": "rows"}
+
+
+def test_what_took_no_time_has_no_latency() -> None:
+    """Nor has what was never executed: on simulated time a mean of 0 s would say nothing."""
+    assert TaskStatistics(executed=3).execute_latency is None
+    assert TaskStatistics(execute_seconds=3.0).execute_latency is None
+    assert TaskStatistics(executed=2, execute_seconds=3.0).execute_latency == 1.5

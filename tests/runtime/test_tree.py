@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from stormlet import Bolt, Collector, Topology, Tree, Tuple
+from stormlet import Failure, FailureKind, Topology, Tree, TupleTimedOut
+from stormlet.core.outstanding import Outstanding, Place
 from tests.cast import HoldUntilFinished
 
 pytestmark = pytest.mark.simulated_time
@@ -74,3 +75,13 @@ async def test_a_tree_tells_of_every_attempt() -> None:
     reasons = [[failure.reason for failure in tree.history] for tree in trees]
     assert reasons == [["attempt 1", "attempt 2", "attempt 3"], ["attempt 1", "attempt 2"]]
     assert trees[1].failure is None
+
+
+async def test_the_error_of_a_tree_says_where_its_tuples_were() -> None:
+    """A note for each that was recorded as outstanding."""
+    tree: Tree[object] = Tree(tracked=True)
+    where = Outstanding("row", "save", 4, "save[0]", Place.HELD, ("read[0]",))
+    tree.settle(Failure(FailureKind.TIMEOUT).recorded(30.0, (where,)), ())
+    with pytest.raises(TupleTimedOut) as caught:
+        await tree
+    assert caught.value.__notes__ == ["'row' is held by save[0], by way of read[0]"]

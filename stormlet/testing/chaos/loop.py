@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from random import Random
-from typing import Any, cast
+from typing import Any, Final
 
 from stormlet.runtime.run.kit import Kit
 from stormlet.testing.livelock import Livelock
@@ -18,6 +18,8 @@ SHORTER = 10
 run again and again to find the fewest faults."""
 LONGER_AT_WORK = 5
 """Moments in which messages are emitted or settled are; all of these are kept for the report."""
+
+TASKS: Final[tuple[type[Any], ...]] = (asyncio.Task,)
 
 
 class SeededLoop(SimulatedLoop):
@@ -89,4 +91,4 @@ class _Shuffled(deque[asyncio.Handle]):
 def _task_of(handle: Any) -> asyncio.Task[Any] | None:
     """The task whose step this is; None for any other callback."""
     owner: Any = getattr(handle._callback, "__self__", None)
-    return cast("asyncio.Task[Any]", owner) if isinstance(owner, asyncio.Task) else None
+    return owner if isinstance(owner, TASKS) else None

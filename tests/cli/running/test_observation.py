@@ -99,3 +99,10 @@ def test_while_it_drains_there_is_no_telling_how_much_would_have_come(ending: En
     assert observe(BUSY, ending).frame().progress is not None
     ask(ending, Stage.DRAINING, 0.0)
     assert observe(BUSY, ending).frame().progress is None
+
+
+def test_a_later_request_to_drain_does_not_undo_a_cancellation(ending: Ending) -> None:
+    """As when ``--duration`` is over after a second Ctrl-C."""
+    ending.request(Stage.CANCELLED)
+    ending.request(Stage.DRAINING)
+    assert ending.stage is Stage.CANCELLED

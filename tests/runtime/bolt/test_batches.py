@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from stormlet import BatchBolt, Collector, DeadLetter, TaskContext, Topology, Tree, Tuple
+from stormlet import BatchBolt, Bolt, Collector, DeadLetter, TaskContext, Topology, Tree, Tuple
 from stormlet.errors import StartFailed
 from stormlet.testing import SimulatedLoop
 from tests.cast import take_a_second
@@ -365,3 +365,53 @@ async def test_messages_that_failed_of_one_exception_lose_its_traceback_each_for
     running = await run_to_end(topology, dead_letters=lambda letter: given_up.append(has_traceback(letter)))
     assert given_up == [True] * 20
     assert [has_traceback(letter) for letter in running.dead_letters] == [False] * 10 + [True] * 10
+
+
+class Summing(BatchBolt[int, int]):
+    """Emits the sum of two values."""
+
+    size = 2
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[int]) -> None:
+        """Emit without naming anchors."""
+        out.emit(sum(tup.value for tup in tups))
+
+
+async def test_what_a_batch_emits_is_anchored_to_all_its_members() -> None:
+    """Unless it names other anchors: a member is acked when what came of the batch is."""
+    seen: list[tuple[int, int]] = []
+
+    class See(Bolt[int, None]):
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            seen.append((tup.value, len(tup.roots)))
+            out.fail(tup, permanent=True)
+
+    topology = Topology("sums")
+    sums = topology.bolt("sum", Summing, topology.spout("numbers", [1, 2, 3, 4]).shuffle())
+    topology.bolt("see", See, sums.shuffle())
+    running = await run_to_end(topology)
+    assert (seen, running.statistics().dead_letters) == ([(3, 2), (7, 2)], 4)
+
+
+class Picky(BatchBolt[int, None]):
+    """Acks one member and fails another."""
+
+    size = 3
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Leave the third one to the engine."""
+        out.ack(tups[0])
+        out.fail(tups[1], permanent=True)
+
+
+async def test_members_that_a_batch_has_settled_stay_as_they_are() -> None:
+    """The others are acked when it returns."""
+    topology = Topology("picky")
+    topology.bolt("pick", Picky, topology.spout("numbers", range(6)).shuffle())
+    running = await run_to_end(topology)
+    numbers = running.statistics().components["numbers"]
+    assert (numbers.acked, numbers.dead_letters, running.statistics().components["pick"].restarts) == (
+        4,
+        2,
+        0,
+    )

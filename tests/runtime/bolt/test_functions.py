@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, cast
 
 import pytest
 
-from stormlet import Topology
+from stormlet import BasicBolt, Bolt, Collector, Topology, Tuple
 from tests.cast import wait_for_ever
 from tests.helpers import leave_by, now, run_to_end
 
@@ -80,3 +81,36 @@ async def test_a_generator_is_closed_when_its_call_is_cancelled_at_an_output(con
     with pytest.raises(KeyError):
         await leave_by(KeyError(), topology, after=1.0)
     assert closed == [1.0]
+
+
+class Join(Bolt[int, int]):
+    """Emits the sum of two inputs, anchored to both."""
+
+    def __init__(self) -> None:
+        self.first: list[Tuple[int]] = []
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Wait for the second one."""
+        if not self.first:
+            self.first.append(tup)
+            return
+        pair = (self.first.pop(), tup)
+        out.emit(sum(each.value for each in pair), anchors=pair)
+        for each in pair:
+            out.ack(each)
+
+
+class Pass(BasicBolt[int, int]):
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Emit the same value."""
+        out.emit(tup.value)
+
+
+@pytest.mark.parametrize("below", [Pass, lambda value: value], ids=["BasicBolt", "function"])
+async def test_a_tuple_of_several_trees_is_acked_in_each(below: Callable[..., Any]) -> None:
+    """By functions and basic bolts too, which settle plain tuples on a shorter way (L7)."""
+    topology = Topology("joins", max_attempts=1)
+    joined = topology.bolt("join", Join, topology.spout("numbers", range(6)).shuffle())
+    topology.bolt("below", cast("Any", below), joined.shuffle())
+    running = await run_to_end(topology)
+    assert running.statistics().components["numbers"].acked == 6

@@ -485,3 +485,78 @@ async def test_what_tasks_report_is_in_the_statistics() -> None:
     components = running.statistics().components
     assert components["rows"].progress == Progress(4, 4, "rows")
     assert components["quiet"].progress is None
+
+
+@pytest.mark.simulated_time
+async def test_a_run_is_entered_once() -> None:
+    """Its tasks have ended with its block; another run is made by another call."""
+    topology = Topology("once")
+    topology.spout("numbers", [1])
+    run = topology.run()
+    async with run as running:
+        await running.finished()
+    with pytest.raises(InvalidTopology, match="this run was entered before"):
+        await run.__aenter__()
+
+
+@pytest.mark.simulated_time
+async def test_the_hosts_messages_go_to_the_spout_tasks_in_turn() -> None:
+    """Each task of a spout that the host feeds emits its share."""
+    topology = Topology("shared")
+    numbers = topology.spout("numbers", outputs=int, parallelism=3)
+    async with topology.run() as running:
+        for number in range(6):
+            await running.emit(numbers, number)
+    tasks = running.statistics().components["numbers"].tasks
+    assert tasks is not None
+    assert [each.emitted for each in tasks.values()] == [2, 2, 2]
+
+
+@pytest.mark.simulated_time
+async def test_a_stream_that_two_messages_collect_is_collected_once() -> None:
+    """Each tree has its own values, however many ask for the stream."""
+    topology = Topology("collected")
+    numbers = topology.spout("numbers", outputs=int)
+    doubled = topology.bolt("double", lambda number: 2 * number, numbers.shuffle(), outputs=int)
+    async with topology.run() as running:
+        trees = [await running.emit(numbers, number, collect=doubled) for number in (1, 2, 3)]
+        assert [await tree for tree in trees] == [[2], [4], [6]]
+
+
+class Pair(Bolt[int, int]):
+    """Emits one value for two inputs."""
+
+    def __init__(self) -> None:
+        self.held: list[Tuple[int]] = []
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Anchor it to both."""
+        self.held.append(tup)
+        if len(self.held) == 2:
+            out.emit(tup.value, anchors=self.held)
+            for each in self.held:
+                out.ack(each)
+
+
+@pytest.mark.simulated_time
+async def test_a_value_anchored_twice_to_one_tree_is_collected_once() -> None:
+    """It was emitted once."""
+    topology = Topology("collected")
+    numbers = topology.spout("numbers", outputs=int)
+    pairs = topology.bolt("pair", Pair, numbers.shuffle(), numbers.shuffle())
+    async with topology.run() as running:
+        assert await (await running.emit(numbers, 7, collect=pairs)) == [7]
+
+
+@pytest.mark.simulated_time
+async def test_a_message_that_failed_has_no_complete_latency() -> None:
+    """It is the time from emit to ack."""
+
+    async def fail(value: int) -> None:
+        await asyncio.sleep(1)
+        raise ValueError(value)
+
+    topology = Topology("failing", max_attempts=1)
+    topology.bolt("fail", fail, topology.spout("numbers", [1]).shuffle())
+    running = await run_to_end(topology)
+    assert running.statistics().components["numbers"].complete_latency is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 import pytest
 
@@ -99,3 +99,37 @@ async def test_an_iterator_is_closed_once(kind: type[Numbers], count: int) -> No
     async with topology.run():
         await asyncio.sleep(0.1 if kind is AsyncNumbers or count == 3 else 0)
     assert values.closed == 1
+
+
+class Slowly:
+    """An async iterator, which unlike an async generator goes on where it was."""
+
+    def __init__(self, *values: int) -> None:
+        self.left = list(values)
+
+    def __aiter__(self) -> Slowly:
+        return self
+
+    async def __anext__(self) -> int:
+        """Return the next value a second later."""
+        await asyncio.sleep(1)
+        if not self.left:
+            raise StopAsyncIteration
+        return self.left.pop(0)
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+@pytest.mark.parametrize("values", [[1, 2, 3], Slowly(1, 2, 3)], ids=["iterable", "async iterable"])
+async def test_a_value_that_could_not_be_emitted_is_emitted_once(values: Iterable[int]) -> None:
+    """The source has given it, and gives it no more: the restarted task emits it first."""
+    refusals, seen = [ValueError("not yet")], list[int]()
+
+    def key(value: int) -> int:
+        if value == 2 and refusals:
+            raise refusals.pop()
+        return value
+
+    topology = Topology("refusing")
+    topology.bolt("see", seen.append, topology.spout("values", values).fields(key))
+    await run_to_end(topology)
+    assert seen == [1, 2, 3]

@@ -160,3 +160,21 @@ async def test_an_emit_that_raises_changes_nothing_in_the_order() -> None:
     assert calls == ["a", "b", "c", "a", "a", "b", "c"]
     source = running.statistics().components["source"]
     assert (source.acked, source.replayed, source.restarts) == (3, 3, 1)
+
+
+async def test_replays_that_are_due_together_wait_for_room() -> None:
+    """One after the other: a queue has no more of them than it may have (B6)."""
+    seen: list[int] = []
+
+    async def fail_once(value: int) -> None:
+        seen.append(value)
+        if seen.count(value) == 1:
+            raise ValueError(value)
+        await asyncio.sleep(1)
+
+    topology = Topology("replays", replay_delay=1, message_timeout=None)
+    topology.bolt("fail", fail_once, topology.spout("numbers", range(20)).shuffle(), queue_capacity=1)
+    async with topology.run() as running:
+        for _ in range(10):
+            await asyncio.sleep(1)
+            assert running.statistics().components["fail"].queued <= 2

@@ -15,6 +15,7 @@ from stormlet import (
     EndOfStream,
     Failure,
     FailureKind,
+    Reject,
     Spout,
     SpoutCollector,
     Topology,
@@ -90,6 +91,27 @@ async def test_no_anchors_may_be_none(options: dict[str, Any]) -> None:
     topology.bolt("see", seen.append, stream.shuffle())
     running = await run_to_end(topology)
     assert (seen, running.dead_letters) == ([1, 2], ())
+
+
+class Aside(BasicBolt[int, int]):
+    """Anchors by default, and says that this output belongs to no tree."""
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Emit."""
+        out.emit(tup.value, anchors=None)
+
+
+async def test_no_anchors_are_none_of_a_basic_bolt_either() -> None:
+    """What fails below fails no message."""
+
+    def fail(value: int) -> None:
+        raise Reject("none of them")
+
+    topology = Topology("none")
+    stream = topology.bolt("bolt", Aside, topology.spout("spout", [1, 2]).shuffle())
+    topology.bolt("fail", fail, stream.shuffle())
+    running = await run_to_end(topology)
+    assert running.dead_letters == ()
 
 
 class FailsBy(Bolt[int, None]):

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from stormlet.core.ids import shard_of
+from stormlet.core.life import IllegalTransition
 from stormlet.runtime.wire.outbox import Control, Outbox
 
 pytestmark = pytest.mark.simulated_time
@@ -148,3 +149,11 @@ async def test_an_acker_without_acks_gets_nothing() -> None:
     outbox.ack(root, 3)
     outbox.flush()
     assert [acker.acks for acker in ackers] == [[], [{root: 3}]]
+
+
+async def test_an_outbox_is_armed_once() -> None:
+    """A flush that is certain to come is not scheduled again: such a move is a fault of the engine's."""
+    outbox = outbox_to([Acker()])
+    outbox.arm()
+    with pytest.raises(IllegalTransition, match="an outbox cannot make this move when it is ARMED"):
+        outbox.arm()

@@ -47,6 +47,18 @@ async def test_a_call_that_is_cancelled_takes_no_room() -> None:
     assert len(spout.acked) == 2 * MOST
 
 
+@pytest.mark.simulated_time
+async def test_a_call_that_is_cancelled_is_not_made() -> None:
+    """Unless the loop has come to it before."""
+    topology = Topology("threads")
+    spout, stream = script(topology)
+    topology.bolt("bolt", ignore, stream.shuffle())
+    async with topology.run() as running:
+        assert spout.out.emit_threadsafe(1).cancel()
+        await asyncio.sleep(1)
+    assert running.statistics().components["bolt"].executed == 0
+
+
 # The end.
 
 

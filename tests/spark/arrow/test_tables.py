@@ -172,6 +172,7 @@ def test_none_where_there_must_be_a_value() -> None:
     ("value", "why"),
     [
         (("a",), "expected 2 columns, word, count, got 1"),
+        (("a", 1, 2), "expected 2 columns, word, count, got 3"),
         ({"word": "a", "cuont": 1}, "there is no column 'cuont'; the columns are word, count"),
         ("a", "'str' object has no attribute 'word'; the columns are word, count"),
     ],

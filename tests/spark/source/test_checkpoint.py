@@ -88,3 +88,12 @@ def test_a_death_between_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(SparkFailed, match=r"c cannot be written: .*No space left"):
         file.save(Checkpoint(FINGERPRINT, {}))
     assert file.load(FINGERPRINT) == Checkpoint(FINGERPRINT, DONE)
+
+
+def test_a_checkpoint_that_was_refused_is_free_again(tmp_path: Path) -> None:
+    """Another source may take it, although the first one is still there."""
+    refused = CheckpointFile(tmp_path / "c")
+    refused.save(Checkpoint(FINGERPRINT, DONE))
+    with pytest.raises(InvalidTopology, match="another DataFrame"):
+        refused.load(msgspec.structs.replace(FINGERPRINT, files="others"))
+    assert CheckpointFile(tmp_path / "c").load(FINGERPRINT).done == DONE
