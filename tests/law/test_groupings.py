@@ -21,6 +21,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
+from tests.cast import ignore
 from tests.helpers import run_to_end
 from tests.law.routes import noting, routes_of, tasks_of
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from stormlet import Failure, FailureKind, Topology, Tree, TupleTimedOut
+from stormlet import Bolt, Collector, Failure, FailureKind, Topology, Tree, Tuple, TupleTimedOut
 from stormlet.core.outstanding import Outstanding, Place
 from tests.cast import HoldUntilFinished
 

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final
+from typing import Any, TypeGuard
 
 from stormlet.runtime.run.kit import Kit
 from stormlet.testing.livelock import Livelock
@@ -18,8 +18,6 @@ SHORTER = 10
 run again and again to find the fewest faults."""
 LONGER_AT_WORK = 5
 """Moments in which messages are emitted or settled are; all of these are kept for the report."""
-
-TASKS: Final[tuple[type[Any], ...]] = (asyncio.Task,)
 
 
 class SeededLoop(SimulatedLoop):
@@ -91,4 +89,8 @@ class _Shuffled(deque[asyncio.Handle]):
 def _task_of(handle: Any) -> asyncio.Task[Any] | None:
     """The task whose step this is; None for any other callback."""
     owner: Any = getattr(handle._callback, "__self__", None)
-    return owner if isinstance(owner, TASKS) else None
+    return owner if _is_task(owner) else None
+
+
+def _is_task(thing: object) -> TypeGuard[asyncio.Task[Any]]:
+    return isinstance(thing, asyncio.Task)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 from stormlet import (
+    Bolt,
+    Collector,
     DirectStream,
     EndOfStream,
     FailureKind,
@@ -28,6 +30,7 @@ from stormlet import (
     TaskContext,
     Topology,
     TopologyCrashed,
+    Tuple,
     TupleFailed,
 )
 from tests.cast import Ack, Forget, ignore

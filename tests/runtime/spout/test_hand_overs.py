@@ -33,7 +33,7 @@ class Given:
         self.unkept: list[object] = []
         self.activity = Activity()
         failures: Any = SimpleNamespace(
-            buried=lambda plan, letter: None,
+            given_up=lambda plan, letter: None,
             unkept=lambda plan, letter: self.unkept.append(letter.value),
         )
         engine: Any = SimpleNamespace(
