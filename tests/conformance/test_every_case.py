@@ -62,7 +62,7 @@ def test_every_case_has_its_test_or_its_reason() -> None:
 
 
 def test_every_deviation_is_of_a_case_that_is_tested() -> None:
-    """What is other than in the case is asserted by a test under its id, or by the one that is named instead."""
+    """A deviation is asserted by a test under the id of its case, or by the one that is named instead."""
     listed = ids_in(rows("Other than in the case"))
     assert len(listed) > 40
     assert sorted(listed - ids_of_tests() - ids_in(STATED) - excused()) == []

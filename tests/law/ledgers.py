@@ -13,8 +13,6 @@ from stormlet.runtime.wire.outbox import Control
 from tests.law.puppets import Post, Puppets, intercept
 
 FAILED = Failure(FailureKind.FAILED, "bolt", 1)
-
-
 ALL_BITS = (1 << 64) - 1
 
 

@@ -79,11 +79,7 @@ class Batch(BatchBolt[str, str]):
 
 
 BOLTS = [function, generator, returns_awaitable, returns_async_iterator, Explicit, Later, Basic, Batch]
-
-
 ACK_FIRST = [Explicit, Later, Basic, Batch]
-
-
 EMIT_FIRST = [generator, returns_async_iterator, *ACK_FIRST]
 
 

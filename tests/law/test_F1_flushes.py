@@ -1,4 +1,4 @@
-"""What a task has not sent leaves at the end of each slice, and before any wait (law F1)."""
+"""Outboxes are sent at the end of each slice, and before any wait (law F1)."""
 
 from __future__ import annotations
 

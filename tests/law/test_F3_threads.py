@@ -15,7 +15,7 @@ from stormlet.runtime.wire.thread_calls import MOST
 from tests.cast import ignore, take_a_second, wait_for_ever
 from tests.law.puppets import Puppets, open_trees, script, settle, threads, two_levels
 
-# F3: from other threads.
+# Any call.
 
 
 async def in_thread(call: Callable[[], Future[Any]]) -> Any:
@@ -139,7 +139,7 @@ async def test_F3_a_cancelled_call_is_not_made() -> None:
     assert spout.told == []
 
 
-# F3: room.
+# Room.
 
 
 def pending(running: Running) -> int:

@@ -17,8 +17,6 @@ from stormlet import (
 from tests.law.puppets import AnyTuple, Puppet, Puppets, open_trees, orphans, script, settle, until
 
 SETTLED = {"ack": "acked", "fail": "failed"}
-
-
 SAYS = {"ack": "acks", "fail": "fails", "anchor": "anchors to", "anchor to two": "anchors to"}
 
 

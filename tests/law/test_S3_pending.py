@@ -1,4 +1,4 @@
-"""When a spout is asked for tuples (law S3)."""
+"""The bounds within which a spout is asked for tuples (law S3)."""
 
 from __future__ import annotations
 

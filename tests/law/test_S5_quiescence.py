@@ -1,4 +1,4 @@
-"""When a finite run is finished (law S5)."""
+"""The end of a finite run (law S5)."""
 
 from __future__ import annotations
 
