@@ -9,7 +9,8 @@ settle later            ``HoldUntilFinished`` ``AckLater`` ``Slow`` ``Join``
 settle at once          ``Ack`` ``Note`` ``Forward`` ``ForwardUnanchored`` ``Refuse``
 settled by the engine   ``Ignore`` ``Count`` ``Burst`` ``Batches``
 in the loop's time      ``Ticks``
-functions               ``ignore`` ``same`` ``refuse`` ``raise_value_error`` ``take_a_second`` ``wait_for_ever``
+functions               ``ignore`` ``same`` ``twice`` ``refuse`` ``raise_value_error``
+                        ``take_a_second`` ``wait_for_ever``
 spouts                  ``Counting`` ``NotesOutcomes`` ``Untracked`` ``Endless`` ``Silent`` ``Waiting`` ``Feeder``
 ======================  ========================================================================
 """
@@ -19,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from stormlet import (
@@ -247,6 +248,12 @@ def ignore(value: object) -> None:
 def same(value: object) -> object:
     """Emit the input."""
     return value
+
+
+def twice(value: object) -> Iterator[object]:
+    """Emit the input two times."""
+    yield value
+    yield value
 
 
 def refuse(value: object) -> None:
