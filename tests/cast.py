@@ -5,8 +5,8 @@ A test takes one where the component is not its subject, and defines its own whe
 
 ======================  ========================================================================
 never settle            ``Forget`` ``Hold``
-settle later            ``HoldUntilFlushed`` ``HoldUntilFinished`` ``AckLater`` ``Slow`` ``Join``
-settle at once          ``Ack`` ``Note`` ``Forward`` ``ForwardUnanchored`` ``Refuse`` ``FailFirst``
+settle later            ``HoldUntilFinished`` ``AckLater`` ``Slow`` ``Join``
+settle at once          ``Ack`` ``Note`` ``Forward`` ``ForwardUnanchored`` ``Refuse``
 settled by the engine   ``Ignore`` ``Count`` ``Burst`` ``Batches``
 in the loop's time      ``Ticks``
 functions               ``ignore`` ``same`` ``twice`` ``refuse`` ``raise_value_error``
@@ -86,14 +86,6 @@ class Hold(Bolt[Any, Any]):
 
 
 # Bolts that settle later.
-
-
-class HoldUntilFlushed(Hold):
-    """Acks what it holds when it is flushed."""
-
-    def flush(self, out: Collector[Any]) -> None:
-        while self.held:
-            out.ack(self.held.pop(0))
 
 
 class HoldUntilFinished(Hold):
@@ -187,21 +179,6 @@ class Refuse(Bolt[Any, Any]):
 
     def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
         out.fail(tup, self.reason, permanent=self.permanent)
-
-
-class FailFirst(Bolt[Any, Any]):
-    """Fails the first n attempts of each message, and acks the next one; notes values and attempts in ``seen``."""
-
-    def __init__(self, n: int = 1) -> None:
-        self.n = n
-        self.seen: list[tuple[Any, int]] = []
-
-    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
-        self.seen.append((tup.value, tup.attempt))
-        if tup.attempt <= self.n:
-            out.fail(tup, f"attempt {tup.attempt}")
-        else:
-            out.ack(tup)
 
 
 # Bolts that the engine settles for.

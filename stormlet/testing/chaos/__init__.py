@@ -5,7 +5,8 @@ From the ground up::
     faults        the kinds of faults, and the injector, which decides by the seed which ones happen
     journal       the events of a run, for people to read
     outcomes      acks, fails and dead letters that the user gets, held against the verdicts
-    witness       the judge: every tuple tree as it is, without XOR and without a ledger
+    oracle        tuple trees stored whole, and the outcomes that the law allows them; tests of the engine use it, too
+    witness       the judge of a run: what the oracle says of its trees, and the rules around them
     disturbances  kills at any step, and user code that raises where no input answers for it
     disturbed_run the faults of one run, its witness, and the books that are looked at
     deliveries    tuples, outcomes and messages to the ackers on their ways: seen and disturbed
@@ -18,5 +19,5 @@ From the ground up::
     comparing     runs of the same input: what must be the same, and is not
     simulating    ``simulate``: a run for each seed, and the fewest faults under which a seed fails
 
-The witness shares no code with the engine that it judges.
+The oracle shares no code with the engine that it judges.
 """
