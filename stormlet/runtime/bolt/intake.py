@@ -31,7 +31,7 @@ class Intake:
 
     def end(self) -> None:
         """All were taken, and the calls with them are over."""
-        # The cursor is used up, so that it counts none of another list, either.
+        # The used-up cursor stays: it has none left, and another one would cost time for each lone message.
         self.all = []
 
     @property
@@ -73,6 +73,7 @@ class PendingCalls:
 
     def add(self, name: str) -> None:
         """Have this method called soon."""
+        # One that is asked for again before it was called need not be called twice: it does all there is to do.
         if name not in self.names:
             self.names.append(name)
             self._wake()

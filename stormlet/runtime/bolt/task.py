@@ -1,4 +1,20 @@
-"""The bolt tasks: take a batch from the inbox, have it executed in slices, flush, sleep."""
+"""The bolt tasks: take a batch from the inbox, have it executed in slices, flush, sleep.
+
+Theory of operation
+-------------------
+A bolt task has two kinds of work: inputs, which it takes from its inbox as a batch, and pending calls of ``tick``,
+``flush``, ``finish`` and ``due``, which it makes between two inputs (law B5). A batch is executed in one of two ways:
+
+- *One input at a time*, in the task's own coroutine. The worker goes through a chunk, and returns where it must pause
+  or where user code has raised; the task awaits the one and acts on the other.
+- *As concurrent calls* (law B3): a coroutine for each input, at most ``concurrency`` of them. A call that ends by an
+  exception, or that somebody else cancels, is dealt with in a callback.
+
+The task alone decides what an exception means (:meth:`BoltTask._act_on`): the inputs fail and the task goes on, or it
+dies, as ``on_error`` says. An input is therefore always in a place where its death finds it: in the intake, among the
+calls, among those that a fatal call had, or in the account of held inputs. All of these fail with TASK_LOST; what is
+queued waits for the next instance (law L14).
+"""
 
 from __future__ import annotations
 
@@ -31,7 +47,7 @@ from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.outlets import Outlet
 
 EMITTING = ("tick", "flush", "finish")
-"""Methods that emit, and so may be thought to do so by what they return."""
+"""Methods that emit, and so may be thought to do so by returning a value."""
 FATAL = (KeyFunctionFailed, MistakenFactory, NotExactlyOnce)
 """Errors that are no fault of the input, whatever ``on_error`` says."""
 PAUSE_BETWEEN_TICKS = 0.05
@@ -67,6 +83,7 @@ class BoltTask(Task):
         """The number of inputs that had been executed when ``finish`` was last asked for."""
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``prepare`` has returned."""
+        # Concurrent calls are awaited at any time, so that no slice of theirs could be trusted to flush.
         outbox.sliced = concurrency == 1
         self.concurrency = concurrency
         self.on_error = on_error
@@ -78,6 +95,7 @@ class BoltTask(Task):
         self._executed_before = 0
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
         self._calls_cancelled = False
+        # A call that has raised is no running call any more, but its input is open until the task has died.
         self._fatal_calls: list[AnyTuple] = []
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
@@ -173,6 +191,7 @@ class BoltTask(Task):
         self.doing = "execute"
         if isinstance(error, FATAL) or self.on_error == "stop":
             self._die_of(error)
+        # User code may have settled some by itself before it raised; their outcome stands.
         unsettled = [tup for tup in inputs if tup.state <= HELD]
         rejected = isinstance(error, Reject)
         for tup in unsettled:
@@ -182,10 +201,11 @@ class BoltTask(Task):
         values = [tup.value for tup in inputs]
         self.engine.failures.raised(self.plan, "execute", error, values, roots, settled=not unsettled)
         if self.on_error == "restart" and not rejected:
-            self.told(error)
+            self.told(error)  # else the death would log it again
             self._die_of(error)
 
     def _die_of(self, error: Exception) -> NoReturn:
+        # Only what the task dies of is noted: with every failed input in it, tracebacks would stay for ever.
         self.blame(error)
         raise error
 
@@ -213,6 +233,7 @@ class BoltTask(Task):
         self.ready.set_result(None)
 
     async def _prepare(self) -> None:
+        # From before ``prepare`` on: what is queued while an instance gets ready would time out, and come twice.
         timeout = self.context.config.message_timeout
         if self.worker.resets_timeouts and timeout is not None:
             self._resets = TimeoutResets(self.loop, timeout, self.tuples, self.out.reset_timeout)
@@ -220,7 +241,7 @@ class BoltTask(Task):
         try:
             await self._call_user("prepare", partial(self.worker.prepare, self.context))
         except BaseException:
-            self._end_resets()  # no cleanup follows, which would do that
+            self._end_resets()  # no cleanup follows, and each failed restart would leave a timer
             raise
         self._prepared = True
 
@@ -275,7 +296,7 @@ class BoltTask(Task):
                 raise
             raised = None
             if happened is not None:
-                self.slices.watch()
+                self.slices.watch()  # something is about to be awaited, or the task to die
                 self._paused = True
                 raised = happened if isinstance(happened, Raised) else await happened
                 self._paused = False
@@ -287,6 +308,7 @@ class BoltTask(Task):
             left = length_hint(rest)
             if self.slices.spent(pace, before - left, awaited=happened is not None):
                 await self._next_slice()
+            # Within a chunk that goes on, a worker may have executed inputs whose outputs are not emitted yet.
             if self._pending.names and raised is None:
                 await self._make_pending_calls()
 
@@ -302,7 +324,7 @@ class BoltTask(Task):
                 await self._free_slot()
             tup = next(self._intake.rest)
             call = self.spawn(self._call(tup), f"{self.name} execute")
-            self.activity.begin()
+            self.activity.begin()  # now, not when it runs: in between the run might look quiescent
             self._calls[call] = tup
             call.add_done_callback(partial(self.guarded, self._called))
             await self._make_pending_calls()
@@ -331,6 +353,7 @@ class BoltTask(Task):
 
     def _called(self, call: asyncio.Task[None]) -> None:
         tup = self._calls.pop(call)
+        # The intake counts it as executed, which a call is not that the engine has cancelled.
         self._executed_before -= call.cancelled()
         if call.cancelled():
             self._call_cancelled(tup)
@@ -409,7 +432,7 @@ class BoltTask(Task):
                 result = await self.worker.awaited(result, None)
             if result is not None and name in EMITTING:
                 raise dropped(self.plan, name, result)
-        except Raised:
+        except Raised:  # of inputs, and so no reason to die
             raise
         except Exception as error:
             self.blame(error)
@@ -439,6 +462,7 @@ class BoltTask(Task):
     async def let_go(self) -> None:
         calls = list(self._calls)
         await self._end_calls()
+        # ``lose`` has counted their inputs as failed, and the acked ones are those executed less those failed.
         self._executed_before += sum(call.cancelled() for call in calls)
         await self._clean_up()
 
@@ -460,6 +484,7 @@ class BoltTask(Task):
 
     async def _end_calls(self) -> None:
         calls = list(self._calls)
+        # User code may swallow a cancellation, which comes only once; then its next await is cancelled (law C5).
         self._calls_cancelled = True
         for call in calls:
             call.cancel()
