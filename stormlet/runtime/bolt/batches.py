@@ -249,7 +249,7 @@ class BatchRunner(Bolt[Any, Any]):
         # Of the batches that are left: the one that the timer was set for may have become full.
         first = min((batch.due for batch in self._batches.values()), default=None)
         self._timer = (
-            None if first is None else self._loop.call_at(first, self._wiring.pending_calls.add, "due")
+            None if first is None else self._loop.call_at(first, self._wiring.pending_calls.request, "due")
         )
 
 

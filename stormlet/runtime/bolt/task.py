@@ -141,7 +141,7 @@ class BoltTask(Task):
 
     def ask(self, name: str) -> None:
         """Have the user's ``tick``, ``flush`` or ``finish`` called between two inputs."""
-        self._pending.add(name)
+        self._pending.request(name)
 
     def has_just_ticked(self, interval: float) -> bool:
         """True if its last tick took longer than the interval and has only just ended."""
@@ -256,23 +256,24 @@ class BoltTask(Task):
             self.check_cancelled()
             await self._work()
             self.outbox.leave()
-            if not self.inbox.items and not self._pending.names:
+            if not self.inbox.items and not self._pending:
                 await self.sleep()
 
     async def _work(self) -> None:
-        if self._pending.names:
+        if self._pending:
             await self._make_pending_calls()
         intake, inbox, sliced = self._intake, self.inbox, self.concurrency == 1
         while intake.all or inbox.items:
             if sliced and not self.slices.begin(watched=False):
                 await self._next_slice()
             if not intake.all:  # else a task that died has left some
-                intake.begin(inbox.take())  # with what has come while it waited for the slice
+                intake.all = inbox.take()  # with what has come while it waited for the slice
+                intake.rest = iter(intake.all)
             if self._resets is not None:
                 self._resets.arm()
             await (self._execute_batch() if sliced else self._start_calls())
             self._executed_before += len(intake.all)
-            intake.end()
+            intake.all = []
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
@@ -309,7 +310,7 @@ class BoltTask(Task):
             if self.slices.spent(pace, before - left, awaited=happened is not None):
                 await self._next_slice()
             # Within a chunk that goes on, a worker may have executed inputs whose outputs are not emitted yet.
-            if self._pending.names and raised is None:
+            if self._pending and raised is None:
                 await self._make_pending_calls()
 
     async def _next_slice(self) -> None:
@@ -393,7 +394,7 @@ class BoltTask(Task):
         await self._slot
 
     async def _make_pending_calls(self) -> None:
-        names = self._pending.names
+        names = self._pending
         while names:
             name = names[0]
             method = self.worker.method(name)
@@ -454,7 +455,7 @@ class BoltTask(Task):
             self.outbox.fails.extend((root, failure) for root in tup.roots)
         self.account.held.clear()
         self._fatal_calls.clear()
-        self._pending.names.clear()
+        self._pending.clear()
         self.flushed_after = self.finished_after = -1
         self._paused = False
         self.out.default_anchors = ()
