@@ -279,17 +279,17 @@ class BoltTask(Task):
         """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
         self.outbox.enter()
         rest, pace = self._intake.rest, self._pace
-        chunk, left = rest, length_hint(rest)
+        left = length_hint(rest)
         raised: Raised | None = None
+        # After a failure a worker may hold inputs that were executed, and whose outputs are not emitted yet. So it is
+        # called again even if none is left, and nothing else is called before.
         while left or raised is not None:
             before = left
             self.doing = "execute"
             began, waited = self._time(), self.outbox.waited
-            if raised is None:  # else the chunk goes on
-                size = self.worker.chunk or pace.chunk
-                chunk = rest if left <= size else islice(rest, size)
+            size = self.worker.chunk or pace.chunk
             try:
-                happened = self.worker.work(chunk)
+                happened = self.worker.work(rest if left <= size else islice(rest, size))
             except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
                 happened = Raised(() if self.current is None else (self.current,), stray(error))
             except BaseException:
@@ -309,7 +309,6 @@ class BoltTask(Task):
             left = length_hint(rest)
             if self.slices.spent(pace, before - left, awaited=happened is not None):
                 await self._next_slice()
-            # Within a chunk that goes on, a worker may have executed inputs whose outputs are not emitted yet.
             if self._pending and raised is None:
                 await self._make_pending_calls()
 

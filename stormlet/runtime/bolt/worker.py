@@ -10,7 +10,8 @@ stops early where it cannot go on by itself, and returns one of two things:
 
 - A *pause*, an awaitable, where something must be awaited. The task awaits it and goes on with the tuples left.
 - :class:`Raised`, where user code has raised. A pause may give one, too. The task fails the inputs or dies of the
-  exception, as ``on_error`` says, and calls ``work`` again with what is left of the same chunk.
+  exception, as ``on_error`` says. Then it calls ``work`` again, even if no tuples are left: threads may have executed
+  others, whose outputs the worker emits only now.
 
 :meth:`Worker.execute` is the careful way for one tuple: in the context that it brought (law B10), joined to several
 trees, or in one of several concurrent calls.
