@@ -57,6 +57,20 @@ def test_a_policy_reads_as_a_limit() -> None:
     assert str(RestartPolicy(most=1, within=0.5)) == "1 restart within 0.5 s"
 
 
+def test_restarts_read_as_a_count_and_the_limit() -> None:
+    """A crash says them; there is nothing to say of none."""
+    restarts = Restarts(RestartPolicy(most=2, first_pause=0.0))
+    words = [restarts.in_words(0.0)]
+    for _ in range(2):
+        restarts.pause(0.0)
+        words.append(restarts.in_words(0.0))
+    assert words == [
+        "",
+        *(f"{many}, of at most 2 restarts within 60 s" for many in ("1 restart", "2 restarts")),
+    ]
+    assert restarts.in_words(60.0) == ""
+
+
 def test_a_thousand_restarts_and_more_are_as_far_apart_as_any() -> None:
     """A float holds no power of two beyond the 1023rd, and a service may be restarted more often than that."""
     restarts = Restarts(RestartPolicy(most=1_000_000, within=7 * 86400.0))

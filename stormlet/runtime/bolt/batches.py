@@ -49,6 +49,7 @@ class TimeoutResets:
 
     def arm(self) -> None:
         """The task has got inputs."""
+        # One timer for all inputs: to note when each one came would cost more than to reset it early.
         if self._timer is None:
             self._timer = self._loop.call_later(self._interval, self._reset_all)
 
@@ -136,6 +137,7 @@ class BatchRunner(Bolt[Any, Any]):
         check_batch(self._plan.component, self._bolt)
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
+        # Both before the input is in a batch: one that raises fails, and must not be executed with others as well.
         key = self._bolt.key(tup.value)
         weight = self._weight(tup.value) if self._weighs else 1
         try:
@@ -173,6 +175,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def flush(self, out: Collector[Any]) -> None:
         """Execute what is there, full or not (law B8)."""
+        # Before the user's own, which may close what the batches are written to.
         await self._run_all(out)
         await self._end("flush", self._bolt.flush(out))
 
@@ -183,6 +186,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def due(self, out: Collector[Any]) -> None:
         """Execute the batches whose first member has waited long enough."""
+        # By the clock of this moment, not by the timer: a batch may have come due while another was written.
         now = self._loop.time()
         for key in [key for key, batch in self._batches.items() if batch.due <= now]:
             await _maybe(self._run(key, out))
@@ -198,17 +202,19 @@ class BatchRunner(Bolt[Any, Any]):
             await _maybe(self._run(key, out))
 
     def _run(self, key: Hashable, out: Collector[Any]) -> Awaitable[None] | None:
+        # Taken out before it is executed: inputs that come meanwhile are another batch.
         batch = self._batches.pop(key, None)
-        if batch is None:
+        if batch is None:  # a concurrent call has completed it since the keys were listed
             return None
         members = batch.members
+        # A batch's outputs are anchored to all of its members, unless user code names others.
         collector = cast("BoltCollector", out)
         collector.default_anchors = members
         try:
             result = self._bolt.execute_batch(members, out)
             if not isawaitable(result):
                 self._check("execute_batch", result)
-        except (Exception, asyncio.CancelledError) as error:  # nothing was awaited
+        except (Exception, asyncio.CancelledError) as error:  # nothing was awaited: it is user code's own
             collector.default_anchors = ()
             raise Raised(members, as_exception(error)) from None
         if isawaitable(result):
@@ -221,6 +227,7 @@ class BatchRunner(Bolt[Any, Any]):
         try:
             self._check("execute_batch", await checked(result, self._wiring.check_cancelled))
         except asyncio.CancelledError:
+            # The call ends with the input that has completed the batch; the others are known here alone.
             raise BatchCancelled(members) from None
         except Exception as error:
             raise Raised(members, error) from None
@@ -239,15 +246,16 @@ class BatchRunner(Bolt[Any, Any]):
     def _wait(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        # Of the batches that are left: the one that the timer was set for may have become full.
         first = min((batch.due for batch in self._batches.values()), default=None)
         self._timer = (
-            None if first is None else self._loop.call_at(first, self._wiring.pending_calls.add, "due")
+            None if first is None else self._loop.call_at(first, self._wiring.pending_calls.request, "due")
         )
 
 
 def _ack(members: list[Tuple[Any]], out: BoltCollector) -> None:
     for tup in members:
-        if tup.state <= HELD:
+        if tup.state <= HELD:  # user code may settle some by itself
             out.ack(tup)
 
 

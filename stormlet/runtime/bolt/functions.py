@@ -1,4 +1,9 @@
-"""Workers that execute inputs with a function, a ``BasicBolt`` or a ``Bolt`` (law B1, B2)."""
+"""Workers that execute inputs with a function, a ``BasicBolt`` or a ``Bolt`` (law B1, B2).
+
+The three ``work`` methods are the hottest loops of the engine. Each has the ack of an input written out, which is what
+``BoltCollector.ack`` and ``Outbox.ack`` do, and looks at a result only if it is not None. Compiled, their locals have C
+types, which ``functions.pxd`` declares.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ from stormlet.runtime.usercode import Kinds, ResultKind, dropped
 from stormlet.runtime.wire.collector import Anchors, AnyTuple, BoltCollector, undeclared
 from stormlet.runtime.wire.outlets import Outlet
 
-END = object()
+END = object()  # none of user code's own values
 ITERATOR, VALUE = ResultKind.ITERATOR, ResultKind.VALUE  # to ask an enum for them costs as much as to emit
 
 
@@ -33,6 +38,7 @@ class FunctionWorker(Worker):
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         function, outbox = self._function, self.outbox
+        # Looked up for each chunk: the outlets are complete, and may be wrapped, only after the worker was made.
         outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
         crowded = outbox.crowded
         for tup in tuples:
@@ -46,6 +52,7 @@ class FunctionWorker(Worker):
             except Exception as error:
                 return Raised((tup,), error)
             else:
+                # Nobody else has the input, so it is open still.
                 tup.state = ACKED
                 root = tup.root
                 if root == outbox.run:
@@ -57,7 +64,7 @@ class FunctionWorker(Worker):
         return None
 
     def _emits_more(self, tup: AnyTuple, result: Any, outlet: Outlet) -> bool:
-        """Emit what a result gives at once; whether there is more, for which something must be awaited."""
+        """Emit what a result gives at once. Returns True if there is more, for which something must be awaited."""
         kind = self._kinds[type(result)]
         root, lineage = tup.root, tup.lineage
         if kind is ITERATOR:
@@ -67,10 +74,10 @@ class FunctionWorker(Worker):
                     self._emit(tup, cast("object", value), self.out)
                 else:
                     tup.edge ^= outlet.deliver(value, root, lineage)
-                if crowded:
+                if crowded:  # the iterator is kept, and drained when there is room (law B6)
                     return True
             return False
-        if kind is not VALUE:
+        if kind is not VALUE:  # a coroutine or an async generator; or a class, which is rare
             return True
         if type(result) is To:
             self._emit(tup, cast("object", result), self.out)
@@ -79,6 +86,7 @@ class FunctionWorker(Worker):
         return False
 
     def call(self, tup: AnyTuple, out: BoltCollector) -> object:
+        # In a thread: what is neither drained nor awaited is an output, so that classes alone need a look.
         result = self._function(tup.value)
         if self._kinds[type(result)] is ResultKind.CLASS:
             self._kinds.check_class(result)
@@ -136,6 +144,7 @@ class FunctionWorker(Worker):
                 self._emit(tup, value, out)
                 await self.outbox.room()
         finally:
+            # Else a generator that was cut short would run its ``finally`` when the garbage collector comes.
             close = getattr(values, "aclose", None)
             if close is not None:
                 await self.awaited(close(), context)
@@ -174,10 +183,12 @@ class InstanceWorker(Worker):
         return self.bolt.restartable
 
     def method(self, name: str) -> Method | None:
+        # Of the class, as ``BoltBase`` has it: what the base does by itself need not be called.
         own = getattr(type(self.bolt), name, None)
         return None if own is getattr(BoltBase, name, None) else cast("Method", getattr(self.bolt, name))
 
     def prepare(self, context: TaskContext) -> Awaitable[None] | None:
+        # Before ``prepare``, which may start the threads that emit.
         self.out.threads.open()
         return self.bolt.prepare(context)
 
@@ -239,7 +250,7 @@ class BasicWorker(InstanceWorker):
             else:
                 if result is not None:
                     return self.returned(tup, result)
-                if tup.state == OPEN:
+                if tup.state == OPEN:  # else user code has settled it by ``out.ack`` or ``out.fail``
                     tup.state = ACKED
                     root = tup.root
                     if root == outbox.run:
@@ -275,6 +286,7 @@ class BoltWorker(InstanceWorker):
                 if result is not None:
                     return self.returned(tup, result)
                 if tup.state == OPEN:
+                    # Noted only now: what is acked in its call, as most inputs are, needs no entry.
                     tup.state = HELD
                     held[tup] = None
                 if crowded:
@@ -282,7 +294,7 @@ class BoltWorker(InstanceWorker):
         return None
 
     def anchors_for(self, tup: AnyTuple) -> Anchors:
-        return ()
+        return ()  # a ``Bolt`` names the anchors itself (law B2)
 
     def done(self, tup: AnyTuple, out: BoltCollector) -> None:
         if tup.state == OPEN:

@@ -20,19 +20,12 @@ class Intake:
 
     __slots__ = ("all", "rest")
 
+    # The task sets both by itself, for each batch: two calls of methods would be felt by a lone message. A cursor that
+    # is used up stays where it is, as it has none left.
     def __init__(self) -> None:
-        self.begin([])
-
-    def begin(self, tuples: list[AnyTuple]) -> None:
-        """Go through these from now on."""
-        self.all = tuples
-        self.rest: Iterator[AnyTuple] = iter(tuples)
+        self.all: list[AnyTuple] = []
+        self.rest: Iterator[AnyTuple] = iter(self.all)
         """The cursor; who advances it takes an input."""
-
-    def end(self) -> None:
-        """All were taken, and the calls with them are over."""
-        # The cursor is used up, so that it counts none of another list, either.
-        self.all = []
 
     @property
     def left(self) -> int:
@@ -61,18 +54,19 @@ class Intake:
         return self.all[passed - 1] if passed else None
 
 
-class PendingCalls:
+class PendingCalls(deque[str]):
     """The calls of ``tick``, ``flush``, ``finish`` and ``due`` that a bolt task has to make between two inputs, in
     order; at most one of each (law B5)."""
 
-    __slots__ = ("_wake", "names")
+    __slots__ = ("_wake",)
 
     def __init__(self, wake: Callable[[], None]) -> None:
+        super().__init__()
         self._wake = wake
-        self.names: deque[str] = deque()
 
-    def add(self, name: str) -> None:
+    def request(self, name: str) -> None:
         """Have this method called soon."""
-        if name not in self.names:
-            self.names.append(name)
+        # One that is asked for again before it was called need not be called twice: it does all there is to do.
+        if name not in self:
+            self.append(name)
             self._wake()

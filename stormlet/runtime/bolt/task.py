@@ -1,4 +1,20 @@
-"""The bolt tasks: take a batch from the inbox, have it executed in slices, flush, sleep."""
+"""The bolt tasks: take a batch from the inbox, have it executed in slices, flush, sleep.
+
+Theory of operation
+-------------------
+A bolt task has two kinds of work: inputs, which it takes from its inbox as a batch, and pending calls of ``tick``,
+``flush``, ``finish`` and ``due``, which it makes between two inputs (law B5). A batch is executed in one of two ways:
+
+- *One input at a time*, in the task's own coroutine. The worker goes through a chunk, and returns where it must pause
+  or where user code has raised; the task awaits the one and acts on the other.
+- *As concurrent calls* (law B3): a coroutine for each input, at most ``concurrency`` of them. A call that ends by an
+  exception, or that somebody else cancels, is dealt with in a callback.
+
+The task alone decides what an exception means (:meth:`BoltTask._act_on`): the inputs fail and the task goes on, or it
+dies, as ``on_error`` says. An input is therefore always in a place where its death finds it: in the intake, among the
+calls, among those that a fatal call had, or in the account of held inputs. All of these fail with TASK_LOST; what is
+queued waits for the next instance (law L14).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +46,7 @@ from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.outlets import Outlet
 
 EMITTING = ("tick", "flush", "finish")
-"""Methods that emit, and so may be thought to do so by what they return."""
+"""Methods that emit, and so may be thought to do so by returning a value."""
 FATAL = (KeyFunctionFailed, MistakenFactory, NotExactlyOnce)
 """Errors that are no fault of the input, whatever ``on_error`` says."""
 PAUSE_BETWEEN_TICKS = 0.05
@@ -66,6 +82,7 @@ class BoltTask(Task):
         """The number of inputs that had been executed when ``finish`` was last asked for."""
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``prepare`` has returned."""
+        # Concurrent calls are awaited at any time, so that no slice of theirs could be trusted to flush.
         outbox.sliced = concurrency == 1
         self.life.has_calls = concurrency > 1
         self.concurrency = concurrency
@@ -77,6 +94,7 @@ class BoltTask(Task):
         self._paused = False
         self._executed_before = 0
         self._calls: dict[asyncio.Task[None], AnyTuple] = {}
+        # A call that has raised is no running call any more, but its input is open until the task has died.
         self._fatal_calls: list[AnyTuple] = []
         self._slot: asyncio.Future[None] | None = None
         self._errors = 0
@@ -122,7 +140,7 @@ class BoltTask(Task):
 
     def ask(self, name: str) -> None:
         """Have the user's ``tick``, ``flush`` or ``finish`` called between two inputs."""
-        self._pending.add(name)
+        self._pending.request(name)
 
     def has_just_ticked(self, interval: float) -> bool:
         """True if its last tick took longer than the interval and has only just ended."""
@@ -172,6 +190,7 @@ class BoltTask(Task):
         self.user.method = "execute"
         if isinstance(error, FATAL) or self.on_error == "stop":
             self._die_of(error)
+        # User code may have settled some by itself before it raised; their outcome stands.
         unsettled = [tup for tup in inputs if tup.state <= HELD]
         rejected = isinstance(error, Reject)
         for tup in unsettled:
@@ -181,10 +200,11 @@ class BoltTask(Task):
         values = [tup.value for tup in inputs]
         self.engine.failures.raised(self.plan, "execute", error, values, roots, settled=not unsettled)
         if self.on_error == "restart" and not rejected:
-            self.user.logged(error)
+            self.user.logged(error)  # else the death would log it again
             self._die_of(error)
 
     def _die_of(self, error: Exception) -> NoReturn:
+        # Only what the task dies of is noted: with every failed input in it, tracebacks would stay for ever.
         self.user.raised(error)
         raise error
 
@@ -212,6 +232,7 @@ class BoltTask(Task):
         self.ready.set_result(None)
 
     async def _prepare(self) -> None:
+        # From before ``prepare`` on: what is queued while an instance gets ready would time out, and come twice.
         timeout = self.context.config.message_timeout
         if self.worker.resets_timeouts and timeout is not None:
             self._resets = TimeoutResets(self.loop, timeout, self.tuples, self.out.reset_timeout)
@@ -219,7 +240,7 @@ class BoltTask(Task):
         try:
             await self._call_user("prepare", partial(self.worker.prepare, self.context))
         except BaseException:
-            self._end_resets()  # no cleanup follows, which would do that
+            self._end_resets()  # no cleanup follows, and each failed restart would leave a timer
             raise
         self._prepared = True
 
@@ -234,39 +255,40 @@ class BoltTask(Task):
             self.life.check_cancelled()
             await self._work()
             self.outbox.leave()
-            if not self.inbox.items and not self._pending.names:
+            if not self.inbox.items and not self._pending:
                 await self.sleep()
 
     async def _work(self) -> None:
-        if self._pending.names:
+        if self._pending:
             await self._make_pending_calls()
         intake, inbox, sliced = self._intake, self.inbox, self.concurrency == 1
         while intake.all or inbox.items:
             if sliced and not self.slices.begin(watched=False):
                 await self._next_slice()
             if not intake.all:  # else a task that died has left some
-                intake.begin(inbox.take())  # with what has come while it waited for the slice
+                intake.all = inbox.take()  # with what has come while it waited for the slice
+                intake.rest = iter(intake.all)
             if self._resets is not None:
                 self._resets.arm()
             await (self._execute_batch() if sliced else self._start_calls())
             self._executed_before += len(intake.all)
-            intake.end()
+            intake.all = []
 
     async def _execute_batch(self) -> None:
         """Execute the batch in hand in the slice that has begun, and as many more as it takes (law F2)."""
         self.outbox.enter()
         rest, pace = self._intake.rest, self._pace
-        chunk, left = rest, self._intake.left
+        left = self._intake.left
         raised: Raised | None = None
+        # After a failure a worker may hold inputs that were executed, and whose outputs are not emitted yet. So it is
+        # called again even if none is left, and nothing else is called before.
         while left or raised is not None:
             before = left
             self.user.method = "execute"
             began, waited = self._time(), self.outbox.waited
-            if raised is None:  # else the chunk goes on
-                size = self.worker.chunk or pace.chunk
-                chunk = rest if left <= size else islice(rest, size)
+            size = self.worker.chunk or pace.chunk
             try:
-                happened = self.worker.work(chunk)
+                happened = self.worker.work(rest if left <= size else islice(rest, size))
             except asyncio.CancelledError as error:  # nothing was awaited: user code has raised it
                 happened = Raised(() if self.current is None else (self.current,), stray(error))
             except BaseException:
@@ -274,7 +296,7 @@ class BoltTask(Task):
                 raise
             raised = None
             if happened is not None:
-                self.slices.watch()
+                self.slices.watch()  # something is about to be awaited, or the task to die
                 self._paused = True
                 raised = happened if isinstance(happened, Raised) else await happened
                 self._paused = False
@@ -286,7 +308,7 @@ class BoltTask(Task):
             left = self._intake.left
             if self.slices.spent(pace, before - left, awaited=happened is not None):
                 await self._next_slice()
-            if self._pending.names and raised is None:
+            if self._pending and raised is None:
                 await self._make_pending_calls()
 
     async def _next_slice(self) -> None:
@@ -301,7 +323,7 @@ class BoltTask(Task):
                 await self._free_slot()
             tup = next(self._intake.rest)
             call = self.spawn(self._call(tup), f"{self.name} execute")
-            self.activity.begin()
+            self.activity.begin()  # now, not when it runs: in between the run might look quiescent
             self._calls[call] = tup
             call.add_done_callback(partial(self.guarded, self._called))
             await self._make_pending_calls()
@@ -330,6 +352,7 @@ class BoltTask(Task):
 
     def _called(self, call: asyncio.Task[None]) -> None:
         tup = self._calls.pop(call)
+        # The intake counts it as executed, which a call is not that the engine has cancelled.
         self._executed_before -= call.cancelled()
         if call.cancelled():
             self._call_cancelled(tup)
@@ -369,7 +392,7 @@ class BoltTask(Task):
         await self._slot
 
     async def _make_pending_calls(self) -> None:
-        names = self._pending.names
+        names = self._pending
         while names:
             name = names[0]
             method = self.worker.method(name)
@@ -408,7 +431,7 @@ class BoltTask(Task):
                 result = await self.worker.awaited(result, None)
             if result is not None and name in EMITTING:
                 raise dropped(self.plan, name, result)
-        except Raised:
+        except Raised:  # of inputs, and so no reason to die
             raise
         except Exception as error:
             self.user.raised(error)
@@ -430,7 +453,7 @@ class BoltTask(Task):
             self.outbox.fails.extend((root, failure) for root in tup.roots)
         self.account.held.clear()
         self._fatal_calls.clear()
-        self._pending.names.clear()
+        self._pending.clear()
         self.flushed_after = self.finished_after = -1
         self._paused = False
         self.out.default_anchors = ()
@@ -438,6 +461,7 @@ class BoltTask(Task):
     async def let_go(self) -> None:
         calls = list(self._calls)
         await self._end_calls()
+        # ``lose`` has counted their inputs as failed, and the acked ones are those executed less those failed.
         self._executed_before += sum(call.cancelled() for call in calls)
         await self._clean_up()
 
@@ -459,6 +483,7 @@ class BoltTask(Task):
 
     async def _end_calls(self) -> None:
         calls = list(self._calls)
+        # User code may swallow a cancellation, which comes only once; then its next await is cancelled (law C5).
         self.life.calls_cancelled = True
         for call in calls:
             call.cancel()

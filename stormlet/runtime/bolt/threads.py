@@ -49,6 +49,7 @@ class Recorder:
     def __init__(self, out: BoltCollector, plan: TaskPlan) -> None:
         self._out = out
         self._plan = plan
+        # Concurrent calls run in several threads, and each has operations of its own.
         self._calls = threading.local()
         self._loop_thread = threading.get_ident()
         self.emit_threadsafe = out.emit_threadsafe
@@ -79,7 +80,8 @@ class Recorder:
         permanent: bool = False,
     ) -> None:
         """Fail on the loop."""
-        failed(self._plan, reason, exception, permanent=permanent)  # what is wrong with it is wrong here
+        # What is wrong with the arguments must raise at the call, not on the loop, where nobody could tell why.
+        failed(self._plan, reason, exception, permanent=permanent)
         self._do("fail", lambda out: out.fail(tup, reason, exception=exception, permanent=permanent))
 
     def reset_timeout(self, tup: Tuple[Any]) -> None:
@@ -103,6 +105,7 @@ class Recorder:
     def _do(self, method: str, operation: Callable[[BoltCollector], R]) -> R | None:
         operations: list[Operation] | None = getattr(self._calls, "operations", None)
         if operations is not None:
+            # Done on the loop when the call is over, so that user code can neither race nor wait for it.
             operations.append(operation)
             return None
         if threading.get_ident() != self._loop_thread:
@@ -136,18 +139,20 @@ class Threads:
 
     def running(self) -> Mapping[int, Sequence[AnyTuple]]:
         """Those that run user code now, by ident, each with the inputs that it was handed."""
-        return dict(self._running)
+        return dict(self._running)  # a copy, as threads come and go while it is looked at
 
     async def call(self, function: Callable[[], R], inputs: Sequence[AnyTuple] = ()) -> R:
         """Call in a thread, in the topology's context variables; what is unsent leaves meanwhile (law F1)."""
         self._outbox.suspend()
         try:
+            # A context can be entered once at a time, and calls of several threads overlap.
             run = self._context.copy().run
             return await self._loop.run_in_executor(self._pool, run, partial(self._noted, function, inputs))
         finally:
             self._outbox.enter()
 
     def _noted(self, function: Callable[[], R], inputs: Sequence[AnyTuple]) -> R:
+        # The ident is how an explanation finds the stack of a thread, and the inputs whose thread it is.
         ident = threading.get_ident()
         self._running[ident] = inputs
         try:
@@ -160,6 +165,7 @@ class Threads:
         try:
             await self.call(partial(_finished, method))
         except BaseException:
+            # No cleanup follows. To wait for a thread that hangs would hold the loop.
             self._pool.shutdown(wait=False)
             raise
 
@@ -178,7 +184,7 @@ class ThreadWorker(Worker):
         wiring = inner.wiring
         super().__init__(wiring)
         self.auto_acks = inner.auto_acks
-        self.chunk = 1
+        self.chunk = 1  # until it is known how long one takes: a thread cannot be interrupted
         self._inner = inner
         self._recorder = Recorder(wiring.out, wiring.plan)
         self._threads = Threads(wiring, threads)
@@ -263,6 +269,7 @@ class ThreadWorker(Worker):
         return None
 
     def _adapt(self, seconds: float) -> None:
+        # A hop costs as much as dozens of tuples; one that is long delays what its tuples emit, and the end.
         if seconds < SHORT:
             self.chunk = min((self.chunk or 1) * 2, MOST_TUPLES)
         elif seconds > LONG:
@@ -272,6 +279,7 @@ class ThreadWorker(Worker):
         return [self._execute_one(tup) for tup in tups]
 
     def _execute_one(self, tup: AnyTuple) -> Recording:
+        # What the message brought takes the place of the topology's context, which the thread runs in (law B10).
         context = tup.lineage.context
         call = partial(_call_and_emit, self._inner, tup, self._recorder)
         return self._recorder.record(call if context is None else partial(context.copy().run, call))
@@ -301,7 +309,7 @@ class ThreadedBatchBolt(BatchBolt[Any, Any]):
 
     async def prepare(self, context: TaskContext) -> None:
         await self._threads.prepare(partial(self._bolt.prepare, context))
-        self._copy_bounds()
+        self._copy_bounds()  # which it may have set
 
     def _copy_bounds(self) -> None:
         self.size, self.within = self._bolt.size, self._bolt.within
@@ -358,7 +366,7 @@ def _emitted(plan: TaskPlan, name: str, call: UserMethod) -> None:
 
 
 def _asynchronous(result: object) -> InvalidTopology:
-    close = getattr(result, "close", None)
+    close = getattr(result, "close", None)  # a coroutine that nobody awaits would warn
     if close is not None:
         close()
     return InvalidTopology(

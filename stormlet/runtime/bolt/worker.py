@@ -10,7 +10,8 @@ stops early where it cannot go on by itself, and returns one of two things:
 
 - A *pause*, an awaitable, where something must be awaited. The task awaits it and goes on with the tuples left.
 - :class:`Raised`, where user code has raised. A pause may give one, too. The task fails the inputs or dies of the
-  exception, as ``on_error`` says, and calls ``work`` again with what is left of the same chunk.
+  exception, as ``on_error`` says. Then it calls ``work`` again, even if no tuples are left: threads may have executed
+  others, whose outputs the worker emits only now.
 
 :meth:`Worker.execute` is the careful way for one tuple: in the context that it brought (law B10), joined to several
 trees, or in one of several concurrent calls.
@@ -50,6 +51,7 @@ class Raised(Exception):
     failures, such as those of a batch runner: they raise it, and are called again for the rest.
     """
 
+    # Not the cause of its error, nor the other way round: what users see is their own exception alone.
     def __init__(self, inputs: Sequence[AnyTuple], error: Exception) -> None:
         super().__init__(inputs, error)
         self.inputs = inputs
@@ -89,6 +91,7 @@ class Worker:
     chunk: int | None = None
     """The number of tuples it wants at once, if the pace of the task does not decide that."""
 
+    # A class attribute: one input at a time costs nothing to count, and only threads are handed more.
     calling = 1
     """The number of inputs that are with user code while the task waits for a pause."""
 
@@ -124,6 +127,7 @@ class Worker:
     def stray(self, error: asyncio.CancelledError) -> StrayCancellation:
         """The error for a cancellation that user code lets out. Raises it again if another task has cancelled the
         call."""
+        # The engine's own comes first: it may have cancelled the call while user code caught another one.
         self.wiring.check_cancelled(None)
         if not is_stray():
             raise error
@@ -135,6 +139,7 @@ class Worker:
 
     def done(self, tup: AnyTuple, out: BoltCollector) -> None:
         """The call of this input has returned: ack it, if it is not settled yet (law B1)."""
+        # Before the wait for room that may follow: the input is processed, whatever its outputs wait for.
         if tup.state == OPEN:
             out.ack(tup)
 
@@ -167,6 +172,7 @@ class Worker:
 
     def needs_care(self, tup: AnyTuple, lineage: Lineage) -> bool:
         """True for a tuple that must go the careful way because its lineage is not plain."""
+        # The hot loops know one root and no context; whoever counts on more must not be executed by them.
         return lineage.context is not None or isinstance(tup, JoinedTuple)
 
     async def carefully(self, tup: AnyTuple) -> Raised | None:
@@ -178,6 +184,7 @@ class Worker:
 
     async def awaited(self, result: Awaitable[R], context: Context | None) -> R:
         """Await user code, so that it hides nothing unsent (law F1), in the context it belongs to."""
+        # Suspended before it is known if user code really waits: afterwards nothing of the engine runs.
         self.outbox.suspend()
         try:
             return await checked(
@@ -195,5 +202,6 @@ def raised_on(tup: AnyTuple, error: Exception) -> Raised:
 def own_context(tup: AnyTuple) -> Context | None:
     """A copy of the context variables that the tuple brought, so that what this bolt sets does not reach the
     other tuples of the message (law B10); None if it brought none."""
+    # Replicas of one message share its context, and run beside each other.
     context = tup.lineage.context
     return None if context is None else context.copy()

@@ -83,9 +83,11 @@ class BoltCollector:
         self._outbox = outbox
         self._outlets = outlets
         self._account = account
+        # Else only a call that finds nothing unsent is checked; the others follow one that was.
         self._strict = outbox.thread.strict
         self.default_anchors: Anchors = ()
         """The anchors of an emit that names none."""
+        # Shared by the collectors of concurrent calls: a thread does not know which call is its own.
         self.threads = threads or ThreadCalls(loop, plan.name, partial(room_below, outbox))
         """The same methods for other threads."""
 
@@ -114,9 +116,10 @@ class BoltCollector:
             raise undeclared(self._outlets, stream, self._plan)
         if task is not None:
             outlet = outlet.at(task)
+        # Before the delivery: a consumer whose inbox was empty is woken by the flush alone.
         if not outbox.armed:
             outbox.arm()
-        if type(anchors) is Tuple:
+        if type(anchors) is Tuple:  # a plain input with one root, as almost all are
             return self._emit_anchored(outlet, value, anchors)
         return self._emit_joined(outlet, value, [anchors] if isinstance(anchors, Tuple) else list(anchors))
 
@@ -128,6 +131,7 @@ class BoltCollector:
         if not self._settle(tup, ACKED, "acks"):
             return
         self._account.acked += 1
+        # What was anchored to it is in its edge by now, so that its tree cannot be complete before that is acked.
         if tup.root:
             outbox.ack(tup.root, tup.edge)
         elif isinstance(tup, JoinedTuple):
@@ -148,6 +152,7 @@ class BoltCollector:
         plan, outbox = self._plan, self._outbox
         if outbox.thread.is_elsewhere():
             raise called_elsewhere(plan, "fail")
+        # Made first: a wrong argument must raise before the input has changed.
         failure = failed(plan, reason, exception, permanent=permanent)
         if not self._settle(tup, FAILED, "fails"):
             return
@@ -190,7 +195,8 @@ class BoltCollector:
         permanent: bool = False,
     ) -> Future[None]:
         """See :meth:`stormlet.model.components.Collector.fail_threadsafe`."""
-        failed(self._plan, reason, exception, permanent=permanent)  # what is wrong with it is wrong here
+        # Few look at the future, so that a wrong argument raises here.
+        failed(self._plan, reason, exception, permanent=permanent)
         return self.threads.call(partial(self.fail, tup, reason, exception=exception, permanent=permanent))
 
     def _emit_anchored(self, outlet: Outlet, value: object, anchor: AnyTuple) -> tuple[int, ...]:
@@ -207,6 +213,7 @@ class BoltCollector:
             if anchor.state > HELD:
                 self._check_lost(anchor, "anchors to")
         lineage = joined(anchor.lineage for anchor in anchors)
+        # Untracked anchors have no tree to join, but their lineage counts all the same.
         tracked = [anchor for anchor in anchors if anchor.roots]
         if tracked:
             outlet.deliver_joined(value, tracked, lineage)
@@ -217,6 +224,7 @@ class BoltCollector:
     def _settle(self, tup: AnyTuple, state: int, verb: str) -> bool:
         """Settle an input. Returns False if it was lost with an instance that died, and may still be spoken of."""
         if tup.state == HELD:
+            # Instances of one bolt may share objects, and so get at the inputs of other tasks.
             if tup not in self._account.held:
                 plan = self._plan
                 raise InvalidEmit(
@@ -230,6 +238,7 @@ class BoltCollector:
         return True
 
     def _check_lost(self, tup: AnyTuple, verb: str) -> None:
+        # Threads and timers of a dead instance may go on for a while, and the tree has failed already.
         if tup.state == LOST:
             return
         plan = self._plan

@@ -286,7 +286,7 @@ def the_next_life_begins_without_room(patch: Patch) -> None:
             self.check_cancelled()
             await self._work()
             self.outbox.leave()
-            if not self.inbox.items and not self._pending.names:
+            if not self.inbox.items and not self._pending:
                 await self.sleep()
 
     patch.setattr(BoltTask, "run", patched)
