@@ -44,8 +44,8 @@ ROOMS = {
         {"__init__"},
     ],
     "spark": [
-        {"failures", "files", "frames", "requirements", "threads"},
-        {"arrow", "epoch_account", "epochs", "session"},
+        {"failures", "files", "frames", "session", "threads"},
+        {"arrow", "epochs"},
         {"epoch_emitter"},
         {"sink", "source"},
         {"stream"},

@@ -4,16 +4,14 @@ It needs the extra ``spark`` and Java 17 or 21. Importing it loads no pyspark.
 
 The rooms, from the ground up; imports go down only, those for the type checker too (``tests/test_layers.py``)::
 
-    requirements   the packages and the Java that Spark needs, checked before a JVM starts
     failures       Spark's errors: losses that a retry can mend, ways out, the line to show
     threads        blocking calls and Spark jobs, each in a thread of its own
     files          fsync, directories of Spark's file systems, locks on checkpoints
     frames         checks of a user's DataFrame, its time zone, and the origin of a row
-    session        the Spark session of this process
+    session        the packages and the Java that Spark needs, and the Spark session of this process
     arrow/         values: from Spark's columns to Python, and back into strictly checked Arrow tables
-    epochs         what source and exactly-once sinks agree on; begins with the theory of operation
-    epoch_account  the rows of one epoch and their outcomes
-    epoch_emitter  attempts at an epoch, until one can be committed
+    epochs         the state that source and exactly-once sinks share; begins with the theory of operation
+    epoch_emitter  attempts at an epoch, until one can be committed, and the base of the spouts that make them
     source/        ``DataFrameSpout``: a DataFrame, read once
     sink/          ``DataFrameSink``: batches written at least once, epochs written exactly once
     stream/        ``stream``: the micro-batches of a streaming DataFrame, each read as a source reads

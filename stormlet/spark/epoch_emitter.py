@@ -15,8 +15,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
 from stormlet.errors import NotExactlyOnce
 from stormlet.model.components import Spout, SpoutCollector, TaskContext
-from stormlet.spark.epoch_account import EpochAccount, GivenUp
-from stormlet.spark.epochs import Epochs, SourceKey
+from stormlet.spark.epochs import EpochAccount, Epochs, GivenUp, SourceKey
 from stormlet.spark.frames import Origin
 from stormlet.spark.threads import in_thread
 

@@ -27,22 +27,27 @@ is written: a tuple at a sink that comes from no row of the source, and an epoch
 a row being given up. What must not change between runs (the rows, the size of an epoch, the sinks' places) is checked
 at the start against the checkpoint and the directories.
 
-The parts: :mod:`stormlet.spark.epoch_account` counts the rows of one epoch, :mod:`stormlet.spark.epoch_emitter`
-runs the attempts and the commit, and this module holds the state that the source and its sinks share.
+This module has the state that the source and its sinks share (:class:`Epochs`), and the account of the rows of one
+epoch (:class:`EpochAccount`). :mod:`stormlet.spark.epoch_emitter` runs the attempts and the commit.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stormlet.core.outcomes import Failure, FailureKind, History
+from stormlet.core.replay import ReplayPolicy
 from stormlet.errors import InvalidTopology, NotExactlyOnce, SparkFailed
+from stormlet.spark.frames import Origin
 
 if TYPE_CHECKING:
     from pyarrow import Table
+
 
 logger = logging.getLogger(__name__)
 
@@ -154,3 +159,104 @@ class Epochs:
                 logger.warning("%s: epoch %d is written again in %g s: %s", component, epoch, pause, error)
                 await asyncio.sleep(pause)
         return await self._targets[component].write(source, epoch, tables)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A row that is left out of further attempts."""
+
+    origin: Origin
+    value: object
+    attempts: int
+    """The attempts that count (law S6)."""
+    history: tuple[Failure, ...]
+    """The failure of each attempt, in order, also of attempts that do not count. Of more than 100 these are the first
+    10 and the last 90. Only the last one's exception has its traceback."""
+
+
+class EpochAccount:
+    """The rows to emit, the rows that are open, and the failures of the attempt. It has no clock and no event loop.
+
+    An attempt counts only as a whole: bolts may join the tuples of one row with those of others, and may hold rows
+    until the last one has come.
+    """
+
+    def __init__(self, number: int, policy: ReplayPolicy) -> None:
+        self.number = number
+        self.attempt = 0
+        self.whole = False
+        """True once every row of the epoch was added."""
+        self.failed_rows = 0
+        """Rows that have failed in this attempt."""
+        self.fruitless = 0
+        """Attempts in a row that have failed without a row being given up."""
+        self._policy = policy
+        self._rows: dict[Origin, object] = {}
+        self._waiting: deque[Origin] = deque()
+        self._open = 0
+        self._histories: dict[Origin, History] = {}
+        self._attempts: dict[Origin, int] = {}
+        self._given_up: dict[Origin, GivenUp] = {}
+        self._given_up_before = 0
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def begin(self, attempt: int) -> None:
+        """Begin another attempt, at all rows that were not given up."""
+        fruitless = self.failed_rows and len(self._given_up) == self._given_up_before
+        self.fruitless = self.fruitless + 1 if fruitless else 0
+        self._given_up_before = len(self._given_up)
+        self.attempt = attempt
+        self.failed_rows = 0
+        self._waiting = deque(origin for origin in self._rows if origin not in self._given_up)
+
+    def add(self, origin: Origin, value: object) -> None:
+        """Add a row that was read; it belongs to the attempt under way."""
+        self._rows[origin] = value
+        self._waiting.append(origin)
+
+    @property
+    def has_waiting(self) -> bool:
+        """True if there are rows to emit."""
+        return bool(self._waiting)
+
+    def next(self, most: int) -> dict[Origin, object]:
+        """The next rows to emit, in order; from now on they are open."""
+        origins = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+        self._open += len(origins)
+        return {origin: self._rows[origin] for origin in origins}
+
+    def acked(self) -> None:
+        """Note that a row is done in this attempt."""
+        self._open -= 1
+
+    def failed(self, origin: Origin, failure: Failure) -> None:
+        """Note that a row has failed. A row that reached no task (OVERFLOW, law L13) waits again, and fails no
+        attempt."""
+        self._open -= 1
+        if failure.kind is FailureKind.OVERFLOW:
+            self._waiting.append(origin)
+            return
+        self.failed_rows += 1
+        attempts = self._attempts[origin] = self._attempts.get(origin, 0) + self._policy.counts(failure)
+        gives_up = failure.kind is not FailureKind.SHUTDOWN and self._policy.gives_up(failure, attempts)
+        before = self._histories.get(origin, History())
+        history = before.and_also(failure if gives_up else failure.without_frames())
+        self._histories[origin] = history
+        if gives_up:
+            self._given_up[origin] = GivenUp(origin, self._rows[origin], attempts, history)
+
+    @property
+    def emitted(self) -> bool:
+        """True if every row of the epoch was emitted in this attempt."""
+        return self.whole and not self._waiting
+
+    @property
+    def done(self) -> bool:
+        """True if this attempt is over and no row has failed, so that it can be committed."""
+        return self.emitted and not self._open and not self.failed_rows
+
+    def given_up(self) -> Iterator[GivenUp]:
+        """The rows that were given up."""
+        return iter(self._given_up.values())

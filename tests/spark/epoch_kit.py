@@ -12,9 +12,8 @@ from stormlet import EndOfStream, SpoutCollector, TaskContext
 from stormlet.core.schema import Schema
 from stormlet.errors import SparkFailed
 from stormlet.spark.arrow.tables import Batch
-from stormlet.spark.epoch_account import EpochAccount
 from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout
-from stormlet.spark.epochs import SourceKey
+from stormlet.spark.epochs import EpochAccount, SourceKey
 from stormlet.spark.frames import Origin
 from stormlet.spark.sink.bolts import EpochSink
 from stormlet.spark.sink.writer import EpochWriter

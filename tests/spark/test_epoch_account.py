@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stormlet import Failure, FailureKind
 from stormlet.core.replay import ReplayPolicy
-from stormlet.spark.epoch_account import EpochAccount
+from stormlet.spark.epochs import EpochAccount
 from stormlet.spark.frames import Origin
 
 FAILED = Failure(FailureKind.FAILED, reason="flaky")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from stormlet.spark import SparkUnavailable, requirements
-from stormlet.spark.requirements import PACKAGES, check_java, check_packages
+from stormlet.spark import SparkUnavailable, session
+from stormlet.spark.session import PACKAGES, check_java, check_packages
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -23,10 +23,10 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
     def version(package: str) -> str:
         if package not in versions:
-            raise requirements.PackageNotFoundError
+            raise session.PackageNotFoundError
         return versions[package]
 
-    monkeypatch.setattr(requirements, "version", version)
+    monkeypatch.setattr(session, "version", version)
     return versions
 
 

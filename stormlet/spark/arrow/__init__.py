@@ -9,8 +9,7 @@ Out of Spark, for the sources::
 Into Spark, for the sinks::
 
     columns     single values made fit for their columns; a value that Arrow would change is refused
-    batches     whole record batches made fit in the same way
-    tables      values of either kind as one Arrow table, without those that do not fit
+    tables      record batches made fit in the same way, and values of either kind as one table, without the misfits
 
 Nothing here has a thread, a task or a session of Spark. pyarrow and pyspark are imported within functions, so that
 ``import stormlet.spark`` loads neither.

@@ -1,21 +1,147 @@
-"""Values of a stream as an Arrow table, without the values that do not fit."""
+"""Values of a stream, single rows or whole record batches, as an Arrow table without the values that do not fit.
+
+Batches are checked as strictly as rows are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from itertools import groupby
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 from stormlet.errors import InvalidTopology
-from stormlet.spark.arrow.batches import is_batch, table_of
 from stormlet.spark.arrow.columns import Misfit, Rows
 from stormlet.spark.failures import summary
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow import DataType
     from pyspark.sql.types import StructType
+
+
+def is_batch(value: object) -> TypeGuard[pa.RecordBatch]:
+    """True for a :class:`pyarrow.RecordBatch`."""
+    pyarrow = sys.modules.get("pyarrow")  # imported already if there is one
+    return pyarrow is not None and isinstance(value, pyarrow.RecordBatch)
+
+
+def rows_in(value: object) -> int:
+    """The number of rows in a value: a record batch has many, anything else is one."""
+    return value.num_rows if is_batch(value) else 1
+
+
+def table_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """The rows of these batches with the columns of this schema, found by name.
+
+    Raises :class:`~stormlet.spark.arrow.columns.Misfit` for a column that is missing or unknown, that has nulls where
+    it may not, and for one of another type, unless every value of that type means the same in the schema's.
+    """
+    import pyarrow as pa
+
+    return pa.Table.from_batches([_fitted(batch, schema) for batch in batches], schema=schema)
+
+
+def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    _check_names(batch.column_names, schema.names)
+    arrays = [_fitted_array(batch.column(field.name), field) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _check_names(given: Sequence[str], wanted: Sequence[str]) -> None:
+    columns = f"the columns are {', '.join(wanted)}"
+    for name in wanted:
+        if given.count(name) != 1:
+            raise Misfit(f"the batch has {_number(given.count(name))} {name!r}; {columns}")
+    for name in given:
+        if name not in wanted:
+            raise Misfit(f"there is no column {name!r}; {columns}")
+
+
+def _number(columns: int) -> str:
+    return f"{columns} columns" if columns else "no column"
+
+
+def _fitted_array(array: pa.Array, field: pa.Field) -> pa.Array:
+    import pyarrow as pa
+
+    if not same(array.type, field.type):
+        raise Misfit(f"{field.name}: expected {field.type}, got {array.type}")
+    try:
+        fitted = array if array.type == field.type else array.cast(field.type)
+    except (pa.ArrowException, ValueError) as error:
+        raise Misfit(f"{field.name}: {error}") from error
+    _check_nulls(fitted, field, field.name)
+    return fitted
+
+
+def _check_nulls(array: pa.Array, field: pa.Field, path: str) -> None:
+    """Raise :class:`~stormlet.spark.arrow.columns.Misfit` for a null where the type has none, at any depth."""
+    if array.null_count and not field.nullable:
+        raise Misfit(f"{path} is None, which its type does not allow")
+    for part, inside, name in _parts(array, field.type, path):
+        _check_nulls(part, inside, name)
+
+
+def _parts(array: pa.Array, kind: pa.DataType, path: str) -> Iterator[tuple[pa.Array, pa.Field, str]]:
+    from pyarrow import types
+
+    if types.is_list(kind):
+        yield array.flatten(), kind.value_field, f"{path}[]"
+    elif types.is_map(kind):
+        copy = array.filter(array.is_valid())  # a slice's items are those of the whole
+        yield copy.items, kind.item_field, f"{path}[...]"
+    elif types.is_struct(kind):
+        present = array.drop_null()
+        for place, field in enumerate(kind):
+            yield present.field(place), field, f"{path}.{field.name}"
+
+
+def same(given: DataType, wanted: DataType) -> bool:
+    """True if values of both types mean the same: strings of either layout, integers of any width, timestamps with a
+    zone, whichever it is. A value that has no room in the wanted type fails in the cast, later."""
+    from pyarrow import types
+
+    if types.is_dictionary(given):
+        given = given.value_type
+    if given == wanted or types.is_null(given):
+        return True
+    parts, wanted_parts = _type_parts(given), _type_parts(wanted)
+    if parts is None or wanted_parts is None:
+        widened = types.is_floating(given) and types.is_float64(wanted)
+        return widened or any(is_kind(given) and is_kind(wanted) for is_kind in _kinds())
+    return list(parts) == list(wanted_parts) and all(same(parts[name], wanted_parts[name]) for name in parts)
+
+
+def _type_parts(kind: DataType) -> dict[str, DataType] | None:
+    """The types that a nested type is made of, by their place; None for a plain type."""
+    from pyarrow import types
+
+    if types.is_map(kind):
+        return {"a key": kind.key_type, "a value": kind.item_type}
+    if types.is_list(kind) or types.is_large_list(kind):
+        return {"an element": kind.value_type}
+    if types.is_struct(kind):
+        return {f".{field.name}": field.type for field in kind}
+    return None
+
+
+def _kinds() -> Sequence[Callable[[DataType], bool]]:
+    from pyarrow import types
+
+    return (
+        types.is_integer,
+        types.is_decimal,
+        types.is_duration,
+        lambda kind: types.is_string(kind) or types.is_large_string(kind),
+        lambda kind: types.is_binary(kind) or types.is_large_binary(kind),
+        lambda kind: types.is_timestamp(kind) and kind.tz is None,
+        lambda kind: types.is_timestamp(kind) and kind.tz is not None,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from stormlet.core.tuples import Tuple
 from stormlet.errors import InvalidEmit, NotExactlyOnce, SparkFailed, StormletError
 from stormlet.model.components import BatchBolt, Collector, TaskContext
 from stormlet.report.statistics import Progress
-from stormlet.spark.arrow.batches import rows_in
+from stormlet.spark.arrow.tables import rows_in
 from stormlet.spark.epochs import Attempt, Epochs, EpochTarget, SourceKey
 from stormlet.spark.frames import Origin
 from stormlet.spark.sink.writer import EpochWriter, SparkWriter

@@ -8,8 +8,7 @@ From the ground up::
     checkpoint       the file that keeps how far a source has come, and what it is made of
     progress         reports of rows or partitions read
     puller           the thread that pulls chunks from Spark, and the bounded queue to the loop
-    reader           the spouts that emit row by row, without a checkpoint and with one
-    epoch_reader     the spout that emits in epochs (see :mod:`stormlet.spark.epochs`)
+    reader           the spouts: row by row, without a checkpoint and with one, and in epochs
     dataframe_spout  the class that users name; it checks its arguments and chooses a read and a reader
 
 Rows are counted within their partition, from 0. The pair of both is the message id of a row, its ``origin`` and its

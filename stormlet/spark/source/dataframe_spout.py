@@ -13,12 +13,11 @@ from stormlet.model.components import Spout
 from stormlet.spark.arrow.conversion import check_form, conversion
 from stormlet.spark.arrow.refiners import Refining, Transport
 from stormlet.spark.frames import check_frame, zone_of_session
-from stormlet.spark.requirements import check_packages
+from stormlet.spark.session import check_packages
 from stormlet.spark.source.checkpoint import Bookmark, CheckpointFile
-from stormlet.spark.source.epoch_reader import EpochReader
 from stormlet.spark.source.ordering import OrderedRead
 from stormlet.spark.source.plans import check_repeatable, check_resumable
-from stormlet.spark.source.reader import FrameReader, ResumingReader
+from stormlet.spark.source.reader import EpochReader, FrameReader, ResumingReader
 from stormlet.spark.source.reading import Read, batches_of, values_of_batches, values_of_rows
 
 if TYPE_CHECKING:

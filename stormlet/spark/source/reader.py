@@ -1,25 +1,34 @@
-"""The spouts that read a DataFrame row by row: from its beginning, or from a checkpoint on."""
+"""The spouts that read a DataFrame: from its beginning, from a checkpoint on, or in epochs (see
+:mod:`stormlet.spark.epochs`)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.errors import EndOfStream
+from stormlet.errors import EndOfStream, InvalidTopology
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
+from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout
+from stormlet.spark.epochs import EpochAccount, Epochs, SourceKey
 from stormlet.spark.files import sync_of_letters
 from stormlet.spark.frames import Origin
-from stormlet.spark.source.checkpoint import Bookmark, DoneRows
+from stormlet.spark.source.checkpoint import Bookmark, Checkpoint, DoneRows
+from stormlet.spark.source.plans import Fingerprint
 from stormlet.spark.source.puller import Chunks, Rows, rows_per_call
-from stormlet.spark.source.reading import Done, Read
+from stormlet.spark.source.reading import ALL, Chunk, Done, Read, divided
 from stormlet.spark.threads import in_thread
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import DataFrame
+
 
 SAVE_EVERY = 1.0
 """Seconds between two checkpoints; rows done since the last one may come again."""
@@ -155,3 +164,119 @@ class ResumingReader(FrameReader):
             self._bookmark.save(done)
 
         await in_thread(save, "stormlet spark checkpoint")
+
+
+DIGITS = 16
+"""Digits of a fingerprint that name a source: enough for all that ever write to one place."""
+
+
+class EpochReader(EpochSpout):
+    """Reads the rows that the checkpoint does not have, in epochs of ``rows`` rows, in the order of partitions and
+    rows."""
+
+    def __init__(self, frame: DataFrame, read: Read, bookmark: Bookmark, rows: int) -> None:
+        self._chunks = Chunks(frame, read)
+        self._bookmark = bookmark
+        self._rows = rows
+        self._epochs: Epochs
+        self._epoch = 0
+        self._left_of_epoch = rows
+        self._rest: Chunk | None = None
+        self._done: dict[int, int] = {}
+        self._most_pending: int | None = None
+        self._close_within: float | None = None
+
+    async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
+        """Load the checkpoint, and begin to pull the other rows. Raises :class:`~stormlet.errors.InvalidTopology` if
+        the sinks cannot go on with it."""
+        sync_of_letters(context, "checkpoint=")
+        self._most_pending = context.config.max_spout_pending
+        self._close_within = context.config.drain_timeout
+        self._epochs = context.shared.one(Epochs)
+        found = await in_thread(self._bookmark.load, "stormlet spark checkpoint")
+        try:
+            source = source_key(self._bookmark.fingerprint)
+            self._check_sinks(found)
+            await self._epochs.check(source)
+        except BaseException:
+            self._bookmark.release()
+            raise
+        self._epoch, self._done = found.epochs, found.done
+        self.emitter = EpochEmitter(context, out, source, self._record)
+        self._chunks.open(found.done, context, out)
+
+    def next_tuple(self, out: SpoutCollector[object]) -> Awaitable[None] | None:
+        """Read, emit, pause, commit or replay, whichever is next."""
+        if not self.emitter.to_do and not self._read_on():
+            return None
+        return self.emitter.proceed(rows_per_call(out, self._most_pending))
+
+    async def close(self) -> None:
+        """Stop pulling, and commit the epoch if it is done."""
+        try:
+            await self._chunks.close()
+            await self.emitter.close(self._close_within)
+        finally:
+            self._bookmark.release()
+
+    def _read_on(self) -> bool:
+        """Add rows to the epoch; false if none has come. Raises :class:`~stormlet.errors.EndOfStream` after the last
+        epoch."""
+        emitter = self.emitter
+        if emitter.account is None:
+            emitter.begin(self._epoch)
+            self._left_of_epoch = self._rows
+        try:
+            chunk = self._rest or self._chunks.take()
+        except EndOfStream:
+            self._end()
+            return True
+        if chunk is None:
+            return False
+        self._add(chunk)
+        return True
+
+    def _add(self, chunk: Chunk) -> None:
+        chunk, self._rest = divided(chunk, self._left_of_epoch)
+        rows_of_each = chunk.rows // len(chunk.values)  # one, or all of them
+        for place, value in enumerate(chunk.values):
+            origin = Origin(chunk.partition, chunk.first_row + place * rows_of_each, self._epoch)
+            self.emitter.add(origin, value)
+        self._done.update(dict.fromkeys(range(chunk.partition), ALL))
+        self._done[chunk.partition] = chunk.first_row + chunk.rows
+        self._left_of_epoch -= chunk.rows
+        if not self._left_of_epoch:
+            self.emitter.complete()
+
+    def _end(self) -> None:
+        """Complete the last epoch, with the rows that it has. A DataFrame without rows has one epoch without rows, so
+        that there is something to read in the end."""
+        account = self.emitter.account
+        if self._epoch and not account:
+            raise EndOfStream
+        self._done = dict.fromkeys(range(self._bookmark.fingerprint.partitions), ALL)
+        self.emitter.complete()
+
+    async def _record(self, account: EpochAccount) -> None:
+        self._epoch = account.number + 1
+        save = partial(self._bookmark.save, dict(self._done), self._epoch, self._epochs.destinations)
+        await in_thread(save, "stormlet spark checkpoint")
+
+    def _check_sinks(self, found: Checkpoint) -> None:
+        here = self._epochs.destinations
+        if found.epochs and found.sinks != here:
+            raise InvalidTopology(
+                f"the checkpoint has {found.epochs} epochs that were written to {_said(found.sinks)}, and this "
+                f"topology writes to {_said(here)}, where they would be missing; write to the same places, "
+                f"or take another checkpoint"
+            )
+
+
+def source_key(fingerprint: Fingerprint) -> SourceKey:
+    """The name of a DataFrame's epochs."""
+    frame = msgspec.json.encode(msgspec.structs.replace(fingerprint, epoch_rows=None))
+    return SourceKey(f"frame-{sha256(frame).hexdigest()[:DIGITS]}", str(fingerprint.epoch_rows))
+
+
+def _said(destinations: tuple[str, ...]) -> str:
+    return " and ".join(destinations) or "no exactly-once sink"

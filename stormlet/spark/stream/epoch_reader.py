@@ -8,9 +8,8 @@ from collections.abc import Awaitable
 from stormlet.core.outcomes import Failure
 from stormlet.errors import SparkFailed
 from stormlet.model.components import SpoutCollector, TaskContext
-from stormlet.spark.epoch_account import EpochAccount
 from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout
-from stormlet.spark.epochs import Epochs, SourceKey
+from stormlet.spark.epochs import EpochAccount, Epochs, SourceKey
 from stormlet.spark.source.puller import MOST_ROWS
 from stormlet.spark.stream.reader import (
     BatchReader,

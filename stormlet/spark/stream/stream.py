@@ -15,7 +15,7 @@ from stormlet.model.traits import bolt_traits
 from stormlet.spark.arrow.conversion import Conversion, check_form, conversion
 from stormlet.spark.arrow.refiners import Refining
 from stormlet.spark.frames import check_streaming_frame, zone_of_session
-from stormlet.spark.requirements import check_packages
+from stormlet.spark.session import check_packages
 from stormlet.spark.source.progress import StreamProgress
 from stormlet.spark.source.puller import Chunks
 from stormlet.spark.source.reading import values_of_batches

@@ -10,8 +10,7 @@ import pytest
 from pyspark.sql import types as t
 
 from stormlet.errors import InvalidTopology
-from stormlet.spark.arrow.batches import rows_in
-from stormlet.spark.arrow.tables import LearnedTables, Tables
+from stormlet.spark.arrow.tables import LearnedTables, Tables, rows_in
 
 NOON = datetime(2013, 1, 1, 12)
 WORDS = t.StructType(
