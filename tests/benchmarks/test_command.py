@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks import catalogue, command
+from benchmarks import catalogue
 from benchmarks.catalogue import PEERS, WORKLOADS, usual_names
 from benchmarks.command import main
 from stormlet.bench.workload import Workload
+from stormlet.cli.bench import Measuring
 
 
 @pytest.fixture
@@ -17,11 +18,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The workloads that the command would have run, with only the queues and streamz installed of the peers."""
     chosen: list[str] = []
 
-    def measure(workloads: Sequence[Workload], *others: object) -> dict[str, object]:
+    def measure(options: Measuring, workloads: Sequence[Workload], module: str) -> dict[str, object]:
         chosen.extend(each.name for each in workloads)
         return {}
 
-    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.setattr(Measuring, "measure", measure)
     monkeypatch.setattr(
         Workload, "available", property(lambda each: each.needs not in ("bytewax", "pathway"))
     )
