@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
@@ -91,3 +92,11 @@ def test_a_quick_run_prints_the_table(capsys: pytest.CaptureFixture[str]) -> Non
     assert "; one round in which" in shown
     assert "uvloop" in shown
     assert "nested loops" in shown
+
+
+def test_the_text_of_an_option_opens_with_a_noun_or_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """Never with a question word, as in "Whom to compare with"."""
+    main(["--help"])
+    openings = re.findall(r"^  \S.*?  +(\w+)", capsys.readouterr().out, re.MULTILINE)
+    assert openings
+    assert {"How", "What", "When", "Where", "Whether", "Which", "Who", "Whom", "Why"} & {*openings} == set()
