@@ -13,9 +13,8 @@ from benchmarks.machine import describe, missing_peers
 from benchmarks.markdown import markdown as as_markdown
 from benchmarks.plain import text
 from benchmarks.report import Report, as_json
-from stormlet.bench.rounds import WorkloadFailed, measure
-from stormlet.bench.workload import LoopName
-from stormlet.cli.bench import QUICK_SCALE, Rounds, Scale, clear_progress, show_progress
+from stormlet.bench.rounds import WorkloadFailed
+from stormlet.cli.bench import USUAL, Measuring
 from stormlet.cli.errors import FAILED, WRONG_USAGE
 from stormlet.cli.help import UnboxedHelp
 from stormlet.cli.output import write_text, write_utf8
@@ -36,7 +35,6 @@ def main(argv: Sequence[str]) -> int:
     try:
         return app(argv, exit_on_error=False, print_error=False) or 0
     except WorkloadFailed as error:
-        clear_progress()
         return _refused(error, FAILED)
     except (CycloptsError, TargetError) as error:
         return _refused(error, WRONG_USAGE)
@@ -52,11 +50,7 @@ def _benchmarks(
     against: Annotated[
         tuple[str, ...], Parameter(negative=(), consume_multiple=True, show_default=False)
     ] = (),
-    rounds: Rounds = 5,
-    scale: Scale = 1.0,
-    quick: Flag = False,
-    loop: LoopName = "asyncio",
-    json: Flag = False,
+    options: Measuring = USUAL,
     markdown: Flag = False,
 ) -> int:
     """Measure stormlet on this machine, beside the same work without a framework and by others.
@@ -69,26 +63,13 @@ def _benchmarks(
     against
         Peers to compare with: queues, bytewax, streamz, pathway, or none. By default all that are installed, unless
         workloads are named.
-    rounds
-        Number of runs of each workload.
-    scale
-        Amount of work of each; 1 is seconds of work.
-    quick
-        Run one short round, to see that everything works. Its figures mean nothing.
-    loop
-        The event loop.
-    json
-        Print every single figure as JSON.
     markdown
         Print the tables of the README, with machine, versions and date.
     """
     chosen = _chosen(names, against)
-    rounds, scale = (1, QUICK_SCALE) if quick else (rounds, scale)
-    workloads = [WORKLOADS[name] for name in chosen]
-    results = measure(workloads, rounds, scale, loop, show_progress, "benchmarks.child")
-    clear_progress()
-    report = Report(describe(chosen, loop), rounds, results)
-    if json:
+    results = options.measure([WORKLOADS[name] for name in chosen], "benchmarks.child")
+    report = Report(describe(chosen, options.loop), options.rounds_run, results)
+    if options.json:
         write_utf8(as_json(report).decode() + "\n")
     else:
         write_text((as_markdown(report) if markdown else text(report)) + "\n")

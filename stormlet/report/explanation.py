@@ -125,7 +125,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
             case TreeState.BURYING:
                 return "was given up, and dead_letters= has not returned"
             case TreeState.TELLING:
-                return "has its outcome, and its spout is about to be told"
+                return "has its outcome, and its spout is about to be notified"
             case TreeState.UNKNOWN:
                 return "is not open: it was acked or failed, which nobody remembers, or there never was one"
             case _:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from stormlet.bench.report import UNITS
 from stormlet.bench.word_count import WORKLOADS
-from stormlet.cli import bench, main
+from stormlet.cli import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bench.md").read_text("utf-8")
 SHORT = ["--rounds", "1", "--scale", "0.002"]
@@ -48,7 +49,7 @@ def test_a_terminal_shows_the_progress(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """On one line, which is empty in the end."""
-    monkeypatch.setattr(bench, "_is_terminal", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert main(["bench", "loops", "--rounds", "1", "--scale", "0.001"]) == 0
     assert capsys.readouterr().err == "\r\033[Kround 1: loops\r\033[K"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
-from benchmarks import catalogue, command
+from benchmarks import catalogue
 from benchmarks.catalogue import PEERS, WORKLOADS, usual_names
 from benchmarks.command import main
 from stormlet.bench.workload import Workload
+from stormlet.cli.bench import Measuring
 
 
 @pytest.fixture
@@ -17,11 +19,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The workloads that the command would have run, with only the queues and streamz installed of the peers."""
     chosen: list[str] = []
 
-    def measure(workloads: Sequence[Workload], *others: object) -> dict[str, object]:
+    def measure(options: Measuring, workloads: Sequence[Workload], module: str) -> dict[str, object]:
         chosen.extend(each.name for each in workloads)
         return {}
 
-    monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.setattr(Measuring, "measure", measure)
     monkeypatch.setattr(
         Workload, "available", property(lambda each: each.needs not in ("bytewax", "pathway"))
     )
@@ -90,3 +92,11 @@ def test_a_quick_run_prints_the_table(capsys: pytest.CaptureFixture[str]) -> Non
     assert "; one round in which" in shown
     assert "uvloop" in shown
     assert "nested loops" in shown
+
+
+def test_the_text_of_an_option_opens_with_a_noun_or_a_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    """Never with a question word, as in "Whom to compare with"."""
+    main(["--help"])
+    openings = re.findall(r"^  \S.*?  +(\w+)", capsys.readouterr().out, re.MULTILINE)
+    assert openings
+    assert {"How", "What", "When", "Where", "Whether", "Which", "Who", "Whom", "Why"} & {*openings} == set()

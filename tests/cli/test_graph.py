@@ -396,6 +396,17 @@ def test_the_layout_is_the_same_every_time() -> None:
     assert len(drawn) == 1
 
 
+def test_a_cycle_stands_below_the_sources_of_all_its_members() -> None:
+    """However late a source was declared."""
+    topology = Topology("cycle")
+    values = topology.spout("values", [1])
+    first = topology.bolt("first", str, values.shuffle())
+    second = topology.bolt("second", str, first.shuffle())
+    topology.connect(first, second.shuffle())
+    topology.connect(second, topology.bolt("late", str, values.shuffle()).shuffle())
+    assert [node.id for node in drawing(topology).nodes] == ["values", "late", "first", "second"]
+
+
 def test_siblings_stand_in_the_order_of_their_declaration() -> None:
     """Of two drawings that are each other's mirror, the one that reads from top to bottom is taken."""
     wires = [Wire(0, bolt, 50) for bolt in range(1, 6)] + [Wire(bolt, 6, 50) for bolt in range(1, 6)]

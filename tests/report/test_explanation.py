@@ -14,7 +14,7 @@ from stormlet.report.explanation import Explanation, TreeState
         (TreeState.OPEN, "is open (root 7)"),
         (TreeState.WAITING, "waits for its replay now: it waits for room"),
         (TreeState.BURYING, "was given up, and dead_letters= has not returned"),
-        (TreeState.TELLING, "has its outcome, and its spout is about to be told"),
+        (TreeState.TELLING, "has its outcome, and its spout is about to be notified"),
         (
             TreeState.UNKNOWN,
             "is not open: it was acked or failed, which nobody remembers, or there never was one",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from typing import TypeAlias
 
@@ -49,10 +49,6 @@ class Place:
         """The middle."""
         return (self.left + self.right) / 2
 
-    def lowered(self, by: float) -> Place:
-        """The same further down."""
-        return replace(self, y=self.y + by)
-
 
 @dataclass(slots=True)
 class Layout:
@@ -67,17 +63,6 @@ class Layout:
     width: float = 0.0
     height: float = 0.0
 
-    def add(self, other: Layout) -> None:
-        """Put another one below."""
-        down = self.height
-        self.components |= {number: place.lowered(down) for number, place in other.components.items()}
-        self.labels |= {number: place.lowered(down) for number, place in other.labels.items()}
-        self.routes |= {
-            number: [place.lowered(down) for place in route] for number, route in other.routes.items()
-        }
-        self.width = max(self.width, other.width)
-        self.height += other.height
-
 
 def lay_out(widths: Sequence[float], wires: Sequence[Wire], pitch: float) -> Layout:
     """Lay out components of these widths, in rows that are at least ``pitch`` apart.
@@ -87,7 +72,7 @@ def lay_out(widths: Sequence[float], wires: Sequence[Wire], pitch: float) -> Lay
     layout = Layout()
     for members in islands(len(widths), wires):
         inside = [n for n, wire in enumerate(wires) if wire.source in members and not wire.is_loop]
-        layout.add(_Island(members, inside, widths, wires, pitch).layout())
+        _Island(members, inside, widths, wires, pitch).add_to(layout)
     return layout
 
 
@@ -116,23 +101,19 @@ class _Island:
     wires: Sequence[Wire]
     pitch: float
 
-    def layout(self) -> Layout:
-        grid = _Grid(*_solve(self._edges(), self.pitch)) if self.inside else _Grid({0: (0, 0.0)}, {})
-        places = grid.upright(len(self.members)).places(self._sizes(), len(self.members), self.pitch)
+    def add_to(self, layout: Layout) -> None:
+        """Put it below what is there."""
         first_label = len(self.members)
-        layout = Layout(
-            components={number: places[vertex] for vertex, number in enumerate(self.members)},
-            labels={number: places[first_label + n] for n, number in enumerate(self.inside)},
-            width=max(place.column_right for place in places.values()),
-            height=max(place.y for place in places.values()) + self.pitch / 2,
-        )
-        for n, number in enumerate(self.inside):
-            route = [places[vertex] for vertex in grid.way_through(first_label + n, first_label)]
-            layout.routes[number] = route[::-1] if self._leads_back(number) else route
-        return layout
-
-    def _leads_back(self, number: int) -> bool:
-        return self.wires[number].target < self.wires[number].source
+        grid = _Grid(*_solve(self._edges(), self.pitch)) if self.inside else _Grid({0: (0, 0.0)}, {})
+        places = grid.upright(first_label).places(self._sizes(), first_label, self.pitch, layout.height)
+        layout.components |= {number: places[vertex] for vertex, number in enumerate(self.members)}
+        for label, number in enumerate(self.inside, first_label):
+            route = [places[vertex] for vertex in grid.way_through(label, first_label)]
+            leads_back = self.wires[number].target < self.wires[number].source
+            layout.routes[number] = route[::-1] if leads_back else route
+            layout.labels[number] = places[label]
+        layout.width = max(layout.width, *(place.column_right for place in places.values()))
+        layout.height = max(place.y for place in places.values()) + self.pitch / 2
 
     def _edges(self) -> list[tuple[int, int]]:
         vertex_of = {number: vertex for vertex, number in enumerate(self.members)}
@@ -178,8 +159,10 @@ class _Grid:
             return self
         return _Grid({vertex: (column, -y) for vertex, (column, y) in self.positions.items()}, self.links)
 
-    def places(self, sizes: Sequence[float], components: int, pitch: float) -> dict[int, Place]:
-        """Turn columns and rows into room; the first so many vertices are components."""
+    def places(
+        self, sizes: Sequence[float], components: int, pitch: float, height: float
+    ) -> dict[int, Place]:
+        """Turn columns and rows into room below this height; the first vertices are the components."""
         places: dict[int, Place] = {}
         top = min(y for _, y in self.positions.values()) - pitch / 2
         left = 0.0
@@ -191,7 +174,7 @@ class _Grid:
             for vertex, width in widths.items():
                 half = (common if vertex < components else width) / 2
                 middle = (left + right) / 2
-                y = self.positions[vertex][1] - top
+                y = self.positions[vertex][1] - top + height
                 places[vertex] = Place(middle - half, middle + half, y, left, right)
             left = right + COLUMN_GAP
         return places
