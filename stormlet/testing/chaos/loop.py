@@ -89,4 +89,4 @@ class _Shuffled(deque[asyncio.Handle]):
 def _task_of(handle: Any) -> asyncio.Task[Any] | None:
     """The task whose step this is; None for any other callback."""
     owner: Any = getattr(handle._callback, "__self__", None)
-    return owner if isinstance(owner, asyncio.Task) else None
+    return owner if issubclass(type(owner), asyncio.Task) else None
