@@ -13,9 +13,10 @@ import pytest
 
 from stormlet.errors import InvalidConfiguration
 from stormlet.testing.leaks import AllowLeaks, Leaked, describe_leaks, kinds_allowed, not_allowed
-from stormlet.testing.plugin import LEAKS, MARKER
 from stormlet.testing.simulation import SimulatedTest, Simulation
 
+MARKER: Final = "simulated_time"
+LEAKS: Final = "simulated_time_allow_leaks"
 OTHERS: Final = ("asyncio", "anyio", "trio")
 """Markers of other plugins that run async tests."""
 
