@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from stormlet.errors import InvalidConfiguration, StormletError
 
@@ -14,6 +14,8 @@ exceptions for which no tuple answers, and tasks and threads that have not ended
 
 AllowLeaks: TypeAlias = bool | Collection[LeakKind]
 """The kinds that a test may leave behind; True: all of them."""
+
+K = TypeVar("K", bound=str)
 
 MOST_LINES: Final = 20
 """The most leaks that a message names."""
@@ -40,16 +42,21 @@ class Leaked(StormletError, AssertionError):
 def kinds_allowed(allow_leaks: object) -> Collection[LeakKind]:
     """The kinds that these are; raises :class:`~stormlet.errors.InvalidConfiguration` naming all kinds if one of them
     is unknown."""
-    kinds: tuple[LeakKind, ...] = get_args(LeakKind)
-    if isinstance(allow_leaks, bool):
-        return kinds if allow_leaks else ()
-    if not isinstance(allow_leaks, list | tuple | set | frozenset) or any(
-        each not in kinds for each in cast("Collection[object]", allow_leaks)
+    return chosen_kinds("allow_leaks", allow_leaks, get_args(LeakKind))
+
+
+def chosen_kinds(option: str, chosen: object, kinds: Sequence[K]) -> Collection[K]:
+    """The kinds that an option has chosen; raises :class:`~stormlet.errors.InvalidConfiguration` naming all kinds if
+    one of them is unknown."""
+    if isinstance(chosen, bool):
+        return kinds if chosen else ()
+    if not isinstance(chosen, list | tuple | set | frozenset) or any(
+        each not in kinds for each in cast("Collection[object]", chosen)
     ):
         raise InvalidConfiguration(
-            f"allow_leaks must be True, False or a list of {', '.join(kinds)}, not {allow_leaks!r}"
+            f"{option} must be True, False or a list of {', '.join(kinds)}, not {chosen!r}"
         )
-    return cast("Collection[LeakKind]", allow_leaks)
+    return cast("Collection[K]", chosen)
 
 
 def not_allowed(leaks: Iterable[Leak], allow_leaks: bool | Collection[str]) -> list[Leak]:

@@ -34,7 +34,7 @@ import re
 import selectors
 from asyncio import AbstractEventLoop, Task, TimerHandle
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -42,11 +42,11 @@ from itertools import count
 from pathlib import PurePath
 from socket import socket
 from threading import get_ident
-from types import FrameType
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from stormlet.errors import StormletError
 from stormlet.model.number_checks import check_int, is_int
+from stormlet.runtime.slow_code import suspended_frames
 from stormlet.testing.livelock import Rounds
 from stormlet.testing.outside.world import World
 
@@ -281,7 +281,7 @@ def describe_task(task: Task[object]) -> str:
     too, which of a topology's own is the component's: ``Task-7, started by count[0]: ...``."""
     calls = [
         f"{frame.f_code.co_qualname} ({PurePath(frame.f_code.co_filename).name}:{frame.f_lineno})"
-        for frame in _suspended_frames(task.get_coro())
+        for frame in suspended_frames(task.get_coro())
     ]
     return f"{_named(task) or task.get_name()}: {' > '.join(calls)}"
 
@@ -295,20 +295,6 @@ def _named(task: Task[Any] | None) -> str:
         return name
     starter = task.started_by if isinstance(task, _NumberedTask) else ""
     return f"{name}, started by {starter}" if starter else ""
-
-
-def _suspended_frames(awaited: object) -> Iterator[FrameType]:
-    """Follow what a coroutine or generator awaits down to the future; compiled ones have the same
-    attributes."""
-    while awaited is not None:
-        frame = _first(awaited, "cr_frame", "gi_frame")
-        if frame is not None:
-            yield frame
-        awaited = _first(awaited, "cr_await", "gi_yieldfrom")
-
-
-def _first(owner: object, *names: str) -> Any:
-    return next((found for name in names if (found := getattr(owner, name, None)) is not None), None)
 
 
 class _Clock(selectors.DefaultSelector):

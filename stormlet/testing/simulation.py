@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import AbstractContextManager
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
@@ -47,11 +47,9 @@ class Simulation:
         """The seed from which the topologies of this test take their randomness (law L16)."""
         return self._loop.seed
 
-    @contextmanager
-    def held(self) -> Generator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Time stands still in this block, for as long as it takes: ``with sim.held(): await service.answer()``."""
-        with self._loop.held():
-            yield
+        return self._loop.held()
 
     async def advance(
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
@@ -97,18 +95,26 @@ LAST_MOMENT = 1.0
 """Real seconds that threads get to end after the test."""
 
 
+ROUNDS_TO_END = 100
+"""Rounds of the loop that other tasks have to end in, without time passing: cancelled ones need a few."""
+
+
 class SimulatedTest:
     """Runs a test and its async fixtures in one task of one loop."""
 
     def __init__(self, name: str, seed: int) -> None:
+        self._name = name
+        self._runner = asyncio.Runner(loop_factory=partial(SimulatedLoop, seed))
+        self._task: asyncio.Task[None] | None = None
+        self._pieces = asyncio.Queue[tuple[Awaitable[Any], asyncio.Future[Any]]]()
+        self._closing = False
         self._runs: list[WatchedRun] = []
-        self._task = OneTask(name, seed, self._watch_runs)
         self._threads_before = set(threading.enumerate())
 
     def run(self, piece: Awaitable[T]) -> T:
         """Run a piece of the test; raises what it raises, with a note of what the topologies know of it."""
         try:
-            return self._task.run(piece)
+            return self._run(piece)
         except asyncio.CancelledError as error:
             for run in self._runs:
                 if run.crash is not None:
@@ -116,13 +122,37 @@ class SimulatedTest:
             raise
         except Deadlock as error:
             for run in self._runs:
-                for line in run.unsettled():
+                for line in (*run.unsettled(), *run.stuck()):
                     error.add_note(f"topology {run.name!r}: {line}")
-                for explanation in run.stuck():
-                    error.add_note(f"topology {run.name!r}: {explanation}")
             raise
         except Livelock as error:
             raise error.knowing(line for run in self._runs for line in run.endless()) from None
+
+    def _run(self, piece: Awaitable[T]) -> T:
+        loop = self._runner.get_loop()
+        if self._task is None:
+            self._task = loop.create_task(self._work(), name=self._name)
+        outcome: asyncio.Future[T] = loop.create_future()
+        self._pieces.put_nowait((piece, outcome))
+        return loop.run_until_complete(outcome)
+
+    async def _work(self) -> None:
+        OBSERVE.set(self._watch)
+        while not self._closing:
+            piece, outcome = await self._pieces.get()
+            try:
+                result = await piece
+            except BaseException as error:
+                if self._closing:
+                    raise
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(result)
+
+    def _watch(self) -> WatchedRun:
+        run = WatchedRun()
+        self._runs.append(run)
+        return run
 
     def simulation(self) -> Simulation:
         """The simulated time of the test."""
@@ -138,21 +168,24 @@ class SimulatedTest:
 
     def leaks(self) -> list[Leak]:
         """The leaks, once the test and its fixtures are over."""
+        others = [] if self._task is None else self._run(self._others())
         in_runs = [leak for run in self._runs for leak in run.leaks]
-        return [*in_runs, *(Leak("tasks", f"task {line}") for line in self._task.others())]
+        return [*in_runs, *(Leak("tasks", f"task {line}") for line in others)]
+
+    async def _others(self) -> list[str]:
+        """A line for each other task that does not end by itself, without time passing."""
+        loop = asyncio.get_running_loop()
+        for _ in range(ROUNDS_TO_END):
+            if len(pending_tasks(loop)) == 1:
+                break
+            await asyncio.sleep(0)
+        return [describe_task(task) for task in pending_tasks(loop) if task is not self._task]
 
     def close(self) -> list[Leak]:
         """Cancel every task and close the loop; return what threads are left."""
-        self._task.close()
+        self._closing = True
+        self._runner.close()
         return [Leak("threads", f"thread {thread.name}") for thread in self._threads_left()]
-
-    def _watch_runs(self) -> None:
-        OBSERVE.set(self._watch)
-
-    def _watch(self) -> WatchedRun:
-        run = WatchedRun()
-        self._runs.append(run)
-        return run
 
     def _threads_left(self) -> list[threading.Thread]:
         # Daemons are left out: they say themselves that nobody waits for them.
@@ -181,59 +214,3 @@ async def _rest(fixture: AsyncGenerator[object, None], name: str) -> None:
         return
     await fixture.aclose()
     raise ValueError(f"fixture {name!r} yielded more than once")
-
-
-ROUNDS_TO_END = 100
-"""Rounds of the loop that other tasks have to end in, without time passing: cancelled ones need a few."""
-
-
-class OneTask:
-    """A simulated loop and its main task. ``prepare`` is called first in that task."""
-
-    def __init__(self, name: str, seed: int, prepare: Callable[[], object]) -> None:
-        self._name = name
-        self._prepare = prepare
-        self._runner = asyncio.Runner(loop_factory=partial(SimulatedLoop, seed))
-        self._task: asyncio.Task[None] | None = None
-        self._pieces = asyncio.Queue[tuple[Awaitable[Any], asyncio.Future[Any]]]()
-        self._closing = False
-
-    def run(self, piece: Awaitable[T]) -> T:
-        """Await this in the task and give its result; raises what it raises, and
-        :class:`~stormlet.testing.Deadlock`."""
-        loop = self._runner.get_loop()
-        if self._task is None:
-            self._task = loop.create_task(self._work(), name=self._name)
-        outcome: asyncio.Future[T] = loop.create_future()
-        self._pieces.put_nowait((piece, outcome))
-        return loop.run_until_complete(outcome)
-
-    def others(self) -> list[str]:
-        """A line for each other task that does not end by itself, without time passing."""
-        return [] if self._task is None else self.run(self._others())
-
-    def close(self) -> None:
-        """Cancel every task and close the loop."""
-        self._closing = True
-        self._runner.close()
-
-    async def _work(self) -> None:
-        self._prepare()
-        while not self._closing:
-            piece, outcome = await self._pieces.get()
-            try:
-                result = await piece
-            except BaseException as error:
-                if self._closing:
-                    raise
-                outcome.set_exception(error)
-            else:
-                outcome.set_result(result)
-
-    async def _others(self) -> list[str]:
-        loop = asyncio.get_running_loop()
-        for _ in range(ROUNDS_TO_END):
-            if len(pending_tasks(loop)) == 1:
-                break
-            await asyncio.sleep(0)
-        return [describe_task(task) for task in pending_tasks(loop) if task is not self._task]

@@ -7,8 +7,12 @@ import gc
 import pytest
 
 from stormlet import Topology
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.runtime.acker.holders import FoundHolders, HolderScan
 from stormlet.runtime.tasks import Directory
+from stormlet.runtime.wire.outbox import Control
+from tests.cast import ignore
 from tests.law.puppets import Puppets, settle
 
 
@@ -30,6 +34,19 @@ async def test_what_was_settled_meanwhile_is_held_by_nobody() -> None:
         puppets[0].ack_all()
         assert scan.advance(10) == 2
     assert [scan.found.pop(root, ()) for root in roots] == [("puppets",), (), ()]
+
+
+@pytest.mark.simulated_time
+async def test_a_message_is_known_before_its_acker_has_read_of_it() -> None:
+    """A log line about one of its tuples names the message while its tree waits with a busy acker."""
+    topology = Topology("unread")
+    topology.bolt("ignore", ignore, topology.spout("feed").shuffle())
+    async with topology.run() as running:
+        directory, tree = Directory(), OpenTree(message_id="the message")
+        directory.tasks = running._tasks
+        running._tasks.ackers[0].post(Control({7: tree}, dict.fromkeys(range(8, 18), 1), [], []))
+        assert directory.message_id([6, 7]) == "the message"
+        running._tasks.ackers[0].fail_all(Failure(FailureKind.SHUTDOWN))
 
 
 def test_the_collector_does_not_look_into_what_was_found() -> None:

@@ -3,6 +3,7 @@
 ::
 
     handle        ``Run``, the block that the host enters, and ``Running``, what it holds inside
+    block         the task that has entered the block, and the first crash, which cancels it
     assembly      makes all tasks from a plan and wires them
     kit           the parts that simulations replace
     host_streams  where the host emits, and what it collects

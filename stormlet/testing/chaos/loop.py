@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from random import Random
-from typing import Any, TypeGuard
+from typing import Any
 
 from stormlet.runtime.run.kit import Kit
 from stormlet.testing.livelock import Livelock
@@ -89,8 +89,4 @@ class _Shuffled(deque[asyncio.Handle]):
 def _task_of(handle: Any) -> asyncio.Task[Any] | None:
     """The task whose step this is; None for any other callback."""
     owner: Any = getattr(handle._callback, "__self__", None)
-    return owner if _is_task(owner) else None
-
-
-def _is_task(thing: object) -> TypeGuard[asyncio.Task[Any]]:
-    return isinstance(thing, asyncio.Task)
+    return owner if issubclass(type(owner), asyncio.Task) else None

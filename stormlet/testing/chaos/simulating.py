@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from stormlet.errors import InvalidConfiguration, StormletError
 from stormlet.model.number_checks import check_int
@@ -14,6 +14,7 @@ from stormlet.testing.chaos.evidence import SeedResult
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, read_faults
 from stormlet.testing.chaos.journal import silence
 from stormlet.testing.chaos.simulator import Simulator, TopologyLike
+from stormlet.testing.leaks import chosen_kinds
 
 Kind = Literal["anchors", "acks", "errors", "values", "replays", "joins", "updates", "order"]
 """Emits without anchors, acks before the end of the work, exceptions after
@@ -21,21 +22,7 @@ them, values that are changed afterwards, messages that a spout does
 not replay, joins with the replay of a message, lost updates, and results that depend on the order."""
 Allow: TypeAlias = bool | Collection[Kind]
 """Kinds that are no bugs, because it is meant so; True: all of them."""
-
-
-def kinds_allowed(allow: object) -> Collection[str]:
-    """The kinds that these are; raises :class:`~stormlet.errors.InvalidConfiguration` naming all kinds if one of them
-    is unknown."""
-    kinds: tuple[str, ...] = get_args(Kind)
-    if isinstance(allow, bool):
-        return kinds if allow else ()
-    if not isinstance(allow, list | tuple | set | frozenset) or any(
-        each not in kinds for each in cast("Collection[object]", allow)
-    ):
-        raise InvalidConfiguration(
-            f"allow must be True, False or a list of {', '.join(kinds)}, not {allow!r}"
-        )
-    return cast("Collection[str]", allow)
+KINDS: Final[tuple[str, ...]] = get_args(Kind)
 
 
 SHOWN_LINES = 60
@@ -129,7 +116,7 @@ def simulate(
     if not isinstance(cast("object", seeds), Iterable):
         raise InvalidConfiguration(f"simulate: seeds must be numbers such as range(100), not {seeds!r}")
     report = SimulationReport()
-    simulator = Simulator(topology, sources, seconds, configuration, kinds_allowed(allow))
+    simulator = Simulator(topology, sources, seconds, configuration, chosen_kinds("allow", allow, KINDS))
     compared = Compared(simulator.collected, simulator.allowed, wanted)
     with silence():
         for seed in seeds:

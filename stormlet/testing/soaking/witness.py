@@ -41,8 +41,6 @@ class SteadyWitness(Witness):
         self._acked = Recent[int](REMEMBERED)
         self._settled = Recent[OpenTree](REMEMBERED)
         self._failed = Recent[int](REMEMBERED)
-        self.emissions = 0
-        self.acks = 0
         self.timeouts = 0
         self.lost = 0
         """Messages of whose outcome there is no hope."""
@@ -57,10 +55,6 @@ class SteadyWitness(Witness):
             if root in self._failed:  # nothing will be judged by it any more
                 self._tuples.pop(root, None)
 
-    def emitted(self, plan: TaskPlan, root: int, tree: OpenTree) -> None:
-        self.emissions += 1
-        super().emitted(plan, root, tree)
-
     def check_age(self, most: float) -> None:
         """No message waits for its outcome for longer than so many seconds, unless a bolt asks for more time."""
         if self.timeout is None or self.timeouts_reset:
@@ -71,9 +65,7 @@ class SteadyWitness(Witness):
             self.violation("{} messages have had no outcome for {} s", self.lost, most)
 
     def _judge(self, plan: TaskPlan, attempt: Attempt, failure: Failure | None) -> None:
-        if failure is None:
-            self.acks += 1
-        else:
+        if failure is not None:
             self.executed_again += sum(tup.state == ACKED for tup in self._tuples.get(attempt.root, ()))
             self._failed.add(attempt.root)
         super()._judge(plan, attempt, failure)
