@@ -97,3 +97,20 @@ def test_a_checkpoint_that_was_refused_is_free_again(tmp_path: Path) -> None:
     with pytest.raises(InvalidTopology, match="another DataFrame"):
         refused.load(msgspec.structs.replace(FINGERPRINT, files="others"))
     assert CheckpointFile(tmp_path / "c").load(FINGERPRINT).done == DONE
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (10, 20, "of a run in epochs of 10 rows; give epoch_rows=10"),
+        (None, 20, "of a run without epochs; leave out epoch_rows="),
+    ],
+)
+def test_a_checkpoint_of_other_epochs_says_so(
+    tmp_path: Path, then: int | None, now: int | None, said: str
+) -> None:
+    """The same rows are there, cut in another way."""
+    file = CheckpointFile(tmp_path / "c")
+    file.save(Checkpoint(msgspec.structs.replace(FINGERPRINT, epoch_rows=then), DONE))
+    with pytest.raises(InvalidTopology, match=f"is the checkpoint {said}"):
+        file.load(msgspec.structs.replace(FINGERPRINT, epoch_rows=now))
