@@ -7,7 +7,7 @@ of text, which must stand in its file exactly once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -82,5 +82,13 @@ def _exists(test: str, root: Path) -> bool:
 
 @lru_cache(maxsize=256)  # many mutants have their tests in one file
 def _functions(text: str) -> frozenset[str]:
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return frozenset(node.name for node in ast.parse(text).body if isinstance(node, functions))
+    return frozenset(_named(ast.parse(text).body))
+
+
+def _named(body: Iterable[ast.stmt]) -> Iterator[str]:
+    """Iterate over the names of functions; those of a class come after its own: ``TestIt::test_that``."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}::{name}" for name in _named(node.body))
