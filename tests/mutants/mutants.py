@@ -37,7 +37,8 @@ class Mutant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: str
     """The text in its place."""
     tests: tuple[str, ...]
-    """Tests of which at least one must fail: files, or functions as ``file::function``."""
+    """Tests of which at least one must fail: files, or functions as ``file::function``, perhaps with the id of one of
+    their cases in brackets."""
     slow: bool = False
     """True if its tests start processes or take more than a few seconds."""
 
@@ -74,7 +75,7 @@ def rooms() -> dict[str, Sequence[Mutant]]:
 
 
 def _exists(test: str, root: Path) -> bool:
-    path, _, name = test.partition("::")
+    path, _, name = test.partition("[")[0].partition("::")
     if not name:
         return (root / path).exists()
     return (root / path).is_file() and name in _functions((root / path).read_text(encoding="utf-8"))
