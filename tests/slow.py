@@ -71,6 +71,7 @@ SLOW = frozenset(
         "testing/soaking",
         "testing/test_livelock.py",
         "testing/test_outside.py",
+        "test_mutants.py::test_a_mutant_is_applied_to_a_copy_and_taken_back",
         "test_type_hints.py",
         "typing",
     }

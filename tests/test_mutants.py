@@ -6,10 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.mutants.__main__ import main
-from tests.mutants.mutants import Mutant, Stale, rooms
-from tests.mutants.runner import Result, Run
+from tests.mutants.mutants import ROOT, Mutant, Stale, rooms
+from tests.mutants.runner import Copy, Result, Run
 
 ROOMS = rooms()
 MUTANT = Mutant(
@@ -78,3 +79,15 @@ def test_an_unknown_mutant_is_an_error(capsys: pytest.CaptureFixture[str]) -> No
     """A misspelt id must not pass for a mutant that was caught."""
     assert main(["--room", "no-such-room", "--id", "ledger-zero-beats-fail", "--id", "no-such-mutant"]) == 2
     assert capsys.readouterr().err == "there is no 'no-such-room', 'no-such-mutant'\n"
+
+
+def test_a_mutant_is_applied_to_a_copy_and_taken_back(tmp_path: Path) -> None:
+    """The copy is what its tests import, and the files that people work on stay as they are."""
+    copy = Copy(tmp_path)
+    mutant = next(each for each in ROOMS["core"] if each.id == "ledger-zero-beats-fail")
+    before = (ROOT / mutant.file).read_text("utf-8")
+    assert copy.result(mutant)[0] is Result.CAUGHT
+    assert copy.result(replace(mutant, new=mutant.old))[0] is Result.SURVIVED
+    assert copy.result(replace(mutant, old="no such text"))[0] is Result.STALE
+    assert copy.result(replace(mutant, new="if"))[0] is Result.BROKEN
+    assert (copy.folder / mutant.file).read_text("utf-8") == (ROOT / mutant.file).read_text("utf-8") == before

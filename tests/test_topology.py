@@ -7,7 +7,8 @@ from typing import Any, cast
 import pytest
 
 from stormlet import InvalidConfiguration, InvalidTopology, Spout, Stream, Topology
-from tests.helpers import ignore, run_to_end
+from tests.cast import ignore
+from tests.helpers import run_to_end
 
 
 def built(name: str = "one") -> tuple[Topology, Stream[int], Stream[None]]:

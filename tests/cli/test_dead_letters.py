@@ -179,3 +179,10 @@ def test_a_reason_does_not_move_the_cursor(capsys: pytest.CaptureFixture[str]) -
     letters(1, failure=Failure(FailureKind.FAILED, "work", 3, reason="\x1b[2J"))
     assert main(LIST) == 0
     assert "\x1b[2J" not in capsys.readouterr().out
+
+
+def test_a_letter_is_replayable_with_its_origin_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """What bolts read of it would be missing."""
+    LetterFile(Path("dead.jsonl")).write(DeadLetter("orders", "late", 1, 5, FAILED, origin=object()))
+    assert main([*LIST, "--replayable"]) == 0
+    assert shown(capsys) == ["none of 1 dead letters in dead.jsonl is like that"]

@@ -7,7 +7,7 @@ of text, which must stand in its file exactly once.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,7 +37,8 @@ class Mutant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: str
     """The text in its place."""
     tests: tuple[str, ...]
-    """Tests of which at least one must fail: files, or functions as ``file::function``."""
+    """Tests of which at least one must fail: files, or functions as ``file::function``, perhaps with the id of one of
+    their cases in brackets."""
     slow: bool = False
     """True if its tests start processes or take more than a few seconds."""
 
@@ -74,7 +75,7 @@ def rooms() -> dict[str, Sequence[Mutant]]:
 
 
 def _exists(test: str, root: Path) -> bool:
-    path, _, name = test.partition("::")
+    path, _, name = test.partition("[")[0].partition("::")
     if not name:
         return (root / path).exists()
     return (root / path).is_file() and name in _functions((root / path).read_text(encoding="utf-8"))
@@ -82,5 +83,13 @@ def _exists(test: str, root: Path) -> bool:
 
 @lru_cache(maxsize=256)  # many mutants have their tests in one file
 def _functions(text: str) -> frozenset[str]:
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return frozenset(node.name for node in ast.parse(text).body if isinstance(node, functions))
+    return frozenset(_named(ast.parse(text).body))
+
+
+def _named(body: Iterable[ast.stmt]) -> Iterator[str]:
+    """Iterate over the names of functions; those of a class come after its own: ``TestIt::test_that``."""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}::{name}" for name in _named(node.body))

@@ -70,6 +70,7 @@ class Copy:
     def __init__(self, folder: Path, root: Path = ROOT) -> None:
         self.folder = folder / "stormlet"
         shutil.copytree(root, self.folder, ignore=LEFT_OUT)
+        self._applied = 0
         self._check_import()
 
     def result(self, mutant: Mutant) -> tuple[Result, str]:
@@ -81,13 +82,14 @@ class Copy:
             changed = mutant.applied(text)
         except Stale as stale:
             return Result.STALE, str(stale)
-        times = file.stat()
-        file.write_text(changed, encoding="utf-8")
+        before = file.stat().st_mtime
+        self._applied += 1
+        # Python takes bytecode for that of a file by the second of its last change. Each mutant has one of its own.
+        _write(file, changed, before + self._applied)
         try:
             run = self.run(mutant.tests)
         finally:
-            file.write_text(text, encoding="utf-8")
-            os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+            _write(file, text, before)
         return run.result, run.output
 
     def baseline(self, mutants: Iterable[Mutant]) -> Run:
@@ -96,18 +98,23 @@ class Copy:
 
     def run(self, tests: Sequence[str]) -> Run:
         """Run these tests up to the first failure."""
-        command = [sys.executable, "-B", "-m", "pytest", *OPTIONS]
+        command = [sys.executable, "-m", "pytest", *OPTIONS]
         return _run([*command, *tests], self.folder, self._environment())
 
     def _check_import(self) -> None:
         """Raise :class:`RuntimeError` unless Python finds stormlet in this copy."""
-        command = [sys.executable, "-B", "-c", "import stormlet; print(stormlet.__file__)"]
+        command = [sys.executable, "-c", "import stormlet; print(stormlet.__file__)"]
         run = _run(command, self.folder, self._environment())
         if str(self.folder) not in run.output:
             raise RuntimeError(f"not the copy in {self.folder} is imported: {run.output.strip()}")
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "PYTHONPATH": str(self.folder), "NO_COLOR": "1"}
+
+
+def _write(file: Path, text: str, changed: float) -> None:
+    file.write_text(text, encoding="utf-8")
+    os.utime(file, (changed, changed))
 
 
 def _run(command: Sequence[str], folder: Path, environment: dict[str, str]) -> Run:

@@ -276,3 +276,9 @@ def test_a_text_that_does_not_fit_is_refused() -> None:
     """The message says what was expected."""
     with pytest.raises(CannotRebuild, match="it is no int: Expected `int`, got `str`"):
         rebuild(b'"x"', "int")
+
+
+def test_a_time_that_would_lose_its_fold_is_not_rebuilt() -> None:
+    """JSON has none, and == does not compare it."""
+    assert portable(dt.datetime(2024, 10, 27, 2, 30)).type == "datetime.datetime"
+    assert portable(dt.datetime(2024, 10, 27, 2, 30, fold=1)).type is None

@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from stormlet import DeadLetter, Failure, FailureKind, StormletError, Topology, TopologyCrashed
+from stormlet import (
+    DeadLetter,
+    Failure,
+    FailureKind,
+    InvalidConfiguration,
+    StormletError,
+    Topology,
+    TopologyCrashed,
+)
 from stormlet.report.letter_records import LetterRecord, NoLetter
 from stormlet.runtime.dead_letters import LetterFile, read_lines
 from tests.helpers import run_to_end
@@ -183,3 +191,14 @@ def test_a_pipe_takes_letters(tmp_path: Path) -> None:
         LetterFile(tmp_path / "pipe").write(letter())
     reader.join()
     assert len(read) == 1
+
+
+@pytest.mark.simulated_time
+async def test_dead_letters_go_to_a_callable_or_a_file() -> None:
+    """Anything else is refused before the topology starts."""
+    topology = Topology("lost")
+    topology.spout("numbers", [1])
+    with pytest.raises(
+        InvalidConfiguration, match="dead_letters=7 is neither a callable nor the path of a file"
+    ):
+        await run_to_end(topology, dead_letters=7)

@@ -20,6 +20,7 @@ from stormlet import (
     FailureKind,
     InvalidConfiguration,
     InvalidTopology,
+    Reject,
     ReliableSpout,
     Running,
     Spout,
@@ -1057,3 +1058,15 @@ async def test_a_bolt_that_cannot_be_prepared_again_holds_nothing_back() -> None
         collectors[0].emit("helper")
         await (await running.emit(other, "host"))
         assert got == [("helper", 15), ("host", 15)]
+
+
+async def test_a_reject_restarts_nobody() -> None:
+    """It says that the value is wrong, and nothing of the bolt."""
+
+    def refuse(value: int) -> None:
+        raise Reject("odd")
+
+    topology = Topology("refusing")
+    topology.bolt("refuse", refuse, topology.spout("numbers", [1, 3]).shuffle(), on_error="restart")
+    statistics = (await run_to_end(topology)).statistics()
+    assert (statistics.components["refuse"].restarts, statistics.dead_letters) == (0, 2)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
+from stormlet.runtime.usercode import Within
 from tests.cast import Ack, ignore, wait_for_ever
 from tests.helpers import run_to_end
 
@@ -241,3 +244,22 @@ async def test_a_cancelled_host_still_is_cancelled() -> None:
     host.cancel()
     with pytest.raises(asyncio.CancelledError):
         await host
+
+
+VARIABLE = ContextVar("variable", default="the topology's")
+
+
+@pytest.mark.simulated_time
+async def test_a_coroutine_that_catches_stays_in_its_context() -> None:
+    """What it awaits may raise, and what comes after that is its own code as before (B10)."""
+    loop, context = asyncio.get_running_loop(), copy_context()
+    context.run(VARIABLE.set, "the message's")
+    future: asyncio.Future[None] = loop.create_future()
+
+    async def catch() -> str:
+        with suppress(ValueError):
+            await future
+        return VARIABLE.get()
+
+    loop.call_soon(future.set_exception, ValueError("late"))
+    assert await Within(context, catch()) == "the message's"

@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from stormlet import BasicBolt, Collector, Topology, Tuple
+from stormlet.runtime.slow_code import Watched
 from tests.cast import ignore
 
 HELD = 0.12
@@ -107,3 +108,17 @@ def test_a_quick_topology_is_silent_in_debug_mode(caplog: pytest.LogCaptureFixtu
     with caplog.at_level(logging.WARNING):
         run(topology, debug=True, factory=partial(patient_loop, 0.25))
     assert told(caplog, "ignore[0]") == told(caplog, "one[0]") == []
+
+
+def test_a_step_that_begins_with_an_exception_is_timed() -> None:
+    """As where user code holds the loop when it is cancelled."""
+    clock, held = iter([0.0, 0.01, 5.0, 5.5]), list[float]()
+
+    async def wait() -> None:
+        await asyncio.sleep(0)
+
+    watched = Watched(wait(), lambda: next(clock), 0.1, held.append)
+    watched.send(None)
+    with pytest.raises(ValueError, match="late"):
+        watched.throw(ValueError("late"))
+    assert held == [0.5]

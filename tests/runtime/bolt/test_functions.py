@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, cast
 
 import pytest
@@ -114,3 +115,26 @@ async def test_a_tuple_of_several_trees_is_acked_in_each(below: Callable[..., An
     topology.bolt("below", cast("Any", below), joined.shuffle())
     running = await run_to_end(topology)
     assert running.statistics().components["numbers"].acked == 6
+
+
+VARIABLE = ContextVar("variable", default="")
+
+
+async def test_a_tuple_with_context_variables_waits_for_room_like_any_other() -> None:
+    """It goes a more careful way through the bolt, and that is bounded too (B6, B10)."""
+
+    def number() -> Iterator[int]:
+        for value in range(20):
+            VARIABLE.set(str(value))
+            yield value
+
+    async def slow(value: int) -> None:
+        await asyncio.sleep(1)
+
+    topology = Topology("bounded", message_timeout=None)
+    passed = topology.bolt("pass", lambda value: value, topology.spout("numbers", number).shuffle())
+    topology.bolt("slow", slow, passed.shuffle(), queue_capacity=1)
+    async with topology.run() as running:
+        for _ in range(10):
+            await asyncio.sleep(1)
+            assert running.statistics().components["slow"].queued <= 2

@@ -298,3 +298,15 @@ async def test_a_factory_that_is_called_with_a_value_in_a_thread_ends_the_run() 
     topology.bolt("kept", lambda operation=nothing: Kept(operation), spout.shuffle(), executor="thread")
     with pytest.raises(TopologyCrashed, match=r"'kept' has a parameter .* makes a bolt, Kept"):
         await run_to_end(topology)
+
+
+async def test_a_coroutine_that_a_thread_gets_fails_the_input() -> None:
+    """No loop runs there that could await it (B9)."""
+
+    async def later() -> None:
+        """Never awaited."""
+
+    topology = Topology("threads", max_attempts=1)
+    numbers = topology.spout("numbers", [1])
+    topology.bolt("bolt", lambda value: later(), numbers.shuffle(), executor="thread")
+    assert (await run_to_end(topology)).statistics().dead_letters == 1

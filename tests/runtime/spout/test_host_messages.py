@@ -128,3 +128,24 @@ async def test_the_acker_asks_for_a_slice_when_there_is_more_than_one_message() 
         trees = [await running.emit(source, str(number)) for number in range(100)]
         await asyncio.gather(*trees)
         assert asked.times > 0
+
+
+@pytest.mark.simulated_time
+async def test_nobody_overtakes_a_message_that_waits_for_room() -> None:
+    """Not even one that comes at the very moment at which there is room (C4)."""
+    seen: list[str] = []
+
+    async def see(value: str) -> None:
+        seen.append(value)
+        await asyncio.sleep(1)
+
+    topology = Topology("turns", max_spout_pending=1)
+    source = topology.spout("source", outputs=str)
+    topology.bolt("see", see, source.shuffle())
+    async with topology.run() as running:
+        first = await running.emit(source, "first")
+        second = asyncio.ensure_future(running.emit(source, "second"))
+        await first
+        await running.emit(source, "third")
+        await second
+    assert seen == ["first", "second", "third"]

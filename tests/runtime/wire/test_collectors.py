@@ -197,3 +197,21 @@ async def test_a_dead_letter_needs_a_failure(failure: Any, history: Any, said: s
     running = await run_to_end(topology)
     assert said in refused[0]
     assert running.statistics().components["spout"].dead_letters == 0
+
+
+class Astray(BasicBolt[int, int]):
+    """Emits on a stream that it has not declared."""
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Emit."""
+        out.emit(tup.value, stream="nowhere")
+
+
+async def test_a_stream_that_is_not_declared_is_refused() -> None:
+    """The input fails, and the message names the streams that there are."""
+    topology = Topology("astray", max_attempts=1)
+    topology.bolt("bolt", Astray, topology.spout("spout", [1]).shuffle())
+    running = await run_to_end(topology)
+    (failure,) = running.failures()
+    assert failure.kind == "InvalidEmit"
+    assert "emits on stream 'nowhere', which it does not declare; it declares 'default'" in failure.error

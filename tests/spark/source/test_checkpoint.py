@@ -11,6 +11,7 @@ import pytest
 
 from stormlet import InvalidTopology
 from stormlet.spark import SparkFailed
+from stormlet.spark.source import checkpoint
 from stormlet.spark.source.checkpoint import Checkpoint, CheckpointFile
 from stormlet.spark.source.plans import Fingerprint
 from stormlet.spark.source.reading import ALL
@@ -97,3 +98,38 @@ def test_a_checkpoint_that_was_refused_is_free_again(tmp_path: Path) -> None:
     with pytest.raises(InvalidTopology, match="another DataFrame"):
         refused.load(msgspec.structs.replace(FINGERPRINT, files="others"))
     assert CheckpointFile(tmp_path / "c").load(FINGERPRINT).done == DONE
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (10, 20, "of a run in epochs of 10 rows; give epoch_rows=10"),
+        (None, 20, "of a run without epochs; leave out epoch_rows="),
+    ],
+)
+def test_a_checkpoint_of_other_epochs_says_so(
+    tmp_path: Path, then: int | None, now: int | None, said: str
+) -> None:
+    """The same rows are there, cut in another way."""
+    file = CheckpointFile(tmp_path / "c")
+    file.save(Checkpoint(msgspec.structs.replace(FINGERPRINT, epoch_rows=then), DONE))
+    with pytest.raises(InvalidTopology, match=f"is the checkpoint {said}"):
+        file.load(msgspec.structs.replace(FINGERPRINT, epoch_rows=now))
+
+
+def test_a_checkpoint_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever becomes of the current directory."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    file = CheckpointFile("c")
+    monkeypatch.chdir("elsewhere")
+    file.save(Checkpoint(FINGERPRINT, DONE))
+    assert (tmp_path / "c").exists()
+
+
+def test_the_new_name_is_on_the_device_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The directory is synced after the old file was replaced."""
+    synced: list[tuple[Path, bool]] = []
+    monkeypatch.setattr(checkpoint, "sync", lambda path: synced.append((path, (tmp_path / "c").exists())))
+    CheckpointFile(tmp_path / "c").save(Checkpoint(FINGERPRINT, DONE))
+    assert synced == [(tmp_path, True)]
