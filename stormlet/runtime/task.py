@@ -22,7 +22,7 @@ from time import monotonic
 from typing import Any
 
 from stormlet.core.life import TaskEvent, TaskState
-from stormlet.core.restarts import RestartPolicy, Restarts
+from stormlet.core.retries import RestartPolicy, Restarts
 from stormlet.errors import MistakenFactory, NotExactlyOnce, StartFailed, StrayCancellation, TaskKilled
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER, TaskPlan

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast, overload
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.builder_types import NumberOptions, TopologyOptions
+from stormlet.model.component_checks import OneShotSources
 from stormlet.model.configuration import Configuration, read_options
 from stormlet.model.description import Description
-from stormlet.model.one_shot_sources import OneShotSources
 from stormlet.model.planning import plan
 from stormlet.model.streams import Stream
 from stormlet.topology.bolts import BoltBuilder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.core.outstanding import Outstanding, Place, spelt
+from stormlet.core.outcomes import Outstanding, Place, spelt
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.core.outstanding import Outstanding, Place
+from stormlet.core.outcomes import Outstanding, Place
 from stormlet.report.explanation import Explanation, TreeState
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from stormlet import Bolt, Collector, Failure, FailureKind, Topology, Tree, Tuple, TupleTimedOut
-from stormlet.core.outstanding import Outstanding, Place
+from stormlet.core.outcomes import Outstanding, Place
 from tests.cast import HoldUntilFinished
 
 pytestmark = pytest.mark.simulated_time

@@ -10,8 +10,7 @@ from typing import Any
 import msgspec
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.outstanding import Place
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind, Place
 from stormlet.errors import NotTracked
 from stormlet.model.plan import TaskPlan
 from stormlet.report.explanation import Explanation, Occupation, TreeState

@@ -10,7 +10,7 @@ from random import Random
 
 import msgspec
 
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.runtime.spout.messages import Message
 
 

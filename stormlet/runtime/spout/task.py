@@ -16,7 +16,7 @@ import msgspec
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import Lineage
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan

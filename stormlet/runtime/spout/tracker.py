@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from stormlet.core.ids import IdSource, shard_of
 from stormlet.core.ledger import AckerLoad, OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import Lineage
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics

@@ -21,7 +21,7 @@ from stormlet import (
     Tuple,
 )
 from stormlet.core.outcomes import TupleFailed
-from stormlet.core.restarts import RestartPolicy
+from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark.stream.query import SessionGone
 from tests.cast import ignore
