@@ -20,10 +20,9 @@ import typing
 
 from stormlet.starting import imported as _imported  # isort: skip # first, as it is about all these imports
 from stormlet.acceleration import is_compiled  # second, as it decides which files the others are
-from stormlet.core.calls import Call
 from stormlet.core.groupings import CustomGrouping
-from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.outstanding import Outstanding, Place
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind, Outstanding, Place
+from stormlet.core.tracebacks import Call
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
     AlreadySettled,

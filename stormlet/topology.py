@@ -21,6 +21,7 @@ from stormlet.model.builder_types import (
     TopologyOptions,
 )
 from stormlet.model.component_checks import (
+    OneShotSources,
     check_at_least_one,
     check_id,
     check_inputs,
@@ -34,7 +35,6 @@ from stormlet.model.components import DEFAULT_STREAM, BoltBase, Spout, TaskConte
 from stormlet.model.configuration import Configuration, component_options, configure, read_options
 from stormlet.model.description import BoltSpec, Description, Executor, OnError, SpoutSpec
 from stormlet.model.logic import check_code, logic_kind, source_kind
-from stormlet.model.one_shot_sources import OneShotSources
 from stormlet.model.planning import plan
 from stormlet.model.streams import DirectStream, Output, Stream, StreamId, Subscription
 from stormlet.report.log_fields import log_fields

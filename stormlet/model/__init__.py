@@ -10,11 +10,9 @@ Reading order::
     traits              declarations of spouts and bolts that are read before an instance exists
     key_types           warnings about keys that would not group as expected
     streams             streams of components, and the subscriptions of bolts to them
-    description         the frozen declaration that ``Topology`` builds: components with their streams and options
+    description         the frozen declaration that ``Topology`` builds: components, their order and cycles
     builder_types       types for the methods of ``Topology``, for type checkers
-    component_checks    rules for single components
-    one_shot_sources    sources that cannot be read twice
-    graph               cycles and order of components
+    component_checks    rules for single components, and for sources that cannot be read twice
     plan                the plan of one task
     planning            the plan of a run: tasks, their numbers, and the links between them
     number_checks       arguments that must be numbers

@@ -1,15 +1,17 @@
-"""Checks of a component when it is added, except those of its code: for these, see :mod:`stormlet.model.logic`.
+"""Checks of a component when it is added, except those of its code: for these, see :mod:`stormlet.model.logic`. And a
+check when a run begins: an iterator serves one run only.
 
 ``where`` opens error messages; it names the component.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.components import BoltBase, overrides
+from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import LogicKind, SourceKind, inferred_schema, yields_to_all
 from stormlet.model.streams import Output, Stream, Subscription, outputs_of
 from stormlet.model.traits import spout_traits
@@ -104,3 +106,26 @@ def declared_outputs(where: str, declared: object, logic: object) -> Mapping[str
     if not streams:
         raise InvalidTopology(f"{where}: outputs declares no stream; leave it out for one default stream")
     return streams
+
+
+class OneShotSources:
+    """The iterators that runs of one topology have used."""
+
+    def __init__(self) -> None:
+        self._used: list[object] = []
+
+    def use(self, spouts: Iterable[SpoutSpec]) -> None:
+        """Note the sources of a run that begins; raise :class:`~stormlet.errors.InvalidTopology` for an iterator that
+        an earlier run has used."""
+        for spec in spouts:
+            if spec.kind is SourceKind.ITERABLE and _is_one_shot(spec.source):
+                if any(spec.source is each for each in self._used):
+                    raise InvalidTopology(
+                        f"spout {spec.id!r}: its iterator was used by an earlier run and cannot start again; "
+                        f"pass a generator function or a list"
+                    )
+                self._used.append(spec.source)
+
+
+def _is_one_shot(source: object) -> bool:
+    return isinstance(source, Iterator | AsyncIterator)

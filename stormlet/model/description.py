@@ -9,7 +9,6 @@ import msgspec
 
 from stormlet.errors import InvalidTopology
 from stormlet.model.configuration import Configuration, configure
-from stormlet.model.graph import components_in_order
 from stormlet.model.logic import LogicKind, SourceKind, check_code, source_kind, yields_to_all
 from stormlet.model.streams import Output, Subscription
 from stormlet.model.traits import bolt_traits, spout_traits
@@ -189,3 +188,54 @@ class Description(msgspec.Struct, frozen=True):
             for subscription in bolt.inputs:
                 successors[subscription.source.component].append(bolt.id)
         return successors
+
+
+def components_in_order(successors: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """The strongly connected components, upstream first; a node without a cycle is a component of its own.
+
+    Tarjan's algorithm, without recursion, so that a long chain of bolts cannot exhaust the stack.
+    """
+    found: list[list[str]] = []
+    index: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    on_path: dict[str, None] = {}
+    for start in successors:
+        if start in index:
+            continue
+        work = [(start, iter(successors[start]))]
+        _enter(start, index, lowest, path, on_path)
+        while work:
+            node, following = work[-1]
+            child = next((each for each in following if each not in index or each in on_path), None)
+            if child is None:
+                work.pop()
+                if work:
+                    parent = work[-1][0]
+                    lowest[parent] = min(lowest[parent], lowest[node])
+                if lowest[node] == index[node]:
+                    found.append(_leave(node, path, on_path))
+            elif child in index:
+                lowest[node] = min(lowest[node], index[child])
+            else:
+                _enter(child, index, lowest, path, on_path)
+                work.append((child, iter(successors[child])))
+    found.reverse()
+    return found
+
+
+def _enter(
+    node: str, index: dict[str, int], lowest: dict[str, int], path: list[str], on_path: dict[str, None]
+) -> None:
+    index[node] = lowest[node] = len(index)
+    path.append(node)
+    on_path[node] = None
+
+
+def _leave(node: str, path: list[str], on_path: dict[str, None]) -> list[str]:
+    start = path.index(node)
+    component = path[start:]
+    del path[start:]
+    for each in component:
+        del on_path[each]
+    return component

@@ -9,10 +9,9 @@ from typing import Final
 
 import msgspec
 
-from stormlet.core.calls import Call, stack_line
-from stormlet.core.outcomes import Failure, history_of
-from stormlet.core.outstanding import Outstanding, spelt
+from stormlet.core.outcomes import Failure, Outstanding, history_of, spelt
 from stormlet.core.shortened import printable, shortened
+from stormlet.core.tracebacks import Call, stack_line
 
 MOST_LINES: Final = 10
 """Outstanding tuples that a text names."""

@@ -13,7 +13,7 @@ import msgspec
 
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
-from stormlet.core.restarts import RestartPolicy, Restarts
+from stormlet.core.retries import RestartPolicy, Restarts
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.slices import Activity, CountedSlices, Slices, TimedSlices

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
 from typing import Protocol
 
-from stormlet.core.calls import forget_earlier_raises, raised_in
 from stormlet.core.outcomes import DeadLetter, Failure
-from stormlet.core.restarts import Restarts
+from stormlet.core.retries import Restarts
 from stormlet.core.shortened import cut, printable, shortened
+from stormlet.core.tracebacks import forget_earlier_raises, raised_in
 from stormlet.errors import TaskKilled
 from stormlet.model.plan import TaskPlan
 from stormlet.report.failures import MOST_KINDS, FailureCounts, RepeatedFailure

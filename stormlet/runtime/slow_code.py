@@ -30,7 +30,7 @@ from pathlib import PurePath
 from types import FrameType
 from typing import Any, Final, Protocol, TypeVar, cast
 
-from stormlet.core.calls import Call, call_of, is_ours, stack_line
+from stormlet.core.tracebacks import Call, call_of, is_ours, stack_line
 from stormlet.model.plan import TaskPlan
 from stormlet.report.log_fields import log_fields
 from stormlet.runtime.usercode import Within, all_ended

@@ -30,7 +30,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from stormlet.core.life import TaskEvent, TaskState, task_state
-from stormlet.core.restarts import RestartPolicy, Restarts
+from stormlet.core.retries import RestartPolicy, Restarts
 from stormlet.errors import (
     EndOfStream,
     MistakenFactory,

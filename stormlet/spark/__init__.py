@@ -25,7 +25,7 @@ At the other end a sink (:mod:`stormlet.spark.sink.dataframe_sink`) gathers valu
 
 from __future__ import annotations
 
-from stormlet.core.restarts import RestartPolicy
+from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed, SparkUnavailable
 from stormlet.spark.frames import Origin
 from stormlet.spark.session import spark_session

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, cast
 
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.errors import NotExactlyOnce
 from stormlet.model.components import Spout, SpoutCollector, TaskContext
 from stormlet.spark.epochs import EpochAccount, Epochs, GivenUp, SourceKey

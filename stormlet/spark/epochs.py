@@ -41,7 +41,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stormlet.core.outcomes import Failure, FailureKind, History
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.errors import InvalidTopology, NotExactlyOnce, SparkFailed
 from stormlet.spark.frames import Origin
 

@@ -37,7 +37,7 @@ def interrupted(program: str, module: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "module", ["stormlet.core.calls", "stormlet.topology", "cyclopts", "stormlet.cli.run", "the end"]
+    "module", ["stormlet.core.tracebacks", "stormlet.topology", "cyclopts", "stormlet.cli.run", "the end"]
 )
 def test_while_nothing_runs_it_ends_the_process(module: str) -> None:
     """By the signal, and without a word about what was being imported."""
@@ -47,7 +47,7 @@ def test_while_nothing_runs_it_ends_the_process(module: str) -> None:
 
 def test_in_another_program_it_does_what_it_does_in_python() -> None:
     """Whoever imports stormlet may have more to end."""
-    ended = interrupted("host", "stormlet.core.calls")
+    ended = interrupted("host", "stormlet.core.tracebacks")
     assert ended.returncode == -signal.SIGINT
     assert ended.stderr.endswith("\nKeyboardInterrupt\n")
 

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.core.replay import JITTER, ReplayPolicy
+from stormlet.core.retries import JITTER, ReplayPolicy
 
 FAILED = Failure(FailureKind.FAILED)
 

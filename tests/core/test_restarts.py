@@ -5,7 +5,7 @@ import sys
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stormlet.core.restarts import KEPT_EXACTLY, RestartPolicy, Restarts
+from stormlet.core.retries import KEPT_EXACTLY, RestartPolicy, Restarts
 
 
 def test_pauses_double_up_to_the_longest() -> None:

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stormlet.model.graph import components_in_order
+from stormlet.model.description import components_in_order
 
 Graph = dict[str, list[str]]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stormlet import Place, Topology
-from stormlet.core.outstanding import PHRASES
+from stormlet.core.outcomes import PHRASES
 from stormlet.testing import run_simulated
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explaining.md").read_text("utf-8")

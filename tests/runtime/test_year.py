@@ -28,8 +28,7 @@ from stormlet import (
     Tuple,
     TupleFailed,
 )
-from stormlet.core.replay import JITTER, ReplayPolicy
-from stormlet.core.restarts import KEPT_EXACTLY, Restarts
+from stormlet.core.retries import JITTER, KEPT_EXACTLY, ReplayPolicy, Restarts
 from stormlet.report.failures import MOST_KINDS
 from stormlet.testing import run_simulated
 from tests.helpers import now

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from stormlet import EndOfStream, SpoutCollector, Stream, TaskContext, Topology
-from stormlet.core.restarts import RestartPolicy
+from stormlet.core.retries import RestartPolicy
 from stormlet.spark.source.reading import Chunk
 from stormlet.spark.stream.keeper import QueryKeeper
 from stormlet.spark.stream.query import MicroBatch, Offer, Query

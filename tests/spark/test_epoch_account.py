@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stormlet import Failure, FailureKind
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.spark.epochs import EpochAccount
 from stormlet.spark.frames import Origin
 

@@ -9,7 +9,7 @@ from inspect import isawaitable
 from math import inf
 from typing import Any, Protocol, TypeVar, cast
 
-from stormlet.core.outstanding import spelt
+from stormlet.core.outcomes import spelt
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import HELD, Tuple
 from stormlet.errors import InvalidTopology

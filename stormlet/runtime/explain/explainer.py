@@ -11,8 +11,7 @@ import msgspec
 
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import DeadLetter, Failure
-from stormlet.core.outstanding import Place
+from stormlet.core.outcomes import DeadLetter, Failure, Place
 from stormlet.errors import NotTracked
 from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.runtime.context import Engine

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from stormlet.core.calls import Call
 from stormlet.core.shortened import shortened
+from stormlet.core.tracebacks import Call
 from stormlet.report.explanation import Occupation
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.slow_code import frames_of, thread_frames, users_of

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.core.outstanding import Outstanding
+from stormlet.core.outcomes import Failure, FailureKind, Outstanding
 from stormlet.core.tuples import HELD, Lineage, Tuple
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.task import BoltTask

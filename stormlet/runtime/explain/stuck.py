@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outstanding import spelt
+from stormlet.core.outcomes import spelt
 from stormlet.report.explanation import Explanation
 from stormlet.report.log_fields import log_fields
 from stormlet.runtime.explain.explainer import UNRECORDED, Explainer

@@ -7,8 +7,8 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from stormlet.core.calls import Call
-from stormlet.core.outstanding import Outstanding, Place
+from stormlet.core.outcomes import Outstanding, Place
+from stormlet.core.tracebacks import Call
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.explain.occupations import call_stack, own_stack
 from stormlet.runtime.explain.recorder import Edge, EdgeRecorder, RecordedTree

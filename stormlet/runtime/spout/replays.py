@@ -12,7 +12,7 @@ from random import Random
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.errors import StrayCancellation
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.spout.messages import Message

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from stormlet.core.ids import IdSource, shard_of
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import Lineage
 from stormlet.errors import TopologyStopping
 from stormlet.model.configuration import Configuration

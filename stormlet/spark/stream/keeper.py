@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
-from stormlet.core.restarts import RestartPolicy, Restarts
+from stormlet.core.retries import RestartPolicy, Restarts
 from stormlet.errors import EndOfStream, InvalidTopology, SparkFailed
 from stormlet.spark.failures import summary
 from stormlet.spark.files import Claim, Folder

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_args
 
-from stormlet.core.restarts import RestartPolicy
+from stormlet.core.retries import RestartPolicy
 from stormlet.core.schema import FieldList, Opaque, Record, Schema
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import DEFAULT_STREAM, SpoutCollector, TaskContext

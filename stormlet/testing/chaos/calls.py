@@ -18,8 +18,8 @@ from textwrap import dedent
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from stormlet.core.calls import Call, call_of
-from stormlet.core.calls import Call as Place
+from stormlet.core.tracebacks import Call, call_of
+from stormlet.core.tracebacks import Call as Place
 from stormlet.core.tuples import ACKED, OPEN, Tuple
 from stormlet.errors import KeyFunctionFailed
 from stormlet.model.components import DEFAULT_STREAM, Bolt

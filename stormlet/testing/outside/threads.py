@@ -21,7 +21,7 @@ from queue import Queue, SimpleQueue
 from types import FrameType
 from typing import Any, Final, TypeAlias
 
-from stormlet.core.calls import stack_line
+from stormlet.core.tracebacks import stack_line
 from stormlet.runtime.slow_code import thread_frames, users_of
 from stormlet.testing.outside.partners import Thing
 

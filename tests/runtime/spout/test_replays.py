@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from stormlet import Failure, FailureKind, Topology
-from stormlet.core.replay import ReplayPolicy
+from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import PLAIN
 from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.replays import Replays

@@ -20,7 +20,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from stormlet.core.restarts import RestartPolicy
+from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.stream.epoch_reader import EpochStreamReader

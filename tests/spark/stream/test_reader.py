@@ -20,7 +20,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from stormlet.core.restarts import RestartPolicy
+from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed, TupleFailed
 from stormlet.spark.stream.query import SessionGone
 from tests.helpers import ignore, leave_by, now, run_to_end

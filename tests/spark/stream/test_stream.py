@@ -26,7 +26,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
-from stormlet.core.restarts import RestartPolicy
+from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
 from tests.helpers import ignore, run_to_end
