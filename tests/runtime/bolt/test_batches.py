@@ -54,6 +54,29 @@ async def test_a_batch_due_while_another_is_written_is_written_next() -> None:
         assert bolt.began == [("a", 1.0), ("b", 1.75)]
 
 
+class Refusing(Writing):
+    """Refuses some values, after it has noted the time."""
+
+    async def execute_batch(self, tups: Sequence[Tuple[str]], out: Collector[str]) -> None:
+        await super().execute_batch(tups, out)
+        if tups[0].value in "ab":
+            raise LookupError(tups[0].value)
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_batches_that_fail_do_not_keep_others_from_being_written_when_they_are_due() -> None:
+    """Each failure is acted on by itself, between two batches."""
+    bolt = Refusing(seconds=0.0)
+    topology = Topology("batches", message_timeout=None, max_attempts=1)
+    spout = topology.spout("spout")
+    topology.bolt("write", lambda: bolt, spout.shuffle())
+    async with topology.run() as running:
+        trees = [await running.emit(spout, value) for value in "abc"]
+        await asyncio.wait(map(asyncio.ensure_future, trees))
+        assert bolt.began == [("a", 1.0), ("b", 1.0), ("c", 1.0)]
+        assert running.statistics().components["write"].failed == 2
+
+
 async def test_a_batch_due_while_another_waits_for_room_is_written_next() -> None:
     """A batch that becomes due while the outputs of another one wait for room is executed after it."""
 

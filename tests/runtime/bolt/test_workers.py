@@ -166,3 +166,14 @@ async def test_a_batch_whose_call_is_cancelled_names_its_members() -> None:
     with pytest.raises(BatchCancelled) as cancelled:
         await call
     assert cancelled.value.members == tups
+
+
+async def test_a_batch_that_fails_while_it_is_awaited_is_raised_with_all_its_members() -> None:
+    """The pause gives what happened, as the call itself would."""
+    given, bolt = wiring(), Pairs()
+    bolt.asleep = asyncio.get_running_loop().create_future()
+    bolt.asleep.set_exception(LookupError("away"))
+    tups = inputs(1, 1)
+    (raised,) = await finished(BatchWorker(given, BatchRunner(bolt, given)), tups)
+    assert (raised.inputs, repr(raised.error)) == (tups, "LookupError('away')")
+    assert tups[0].state == HELD
