@@ -32,7 +32,7 @@ class Graveyard:
         self.attended: list[float] = []
         self.activity = Activity()
         failures: Any = SimpleNamespace(
-            buried=lambda plan, letter: None,
+            given_up=lambda plan, letter: None,
             unkept=lambda plan, letter: self.unkept.append(letter.value),
         )
         engine = SimpleNamespace(
