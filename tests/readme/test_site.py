@@ -58,4 +58,4 @@ def test_no_reader_sees_which_tests_hold_a_promise() -> None:
     leave_out_tests(None, "testing", source)
     assert "tested by" in PAGES["testing.md"]
     assert "test_a_feeder" not in source[0]
-    assert "the final outcome is told.\n- `ScriptedBolt`" in source[0]
+    assert "the feeder gets the final outcome.\n- `ScriptedBolt`" in source[0]
