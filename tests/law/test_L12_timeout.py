@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stormlet import Running, Stream, Topology, Tree, TupleTimedOut
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.runtime.wire.outbox import Control
 from stormlet.testing import run_simulated
 from tests.law.puppets import Puppets, ackers, now, open_trees, script, settle, until
@@ -154,6 +155,51 @@ async def test_L12_a_rotation_comes_after_the_messages_before_it() -> None:
         await asyncio.sleep(0)
         for _ in range(3):
             ackers(running)[0].rotate_soon()
+        assert await tree == []
+
+
+@pytest.mark.simulated_time
+async def test_L12_a_rotation_waits_in_the_queue_of_an_acker_that_is_awake() -> None:
+    """One that sleeps applies a message at once; one that was woken has it in its queue, and rotates after it."""
+    topology, feed, _ = held()
+    async with topology.run() as running:
+        tree = await running.emit(feed, "x")
+        await settle()
+        acker = ackers(running)[0]
+        ((root, pending),) = acker.ledger.oldest()
+        acker.rotate_soon()
+        acker.post(Control({}, {root: pending.checksum}, [], []))
+        for _ in range(3):
+            acker.rotate_soon()
+        assert await tree == []
+
+
+@pytest.mark.simulated_time
+async def test_C3_the_end_comes_after_the_messages_before_it() -> None:
+    """An ack that is in the acker's queue when the run ends still acks its tree."""
+    topology, feed, _ = held()
+    async with topology.run() as running:
+        tree = await running.emit(feed, "x")
+        await settle()
+        acker = ackers(running)[0]
+        ((root, pending),) = acker.ledger.oldest()
+        acker.rotate_soon()
+        acker.post(Control({}, {root: pending.checksum}, [], []))
+        acker.fail_all(Failure(FailureKind.SHUTDOWN))
+        assert await tree == []
+
+
+@pytest.mark.simulated_time
+async def test_L12_without_timeouts_a_rotation_fails_no_tree() -> None:
+    """It is for orphans alone (L5)."""
+    topology, feed, puppets = held(message_timeout=None)
+    async with topology.run() as running:
+        tree = await running.emit(feed, "x")
+        await settle()
+        for _ in range(5):
+            ackers(running)[0].rotate_soon()
+        await settle()
+        puppets.ack_all()
         assert await tree == []
 
 
