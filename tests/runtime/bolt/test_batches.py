@@ -117,6 +117,16 @@ async def test_what_a_patient_batch_holds_does_not_time_out() -> None:
     assert running.statistics().components["spout"].failed == 0
 
 
+async def test_what_comes_after_a_rest_does_not_time_out_either() -> None:
+    """While there was nothing to keep, no timer ran."""
+    topology = Topology("batches", message_timeout=2.0)
+    spout = topology.spout("spout")
+    topology.bolt("write", lambda: Patient(seconds=0.0), spout.shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(60.0)
+        await (await running.emit(spout, "late"))
+
+
 class LateAgain(Patient):
     """Another instance takes longer than ``message_timeout`` to be ready."""
 
