@@ -11,7 +11,7 @@ from stormlet import is_compiled
 from stormlet.core.ledger import OpenTree, new_tree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.tuples import PLAIN
-from stormlet.runtime.spout.messages import Buried, HostMessage, Message, SpoutMessage, kept_message
+from stormlet.runtime.spout.messages import GivenUp, HostMessage, Message, SpoutMessage, kept_message
 from stormlet.runtime.tree import Tree
 
 FIELDS = ("checksum", "spout", "message_id", "failure")
@@ -35,7 +35,7 @@ def test_the_short_way_makes_the_same() -> None:
     "tree",
     [
         new_tree("m"),
-        Buried(message_id="m", failure=Failure(FailureKind.FAILED)),
+        GivenUp(message_id="m", failure=Failure(FailureKind.FAILED)),
         kept_message("cow", "words", None, PLAIN, "m"),
         SpoutMessage("cow", "words", None, PLAIN, message_id="m"),
         host_message(),

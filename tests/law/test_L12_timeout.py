@@ -175,7 +175,7 @@ async def test_L12_a_rotation_waits_in_the_queue_of_an_acker_that_is_awake() -> 
 
 
 @pytest.mark.simulated_time
-async def test_C3_the_end_comes_after_the_messages_before_it() -> None:
+async def test_L12_the_end_comes_after_the_messages_before_it() -> None:
     """An ack that is in the acker's queue when the run ends still acks its tree."""
     topology, feed, _ = held()
     async with topology.run() as running:
