@@ -16,7 +16,7 @@ from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.progress import Step
 from stormlet.core.tuples import Lineage, Tuple
 from stormlet.runtime.acker.bookkeeper import Bookkeeper
-from stormlet.runtime.acker.task import AckerTask
+from stormlet.runtime.acker.task import AckerTask, DeadSpout
 from stormlet.runtime.bolt.functions import FunctionWorker
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.dead_letters import DeadLetters
@@ -141,7 +141,7 @@ def outcomes_are_delivered_twice(patch: Patch) -> None:
         again = list(self.ledger.acked)
         give(self)
         for tree in again[:1]:
-            self.spouts[tree.spout].outcomes.append(tree)
+            self.verdicts[tree.spout].trees.append(tree)
 
     patch.setattr(Bookkeeper, "give_verdicts", patched)
 
@@ -185,34 +185,34 @@ def failed_messages_are_dropped(patch: Patch) -> None:
     patch.setattr(Tracker, "_settle_kept", settled)
 
 
-def outcomes_are_told_twice(patch: Patch) -> None:
+def outcomes_are_reported_twice(patch: Patch) -> None:
     """Law S1, L15."""
-    settle = SpoutFeed._settle
+    deliver = SpoutFeed._deliver
 
-    def twice(self: Any, message_id: object, failure: Failure | None) -> Any:
-        settle(self, message_id, failure)
-        return settle(self, message_id, failure)
+    def twice(self: Any, tree: OpenTree) -> Any:
+        deliver(self, tree)
+        return deliver(self, tree)
 
-    patch.setattr(SpoutFeed, "_settle", twice)
+    patch.setattr(SpoutFeed, "_deliver", twice)
 
 
-def everything_is_told_as_acked(patch: Patch) -> None:
+def everything_is_reported_as_acked(patch: Patch) -> None:
     """Law S1."""
-    settle = SpoutFeed._settle
+    deliver = SpoutFeed._deliver
 
-    def acked(self: Any, message_id: object, failure: Failure | None) -> Any:
-        return settle(self, message_id, None)
+    def acked(self: Any, tree: OpenTree) -> Any:
+        return deliver(self, OpenTree(message_id=tree.message_id))
 
-    patch.setattr(SpoutFeed, "_settle", acked)
+    patch.setattr(SpoutFeed, "_deliver", acked)
 
 
-def nothing_is_told(patch: Patch) -> None:
+def nothing_is_reported(patch: Patch) -> None:
     """Law S1."""
 
-    def silent(self: Any, message_id: object, failure: Failure | None) -> None:
-        self._spout.waiting.discard(message_id)
+    def silent(self: Any, tree: OpenTree) -> None:
+        self._spout.waiting.discard(tree.message_id)
 
-    patch.setattr(SpoutFeed, "_settle", silent)
+    patch.setattr(SpoutFeed, "_deliver", silent)
 
 
 def dead_letters_are_thrown_away(patch: Patch) -> None:
@@ -272,7 +272,9 @@ def a_dead_spout_sends_nothing(patch: Patch) -> None:
     def patched(self: Any, error: Exception) -> None:
         self._stop_nap()
         if self.feed.dies:
-            self.tracker.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
+            failure = Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error)
+            for acker in self._ackers:
+                acker.fail_of_soon(DeadSpout(self._number, failure))
 
     patch.setattr(SpoutTask, "lose", patched)
     patch.setattr(SpoutTask, "flush_outbox", lambda self: None)
@@ -283,7 +285,7 @@ def the_next_life_begins_without_room(patch: Patch) -> None:
 
     async def patched(self: Any) -> None:
         while True:
-            self.check_cancelled()
+            self.life.check_cancelled()
             await self._work()
             self.outbox.leave()
             if not self.inbox.items and not self._pending:
@@ -305,9 +307,9 @@ BREAKS = {
     fails_are_forgotten: "timed out although nobody had a tuple of it",
     nobody_waits_for_room: "tuples, with a capacity of",
     messages_of_a_dead_acker_wait: "it has not finished",
-    outcomes_are_told_twice: "(acked), and not ",
-    everything_is_told_as_acked: "(acked), and not ",
-    nothing_is_told: "never got",
+    outcomes_are_reported_twice: "(acked), and not ",
+    everything_is_reported_as_acked: "(acked), and not ",
+    nothing_is_reported: "never got",
 }
 
 
