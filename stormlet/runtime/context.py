@@ -89,6 +89,7 @@ class Engine(msgspec.Struct):
     def random(self, task: TaskPlan, purpose: str) -> Random:
         """A generator of its own for each purpose of each task, so that runs with one seed are the same (law
         L16)."""
+        # By names and not by order: a component that is added changes the numbers of no other.
         return Random(f"{self.seed}/{task.component}/{task.index}/{purpose}")
 
     def ids(self, task: TaskPlan) -> IdSource:

@@ -105,6 +105,7 @@ class Life:
         that."""
         if not self.leaving and (self.state is TaskState.ENDING or self._host_leaves()):
             raise error
+        # Nobody has cancelled this coroutine: the error came out of something that user code awaited.
         if is_stray():
             return stray(error)
         self.uncancel()

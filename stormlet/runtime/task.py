@@ -103,6 +103,7 @@ class Task:
     def wake(self) -> None:
         """Have the task look for work; does nothing if it is not asleep."""
         bell = self._bell
+        # Woken once, whoever else finds a reason: activity is counted at the wake-up, not when it runs.
         if bell is not None and not bell.done():
             bell.set_result(None)
             self.activity.begin()
@@ -138,6 +139,7 @@ class Task:
         self.life.coroutine = asyncio.current_task()
         self.activity.begin()
         try:
+            # An exception of start() fails the start of the whole topology (law C1), and so is no reason to restart.
             await self.start()
             await self._live_on()
         except BaseException as error:
@@ -218,6 +220,7 @@ class Task:
         self.lose(error)
         await self._timely(self.let_go())
         while True:
+            # Before the next instance: what the last one raised is no excuse for it.
             self.user.forget()
             self.flush_outbox()
             try:
@@ -250,6 +253,7 @@ class Task:
     def _allowed_pause(self, error: Exception) -> float | None:
         if not self.may_restart or isinstance(error, FINAL):
             return None
+        # Its code is not to blame, so a kill is no part of a crash loop.
         if isinstance(error, TaskKilled):
             return self.restarts.pause_after_kill()
         return self.restarts.pause(self.loop.time())

@@ -50,6 +50,7 @@ class Bookkeeper:
     def apply(self, control: Control) -> int:
         """Enter a control message; return the number of its entries."""
         ledger = self.ledger
+        # Inits first: an ack of the same slice would be kept as an orphan otherwise, and looked up twice.
         if control.inits:
             ledger.init(control.inits)
         if control.acks:
@@ -74,6 +75,7 @@ class Bookkeeper:
     def give_verdicts(self) -> None:
         """Hand the trees that were settled to their spout tasks."""
         ledger = self.ledger
+        # Most control messages complete no tree.
         if not ledger.acked and not ledger.failed:
             return
         acked, failed = ledger.take_verdicts()
@@ -86,6 +88,7 @@ class Bookkeeper:
             only.trees.extend(chain(acked, failed))
             only.notify()
             return
+        # A dict and no set, for its order (law L16); each spout is notified once for all of its trees.
         reached: dict[int, None] = {}
         for tree in chain(acked, failed):
             verdicts[tree.spout].trees.append(tree)

@@ -77,6 +77,8 @@ class AckerTask(Task):
     def post(self, control: Control) -> None:
         """Take a control message; never blocks (law F4). A little one is applied at once if the acker sleeps, and so
         has read all that came before: most of the latency of a lone message would be wake-ups of ackers."""
+        # A sleeping acker has read all that came before, so that nothing is overtaken. Its slice is not asked for: that
+        # would take longer than the work.
         if self._asleep and control.size <= LITTLE:
             try:
                 self._bookkeeper.apply_at_once(control)
@@ -114,6 +116,7 @@ class AckerTask(Task):
 
     def fail_all(self, failure: Failure) -> None:
         """Fail every open tree, after the messages that have arrived (law C3)."""
+        # Acks among them still count: a tree that they complete is acked, and not failed by the end.
         while self._inbox:
             self._apply()
         self.ledger.fail_all(failure)
@@ -134,12 +137,14 @@ class AckerTask(Task):
 
     def lose(self, error: Exception) -> None:
         """Its ledger is lost: fail every tree at once, so that none waits for its timeout."""
+        # Those whose inits are still on their way fail when they arrive (law L4); the ledger itself goes on.
         self.ledger.lose(Failure(FailureKind.TASK_LOST, reason=f"{self.name} died", exception=error))
         self._expiring = self._scan = None
         self._bookkeeper.give_verdicts()
 
     def _work(self) -> int:
         """A chunk of a large expiry and a chunk of messages, so that neither makes the other wait."""
+        # Both in every chunk: an expiry of 100,000 trees must not keep acks waiting, which may yet save some of them.
         late = self._expire()
         applied = self._apply()
         self._expired_late += late
@@ -162,6 +167,7 @@ class AckerTask(Task):
 
     def _rotate(self) -> None:
         if not self._timeouts:
+            # Without timeouts trees never leave, but acks of trees that are over would gather for ever (law L5).
             self.ledger.forget_orphans()
             return
         self.ledger.rotate()
@@ -173,6 +179,7 @@ class AckerTask(Task):
         if cohort is not self._expiring:
             self._expiring = cohort
             self._scan = None if cohort is None else HolderScan(self._unsettled(), cohort)
+        # Failed only when everything was looked at: before, a tree might seem to be held by nobody.
         if cohort is None or self._scan is None or self._scan.advance(SCANNED_PER_CHUNK) == SCANNED_PER_CHUNK:
             return 0
         expired = min(EXPIRED_PER_CHUNK, len(cohort))

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
+from typing import Any
 
-from stormlet.runtime.wire.collector import AnyTuple
+from stormlet.core.tuples import Tuple
 
 
 class Intake:
@@ -23,8 +24,8 @@ class Intake:
     # The task sets both by itself, for each batch: two calls of methods would be felt by a lone message. A cursor that
     # is used up stays where it is, as it has none left.
     def __init__(self) -> None:
-        self.all: list[AnyTuple] = []
-        self.rest: Iterator[AnyTuple] = iter(self.all)
+        self.all: list[Tuple[Any]] = []
+        self.rest: Iterator[Tuple[Any]] = iter(self.all)
         """The cursor; who advances it takes an input."""
 
     @property
@@ -38,17 +39,17 @@ class Intake:
         return len(self.all) - length_hint(self.rest)
 
     @property
-    def taken(self) -> Sequence[AnyTuple]:
+    def taken(self) -> Sequence[Tuple[Any]]:
         """The inputs that user code has been called with, in order."""
         return self.all[: self.passed]
 
     @property
-    def queued(self) -> Sequence[AnyTuple]:
+    def queued(self) -> Sequence[Tuple[Any]]:
         """The inputs that user code has not been called with, in order."""
         return self.all[self.passed :]
 
     @property
-    def last(self) -> AnyTuple | None:
+    def last(self) -> Tuple[Any] | None:
         """The input that was taken last; None before the first."""
         passed = self.passed
         return self.all[passed - 1] if passed else None

@@ -106,6 +106,7 @@ class Assembly:
 
     def tasks(self) -> Tasks:
         """Make all tasks and wire them."""
+        # The constructors of user code run in the order in which users declare: spouts come before their bolts.
         spouts = self._spouts()
         bolts = {
             id: [self._bolt(spec, each) for each in self._plan.tasks[id]]
@@ -195,6 +196,7 @@ class Assembly:
             for stream in outputs
         }
         targets = (target for each in junctions.values() for junction in each for target in junction.targets)
+        # One list for all tasks of the component, which only look at it.
         consumers = list({target.ids[0]: target.inbox for target in targets}.values())
         for task in tasks:
             ids = self._engine.ids(task.plan)
@@ -228,6 +230,7 @@ class Assembly:
             return Outlet(source)
         choosers = [(self._chooser(task, junction), junction.targets) for junction in junctions]
         first, targets = choosers[0]
+        # The shape is decided now, so that no emit has to ask for it.
         if len(choosers) == 1 and isinstance(first, One):
             return SingleOutlet(source, ids, outbox, first, targets)
         return FanOutlet(source, ids, outbox, choosers)

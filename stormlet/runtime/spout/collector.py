@@ -58,6 +58,7 @@ class SpoutOut:
     def _pause(self, called: str, *, own: bool) -> None:
         if self._outbox.thread.is_elsewhere():
             raise called_elsewhere(self._plan, called)
+        # There is nothing to wait for, and nothing will be settled that could end the pause.
         if own and not self._tracker.pending:
             self._switches.resume()
             self._context.wake()
@@ -96,6 +97,7 @@ class SpoutOut:
         tracker = self._tracker
         if (self._strict or not self._outbox.armed) and self._outbox.thread.is_elsewhere():
             raise called_elsewhere(self._plan, "emit")
+        # Only what the user has given is checked, as most emits give neither.
         if attempt != 1:
             _check_attempt(self._plan, "attempt", attempt)
         if self._switches.stopping:
@@ -132,6 +134,7 @@ class SpoutOut:
         else:
             context = shared.context
             lineages = [Lineage(attempt, origin, context) for origin in origins]
+        # Made before the first is emitted: a bad message id must not leave half of the batch behind.
         trees = self._trees(values, message_ids, lineages)
         try:
             tracker.emit_many(DEFAULT_STREAM, zip(values, lineages, trees, strict=True))

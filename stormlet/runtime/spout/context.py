@@ -79,12 +79,14 @@ class SourceWait:
         the source has swallowed a cancellation: it is the caller's to keep it, and then to be cancelled.
         """
         self.asking = what
+        # In this order: a run that is quiet must have nothing unsent, or it would be taken for ended.
         self._outbox.suspend()
         self._activity.end()
         cancelled = False
         try:
             return await source
         except asyncio.CancelledError as error:
+            # Kept for the block below: the source may swallow the cancellation, and then its value counts.
             cancelled = True
             self._life.check_cancelled()
             if not self._interrupted:
@@ -96,6 +98,7 @@ class SourceWait:
             raise
         finally:
             self.asking = Asking.NOTHING
+            # Before anything that may raise, so that the count is right whatever follows.
             self._activity.begin()
             self._outbox.enter()
             self._end_interrupt(cancelled=cancelled)

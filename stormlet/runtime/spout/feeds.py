@@ -81,6 +81,7 @@ class Feed:
 
     def settle(self, most: int) -> Awaitable[None] | None:
         """Settle at most so many outcomes; an awaitable must be awaited before the next call."""
+        # The fastest way to go through an iterator for its effects.
         deque(self._tracker.settle(most), maxlen=0)  # a kept message has nobody to hear of it
         return None
 
@@ -152,6 +153,7 @@ class KeptFeed(Feed):
         if self._broke is None or self._broke_after != self._emitted or self._switches.stopping:
             self.ended = True
             return
+        # A wrapper such as map says that it is over after the generator behind it has raised.
         self._is_spent = True
         if isinstance(self._broke, Exception):
             self._user.raised(self._broke)
@@ -220,6 +222,7 @@ class IteratorFeed(KeptFeed):
                 self._unsent.append(value)
                 self._user.raised(error)
                 raise
+            # Looked at after every value, as each may have filled a queue, and user code may have deactivated the run.
             if outbox.crowded or not switches.active:  # law C1
                 break
         return None
@@ -275,6 +278,7 @@ class AsyncIteratorFeed(KeptFeed):
         return 1
 
     async def _take(self) -> None:
+        # Assigned in the same step, so that a cancellation cannot come between the value and its account.
         self._in_hand = await anext(self._values, END)
 
     async def _pull(self, most: int) -> None:
@@ -296,6 +300,7 @@ class AsyncIteratorFeed(KeptFeed):
 
     def end(self) -> Awaitable[None] | None:
         self.ended = True
+        # Some iterators are not generators, and have nothing to close.
         close = None if self._closed else getattr(self._values, "aclose", None)
         self._closed = True
         return None if close is None else cast("Awaitable[None]", close())

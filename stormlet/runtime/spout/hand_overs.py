@@ -50,6 +50,7 @@ class HandOvers:
     def give_up(self, message: Message, failure: Failure) -> bool:
         """Hand over a message that the engine has kept. Returns True if the sink has it; an asynchronous one will."""
         letter = _letter(self._plan.component, message, failure)
+        # A sink that holds the loop is then reported by its own name, and not by that of next_tuple.
         self._user.method = "dead_letters"
         try:
             pause = self._dead_letters.hand_over(letter)
@@ -59,6 +60,7 @@ class HandOvers:
         if pause is None:
             self._note(letter)
             return True
+        # In a coroutine of its own, for the spout goes on meanwhile; one slow letter holds up no other.
         handing_over = self._engine.loop.create_task(_taken(pause), name=f"{self._plan.name} dead_letters")
         self._letters[handing_over] = letter
         self._engine.activity.begin()
@@ -88,11 +90,13 @@ class HandOvers:
     def _ended(self, outcome: GivenUp, handing_over: asyncio.Task[None]) -> None:
         engine, letter = self._engine, self._letters.pop(handing_over)
         if handing_over.cancelled():
+            # Its line in the log is all that is left of the letter, for the message is only counted as left over.
             engine.failures.unkept(self._plan, letter)
             if not self._closing and not engine.host_leaves():
                 self._crash(StrayCancellation("somebody has cancelled the sink's coroutine"))
         elif (error := handing_over.exception()) is not None:
             self._crash(error)
+        # Together with its removal above, so that the message is always in one account and no more (law N1).
         else:
             self._note(letter)
             self._arrived(outcome)

@@ -51,9 +51,11 @@ class HostEmits:
 
     async def _room_in_turn(self) -> None:
         outbox, switches = self._outbox, self._switches
+        # A lock, as it lets coroutines in by the order of asking, which law C4 promises.
         async with self._turn:
             while not switches.stopping and not self._has_room:
                 self._room = self._loop.create_future()
+                # The consumer must get what fills its queue, or it would never have room.
                 if outbox.crowded:
                     outbox.flush()
                     outbox.crowded[0].call_when_room(self.look_again)
@@ -80,6 +82,7 @@ class HostEmits:
         """Emit a message of ``running.emit``. The caller looks for outcomes that are known at once (law L17)."""
         tracker, outbox = self._tracker, self._outbox
         # With nothing to send it with, it need not wait for the next iteration.
+        # With others on their way a flush comes anyway, and takes this message along.
         alone = not tracker.pending and not outbox.armed
         if alone:
             outbox.enter()

@@ -22,6 +22,7 @@ else:
 
 def lineage_now(topology: Context, origin: object, attempt: int) -> Lineage:
     """Its attempt, its origin, and context variables that are not the topology's (law B10)."""
+    # Copied, as there is no other way to see whether the caller has set any; the copy is of constant size.
     context = copy_context()
     if context == topology:
         return PLAIN if origin is None and attempt == 1 else Lineage(attempt, origin)
@@ -116,6 +117,7 @@ class HostMessage(Message):
     def collect_under(self, root: int) -> None:
         """An attempt begins: collect its values, and no longer those of the one before."""
         if self.collected is not None:
+            # What a failed attempt had collected is no part of the result.
             self.collect_no_more()
             self.tree.values = self.collected[root] = []
         self.root = root
@@ -130,6 +132,7 @@ def kept_message(
     value: object, stream: str, task: int | None, lineage: Lineage, message_id: object
 ) -> Message:
     """A message that is emitted now. The same as calling the class, at a fraction of the price."""
+    # Written out: the two constructors would be two calls more for each value of a generator.
     message = Message.__new__(Message)
     message.checksum = 0
     message.spout = 0

@@ -59,6 +59,7 @@ class Replays:
     def add(self, message: Message) -> None:
         """Have it wait for as long as the policy says after so many failures; in an outage, all that are pending
         do."""
+        # It may wait for half a minute, with thousands of others: no local variables of user code are kept so long.
         message.forget_frames()
         pause = self._policy.pause(message.failures, self._random)
         self._scheduled += 1
@@ -82,6 +83,7 @@ class Replays:
         if not self._later:
             return
         first = self._later[0].when
+        # A timer that comes too early looks and sets the next one, which is cheaper than a timer for each message.
         if self._timer is None or first < self._timer_at:
             self.close()
             self._timer, self._timer_at = self._loop.call_at(first, self._guarded, self._come_due), first
@@ -89,6 +91,7 @@ class Replays:
     def _come_due(self) -> None:
         now = self._loop.time()
         self._timer = None
+        # All that are due, as messages that failed together come back within one turn of the loop.
         while self._later and self._later[0].when <= now:
             self.due.append(heappop(self._later).message)
         self._wait()

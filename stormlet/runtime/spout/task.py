@@ -139,6 +139,7 @@ class SpoutTask(Task):
 
     def _verdicts_came(self) -> None:
         """Settle at once what was acked and the host awaits, as no user code runs by that; the rest soon."""
+        # Without a turn of this task: for a lone message of the host that would be most of its latency.
         try:
             self.tracker.settle_awaited()
             self._look_after_waiters()
@@ -326,6 +327,7 @@ class SpoutTask(Task):
     def _attend_when_room(self) -> None:
         # Replays that are due may wait for room in a queue that the tuples of others keep full.
         if not self.outbox.has_room:
+            # One is enough: when it has room, the others are looked at again.
             self.outbox.crowded[0].call_when_room(self.attend_soon)
 
     def _interrupt_or_wake(self) -> None:
@@ -391,6 +393,7 @@ class SpoutTask(Task):
         self.user.method = "open"
         await self._user(feed.open(self.context))
         self._opened = True
+        # The new instance has not been activated yet.
         self._active_for_user = False
         self._switched = self.switches.active
 

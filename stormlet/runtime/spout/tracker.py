@@ -240,12 +240,15 @@ class Tracker:
         is called once the tree is noted: it is either tracked, or this raises."""
         if self.observer is not None:
             self.observer.tracked(self._plan, tree, value)
+        # Without ackers nobody would settle it; the outcome waits with the others all the same, for the next call of
+        # user code may not come inside an emit (law L17).
         if not self._loads:
             outlet.deliver(value, 0, lineage)
             self.outcomes.append(tree)  # law L9
             return
         root = next(self._ids)
         load = self._loads[shard_of(root, len(self._loads))]
+        # Decided here and not by the acker, which would have to be asked first.
         if load.trees >= load.limit:
             self._overflow(outlet, tree)
             return
@@ -256,6 +259,7 @@ class Tracker:
         tree.checksum = outlet.deliver(value, root, lineage)
         if outlet.reached:
             tree.spout = self._number
+            # One message at a time is measured: the clock costs as much as a tenth of an acked tuple.
             if self._latency.tree is None:
                 self._latency.begin(tree)
             self._outbox.inits[root] = tree
@@ -295,6 +299,7 @@ class Tracker:
         """Settle what was acked and the host awaits, up to the first outcome of another kind (law C4)."""
         outcomes = self.outcomes
         for _ in range(min(len(outcomes), OUTCOMES_PER_CHUNK)):
+            # Looked at before it is taken: what follows the first of another kind must keep its order.
             tree = outcomes[0]
             if type(tree) is not HostMessage or tree.failure is not None:
                 break
@@ -385,6 +390,7 @@ class Tracker:
 
     def _give_up(self, message: Message, failure: Failure) -> None:
         """Hand the message to the dead letters; an asynchronous sink appends the outcome when it has it."""
+        # What a stop leaves over is handed to the sink in any case, as nothing else would keep it.
         is_letter = self.buries or failure.kind is FailureKind.SHUTDOWN
         if is_letter and not self.hand_overs.give_up(message, failure):
             return

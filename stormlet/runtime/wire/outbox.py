@@ -118,18 +118,21 @@ class Outbox:
 
     def enter(self) -> None:
         """A slice begins, or goes on after user code was awaited; its end will flush."""
+        # Concurrent calls end at any time, so that no slice of theirs could be trusted to flush.
         if self.sliced:
             self._move(ENTER)
 
     def suspend(self) -> None:
         """User code is about to be awaited: what is unsent leaves at the next turn of the loop, whatever that
         code does."""
+        # A slice that is left by an await may never be gone on with: its unsent items must not depend on that.
         self._move(SUSPEND)
         if not self.armed:
             self.arm()
 
     def leave(self) -> None:
         """The slice ends."""
+        # Flushed while the state still says that a flush is certain: what a wake-up delivers here arms nothing.
         self.flush()
         self._move(LEAVE)
 
@@ -139,6 +142,7 @@ class Outbox:
         self._move(ARM)
 
     def _move(self, moves: tuple[int, ...]) -> None:
+        # A tuple of ints instead of the table of enums: each slice makes two of these moves at least.
         state = moves[self.state]
         if state < 0:
             raise IllegalTransition(
@@ -186,6 +190,7 @@ class Outbox:
     def has_room(self) -> bool:
         """True if every queue that this task has filled has room again."""
         if self.crowded:
+            # In place, as collectors and feeds hold the list.
             self.crowded[:] = [inbox for inbox in self.crowded if inbox.full]
         return not self.crowded
 
@@ -202,6 +207,7 @@ class Outbox:
             return
         self.leave()
         began = self._clock()
+        # One after another: the queues that are waited for last may have been emptied meanwhile.
         while not self.has_room:
             await self._room_in(self.crowded[0])
         self.waited += self._clock() - began

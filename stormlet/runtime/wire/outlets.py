@@ -91,12 +91,15 @@ class Delivery(Outlet):
     def join_one(self, target: Target, value: object, anchors: Anchors, lineage: Lineage) -> None:
         """Deliver one copy anchored to several inputs: a fresh edge per anchor; a root that several anchors
         share gets the XOR of their edges (law L7)."""
+        # An edge for each anchor, and not one for all: an anchor whose edge were XORed with that of another would be
+        # complete when the other is.
         edges: dict[int, int] = {}
         for anchor in anchors:
             edge = next(self._ids)
             anchor.edge ^= edge
             for root in anchor.roots:
                 edges[root] = edges.get(root, 0) ^ edge
+        # One root, as most joins have: the tuple needs no table of roots.
         if len(edges) == 1:
             ((root, edge),) = edges.items()
             self._append(target, plain_tuple(value, self.source, lineage, root, edge))
@@ -113,6 +116,7 @@ class Delivery(Outlet):
             self._crowd(target.inbox)
 
     def _crowd(self, inbox: Inbox) -> None:
+        # A task fills few inboxes at a time, so a list is fast enough, and it keeps the order.
         if inbox not in self._outbox.crowded:
             self._outbox.crowded.append(inbox)
 
@@ -134,6 +138,8 @@ class SingleOutlet(Delivery):
         return self._emitted
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        # Written out, not by deliver_one: nearly every tuple goes this way, and calls are most of its price.
+        # The grouping comes first, as an exception of the user's key function must leave nothing counted.
         target = self._targets[self._chooser.pick(value)]
         self._emitted += 1
         self.reached = target.ids
@@ -185,6 +191,7 @@ class FanOutlet(Delivery):
             self.join_one(target, value, anchors, lineage)
 
     def _choose(self, value: object) -> Sequence[Target]:
+        # All are chosen before any is reached: a replay after half of a delivery would double the other half.
         chosen: list[Target] = []
         for chooser, targets in self._links:
             if isinstance(chooser, One):
@@ -316,6 +323,7 @@ class CheckedOutlet(WrappedOutlet):
         self._misfit = inner.source.schema.misfit
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        # Asked here again, so that a value that fits costs one call.
         if self._misfit(value) is not None:
             self.before(value)
         edges = self.inner.deliver(value, root, lineage)
@@ -344,6 +352,7 @@ class TappedOutlet(WrappedOutlet):
         self._collected = collected
 
     def after(self, value: object, roots: Sequence[int]) -> None:
+        # A joined tuple may name a root for several anchors; its value is collected once.
         for root in dict.fromkeys(roots):
             values = self._collected.get(root)
             if values is not None:

@@ -113,6 +113,7 @@ class ThreadCalls:
         Raises :class:`~stormlet.errors.TopologyStopping` when the instance has ended, and :class:`RuntimeError` when
         the loop is closed.
         """
+        # It could wait for nobody but itself.
         if get_ident() == self._loop_thread:
             with self._lock:
                 self._under_way += 1
@@ -150,6 +151,7 @@ class ThreadCalls:
             return
         with self._lock:
             self._room = min(room, MOST)
+            # Those who have waited longest, in their order: a busy thread must not starve a patient one.
             while self.waiting and self._under_way < self._room:
                 self._under_way += 1
                 self._tell(*self.waiting.popleft(), admitted=True)
@@ -192,6 +194,7 @@ class ThreadCalls:
             raise self._ended()
 
     def _await(self, waiter: Waiter) -> None:
+        # A loop that answers is only busy, however long that takes; one that does not may be waiting for this thread.
         in_vain = 0
         while in_vain < PATIENCE:
             looks = self._looks
