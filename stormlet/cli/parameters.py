@@ -21,7 +21,7 @@ from stormlet.loading import load_topology
 from stormlet.model.configuration import OPTIONS, parse_setting
 from stormlet.model.setting_layers import Layer, Layered, lay
 from stormlet.model.storm_names import NAMES
-from stormlet.report.log_fields import log_fields
+from stormlet.report.failures import log_fields
 from stormlet.topology import Topology
 
 Target: TypeAlias = Annotated[

@@ -4,11 +4,10 @@
 
     statistics      counts of each task and component
     health          the state of a run in one line
-    failures        distinct failures with their counts
+    failures        distinct failures with their counts, and the fields of log records
     explanation     the reasons why a tree is open: its outstanding tuples, and their places
     letter_records  dead letters as JSON lines
     rebuilding      the value of a dead letter, made again from its JSON
-    log_fields      the extra fields of log records
 
 The runtime fills these records; the command line, hosts and tests read them.
 """

@@ -1,4 +1,4 @@
-"""Counts of distinct failures, so that a log has one line for each and is never flooded."""
+"""Counts of distinct failures, so that a log has one line for each and is never flooded; the fields of its records."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 import msgspec
+
+
+def log_fields(
+    topology: str, component: str | None = None, task: int | None = None, message_id: object = None
+) -> dict[str, object]:
+    """Return the extra fields that every log record of the engine has."""
+    return {"topology": topology, "component": component, "task": task, "message_id": message_id}
+
 
 Key: TypeAlias = tuple[str, str, str, str]
 

@@ -17,8 +17,7 @@ from stormlet.core.shortened import cut, printable, shortened
 from stormlet.core.tracebacks import forget_earlier_raises, raised_in
 from stormlet.errors import TaskKilled
 from stormlet.model.plan import TaskPlan
-from stormlet.report.failures import MOST_KINDS, FailureCounts, RepeatedFailure
-from stormlet.report.log_fields import log_fields
+from stormlet.report.failures import MOST_KINDS, FailureCounts, RepeatedFailure, log_fields
 
 logger = logging.getLogger(__name__)
 

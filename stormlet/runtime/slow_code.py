@@ -31,7 +31,7 @@ from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from stormlet.core.tracebacks import Call, call_of, is_ours, stack_line
 from stormlet.model.plan import TaskPlan
-from stormlet.report.log_fields import log_fields
+from stormlet.report.failures import log_fields
 from stormlet.runtime.usercode import Within, all_ended
 
 THREADS: Final = (threading.__file__, concurrent.futures.thread.__file__)

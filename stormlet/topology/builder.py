@@ -12,7 +12,7 @@ from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.configuration import Configuration, component_options, configure, read_options
 from stormlet.model.description import BoltSpec, SpoutSpec
 from stormlet.model.streams import Output, Stream, StreamId
-from stormlet.report.log_fields import log_fields
+from stormlet.report.failures import log_fields
 
 logger = logging.getLogger(__package__)
 

@@ -13,7 +13,7 @@ import msgspec
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import spelt
 from stormlet.report.explanation import Explanation
-from stormlet.report.log_fields import log_fields
+from stormlet.report.failures import log_fields
 from stormlet.runtime.explain.explainer import UNRECORDED, Explainer
 from stormlet.runtime.spout.messages import Message
 

@@ -23,8 +23,8 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import StartFailed, StrayCancellation, TopologyCrashed
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER
+from stormlet.report.failures import log_fields
 from stormlet.report.health import RunState
-from stormlet.report.log_fields import log_fields
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
