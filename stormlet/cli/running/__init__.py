@@ -10,7 +10,7 @@
     observation   the figures of a run while it lasts
     table, live   the figures as a table, and the view that draws them four times a second
     presenter     standard error: the live view on a terminal, plain lines elsewhere
-    replayable, replaying    dead letters of an earlier run as messages of this one
+    replaying                dead letters of an earlier run as messages of this one
     session       the run as a whole
 
 The loop that they share belongs to the topology: what is shown may take two hundredths of its time.
