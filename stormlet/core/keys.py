@@ -75,7 +75,7 @@ def _hasher_of(kind: type) -> _Hasher:
         if base in _HASHERS:
             return _HASHERS[base]
         if compares_fields(base):
-            return partial(_hash_fields, compared_fields(kind))
+            return partial(_hash_fields, compared_fields(base))
         # An __eq__ of the user's own may call keys equal whose fields differ; their hashes would part them.
         if isinstance(base.__dict__.get("__eq__"), FunctionType):
             raise _unroutable(kind)

@@ -61,6 +61,13 @@ class Identical:
     y: object
 
 
+@dataclass(eq=False)
+class Extended(Data):
+    """Compares as Data does: what it adds is no part of its equality."""
+
+    remark: str = ""
+
+
 class Typed(TypedDict):
     x: object
     y: object
@@ -231,6 +238,13 @@ EQUAL: dict[str, tuple[object, ...]] = {
     "dataclass with a field that is not compared": (Noted(1, "a", "this"), Noted(1, "a", "that")),
     "dataclass that is text beside": (Labelled("a", "this"), Labelled("a", "that")),
 }
+
+
+def test_fields_that_equality_leaves_out_are_no_part_of_the_hash() -> None:
+    """A dataclass with eq=False is equal by the fields of its base alone, so its own must not part equal keys."""
+    one, other = Extended(1, 2, "one"), Extended(1, 2, "other")
+    assert one == other
+    assert stable_hash(one) == stable_hash(other)
 
 
 @pytest.mark.parametrize("keys", EQUAL.values(), ids=EQUAL)
