@@ -118,6 +118,26 @@ async def test_B5_at_most_one_tick_of_a_task_is_outstanding() -> None:
     assert len(ticks) >= 3
 
 
+@pytest.mark.simulated_time
+async def test_B5_ticks_come_between_inputs_that_fail() -> None:
+    """Each input takes a second and fails; the queue is never empty."""
+    ticks: list[float] = []
+
+    class Fails(BasicBolt[object, object]):
+        async def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
+            await asyncio.sleep(1)
+            raise ValueError
+
+        def tick(self, out: Collector[object]) -> None:
+            ticks.append(now())
+
+    topology = Topology("fails", max_attempts=1, message_timeout=None, drain_timeout=0)
+    topology.bolt("fails", Fails, topology.spout("many", range(100)).shuffle(), tick=10.0)
+    async with topology.run():
+        await asyncio.sleep(55)
+    assert ticks == [10, 20, 30, 40, 50]
+
+
 @pytest.mark.parametrize("logic", [Ignore, ignore])
 def test_B5_tick_without_the_method_is_an_error(logic: Any) -> None:
     """It is found when the topology is built, and names the bolt."""

@@ -129,6 +129,48 @@ async def test_B6_the_bound_is_twice_the_capacity_and_one_executes_outputs_per_p
     assert most <= 2 * capacity + producers * Burst.count
 
 
+class Fails(Burst):
+    """Emits the same and raises."""
+
+    def execute(self, tup: Tuple[object], out: Collector[object]) -> None:
+        super().execute(tup, out)
+        raise ValueError(tup.value)
+
+
+class FailsAsync(BurstAsync):
+    """The same, after an await."""
+
+    async def execute(self, tup: Tuple[object], out: Collector[object]) -> None:  # type: ignore[override]
+        await super().execute(tup, out)
+        raise ValueError(tup.value)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("logic", [Fails, FailsAsync])
+@pytest.mark.parametrize("concurrency", [1, 2])
+async def test_B6_an_input_that_fails_waits_for_room_like_any_other(logic: Any, concurrency: int) -> None:
+    """What it emitted before it raised fills queues, too."""
+    most = await most_queued(
+        logic, capacity=10, producers=1, seed=1, values=50, concurrency=concurrency, on_error="fail"
+    )
+    assert most <= 2 * 10 + concurrency * Burst.count
+
+
+@pytest.mark.asyncio
+async def test_B6_an_input_that_fails_in_a_thread_waits_for_room() -> None:
+    """In real time, as simulated time runs threads inline."""
+    most: list[int] = []
+    handle: list[Running] = []
+    topology = Topology("bound", queue_capacity=10, max_attempts=1, drain_timeout=0)
+    stream = topology.bolt("fails", Fails, topology.spout("values", range(50)).shuffle(), executor="thread")
+    topology.bolt("slow", lambda: NotesQueued(most, lambda: handle[0]), stream.shuffle())
+    async with topology.run() as running:
+        handle.append(running)
+        await asyncio.sleep(0.2)
+    assert most
+    assert max(most) <= 2 * 10 + Burst.count
+
+
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("logic", [flood, flood_async])
 @pytest.mark.parametrize("concurrency", [1, 2])

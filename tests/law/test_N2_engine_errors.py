@@ -98,6 +98,26 @@ async def test_N2_a_stop_iteration_of_a_spout_is_no_error_of_the_engine(method: 
     assert (raised, running.statistics().components["spout"].restarts) == ([method], 1)
 
 
+class EndingIn(Stopping):
+    """Lets an EndOfStream out instead, where it means nothing."""
+
+    def _raise_in(self, method: str) -> None:
+        if method == self._method and not self._raised:
+            self._raised.append(method)
+            raise EndOfStream
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+@pytest.mark.parametrize("method", ["activate", "ack", "fail"])
+async def test_N2_an_end_of_stream_outside_of_next_tuple_is_the_users_error(method: str) -> None:
+    """Its task is restarted, as by any other exception."""
+    topology = Topology("t")
+    spout = topology.spout("spout", partial(EndingIn, method, raised := []))
+    topology.bolt("bolt", raise_value_error if method == "fail" else ignore, spout.shuffle())
+    running = await run_to_end(topology)
+    assert (raised, running.statistics().components["spout"].restarts) == ([method], 1)
+
+
 @simulated
 @pytest.mark.parametrize("concurrency", [1, 2])
 async def test_N2_a_stop_iteration_of_a_bolt_is_no_error_of_the_engine(concurrency: int) -> None:

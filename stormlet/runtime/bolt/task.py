@@ -279,10 +279,10 @@ class BoltTask(Task):
         self.outbox.enter()
         rest, pace = self._intake.rest, self._pace
         left = self._intake.left
-        raised: Raised | None = None
+        unfinished = False
         # After a failure a worker may hold inputs that were executed, and whose outputs are not emitted yet. So it is
         # called again even if none is left, and nothing else is called before.
-        while left or raised is not None:
+        while left or unfinished:
             before = left
             self.user.method = "execute"
             began, waited = self._time(), self.outbox.waited
@@ -294,7 +294,7 @@ class BoltTask(Task):
             except BaseException:
                 self.slices.watch()  # the task dies of it, and nobody asks whether that was all of the slice
                 raise
-            raised = None
+            unfinished = False
             if happened is not None:
                 self.slices.watch()  # something is about to be awaited, or the task to die
                 self._paused = True
@@ -302,13 +302,17 @@ class BoltTask(Task):
                 self._paused = False
                 if raised is not None:
                     self._act_on(raised)
+                    unfinished = self._paused = self.worker.unfinished
+                    await (
+                        self.outbox.room()
+                    )  # what it emitted before it raised may have filled a queue (law B6)
             # A wait for room says something of its consumers, not of this bolt.
             self._execute_seconds += self._time() - began - (self.outbox.waited - waited)
             self.out.default_anchors = ()
             left = self._intake.left
             if self.slices.spent(pace, before - left, awaited=happened is not None):
                 await self._next_slice()
-            if self._pending and raised is None:
+            if self._pending and not unfinished:
                 await self._make_pending_calls()
 
     async def _next_slice(self) -> None:
@@ -343,12 +347,15 @@ class BoltTask(Task):
     async def _execute(self, tup: AnyTuple, out: BoltCollector) -> None:
         try:
             raised = await self.worker.execute(tup, out)
-        except BatchCancelled as cancelled:
-            if not self._engine_cancels:
-                self._fail_cancelled(cancelled.members)
-            raise
-        if raised is not None:
-            self._act_on(raised)
+        except BatchCancelled as error:
+            cancelled = error
+        else:
+            if raised is not None:
+                self._act_on(raised)
+            return
+        if not self._engine_cancels:
+            self._fail_cancelled(cancelled.members)
+        raise cancelled
 
     def _called(self, call: asyncio.Task[None]) -> None:
         tup = self._calls.pop(call)
@@ -418,10 +425,10 @@ class BoltTask(Task):
         while True:
             try:
                 await self._call_user(name, method)
-            except Raised as raised:
-                self._act_on(raised)
-            else:
                 return
+            except Raised as raised:
+                failed = raised
+            self._act_on(failed)  # out of the block: what users see is their own exception, without this one
 
     async def _call_user(self, name: str, method: Callable[[], Awaitable[None] | None]) -> None:
         self.user.method = name

@@ -201,6 +201,10 @@ class ThreadWorker(Worker):
     def threads(self) -> Mapping[int, Sequence[AnyTuple]]:
         return self._threads.running()
 
+    @property
+    def unfinished(self) -> bool:
+        return bool(self._recorded)
+
     def work(self, tuples: Iterable[AnyTuple]) -> Pause | None:
         if self._recorded:  # one of them has raised, and the task lives on
             return self._apply_all()

@@ -109,6 +109,11 @@ class Worker:
         """True if another worker can take over."""
         return True
 
+    @property
+    def unfinished(self) -> bool:
+        """True after a failure if :meth:`work` must be called again for inputs that it has taken."""
+        return False
+
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         """Execute inputs until there are none left, something must be awaited, or user code has raised."""
         raise NotImplementedError

@@ -176,6 +176,9 @@ class SpoutFeed(Feed):
                 return _awaitable(self._call(self._receiver.ack, tree.message_id))
             self._user.method = "fail"
             return _awaitable(self._call(self._receiver.fail, tree.message_id, failure))
+        except EndOfStream as error:  # which next_tuple alone may raise
+            self._user.raised(error)
+            raise
         except TopologyStopping:
             if not self._switches.stopping:
                 raise

@@ -38,6 +38,10 @@ class DisturbedWorker(Worker):
     def restartable(self) -> bool:
         return self._inner.restartable
 
+    @property
+    def unfinished(self) -> bool:
+        return self._met is not None or self._inner.unfinished
+
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         # After an input before the fault has raised, the inner worker is called again, and may have others in hand.
         happened = self._inner.work(self._until_fault(tuples) if self._met is None else ())

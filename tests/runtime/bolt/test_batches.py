@@ -9,7 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from stormlet import BatchBolt, Bolt, Collector, DeadLetter, TaskContext, Topology, Tree, Tuple
+from stormlet import (
+    BatchBolt,
+    Bolt,
+    Collector,
+    DeadLetter,
+    TaskContext,
+    Topology,
+    TopologyCrashed,
+    Tree,
+    Tuple,
+)
 from stormlet.errors import StartFailed
 from stormlet.testing import SimulatedLoop
 from tests.cast import take_a_second
@@ -448,3 +458,22 @@ async def test_members_that_a_batch_has_settled_stay_as_they_are() -> None:
         2,
         0,
     )
+
+
+class RaisesAtTheEnd(BatchBolt[int, None]):
+    """Executes no batch before the end, and then raises."""
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[None]) -> None:
+        """Raise."""
+        raise LookupError("refused")
+
+
+async def test_the_exception_of_a_batch_that_stops_the_topology_is_shown_alone() -> None:
+    """Nothing of the engine's stands before it in the traceback."""
+    topology = Topology("alone")
+    topology.bolt("bolt", RaisesAtTheEnd, topology.spout("numbers", range(3)).shuffle(), on_error="stop")
+    with pytest.raises(TopologyCrashed) as crash:
+        await run_to_end(topology)
+    cause = crash.value.__cause__
+    assert isinstance(cause, LookupError)
+    assert cause.__context__ is None
