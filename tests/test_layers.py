@@ -23,7 +23,7 @@ ROWS = [
     {"runtime"},
     {"topology"},
     {"blocking", "log_formatter"},
-    {"__init__", "loading", "testing", "spark", "ui"},
+    {"__init__", "loading", "testing", "spark"},
     {"bench"},
     {"cli"},
     {"__main__"},

@@ -9,8 +9,8 @@ process dies, as the broker then delivers again what was not acked. What may hav
 ``redelivered`` set.
 
 A read from a network that is cancelled may have taken a message, which nobody gets then. An async ``next_tuple`` is
-cancelled whenever an outcome must be told (law S7), so the reading is done by a task that nobody cancels before the
-end: it fills a buffer, which ``next_tuple``, a plain function, empties. For a real broker, replace ``Channel``: the
+cancelled whenever an outcome must be delivered (law S7), so the reading is done by a task that nobody cancels before
+the end: it fills a buffer, which ``next_tuple``, a plain function, empties. For a real broker, replace ``Channel``: the
 reader iterates over a queue of aio-pika, say, and ``ack`` and ``fail`` may be async.
 
 ::
@@ -120,7 +120,7 @@ class Channel:
 
 
 class Consumer(Spout[Delivery]):
-    """Emits what the broker delivers, and tells it the outcomes."""
+    """Emits what the broker delivers, and reports the outcomes to it."""
 
     channel: Channel
     reader: asyncio.Task[None]

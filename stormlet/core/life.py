@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-A task has one state at a time, and :meth:`~stormlet.runtime.task.Task.change` moves it by the table below. An event
+A task has one state at a time, and :meth:`~stormlet.runtime.life.Life.change` moves it by the table below. An event
 that the table does not have raises :class:`IllegalTransition`, in tests and in production: an engine in a state that
 nobody has thought of would lose messages silently.
 

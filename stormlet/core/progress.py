@@ -4,9 +4,9 @@ Theory of operation
 -------------------
 No single task can see that a run is over. A bolt that holds inputs waits for more of them, a spout that has reached
 ``max_spout_pending`` waits for those inputs to be acked, and neither knows that the other one waits as well. So one
-observer, the conductor of the runtime, looks for moments of *calm*: every inbox is empty, no user code runs, and no
-task has anything left to send. It describes such a moment by a :class:`Calm`, asks :func:`next_step`, takes the step,
-and asks again when the run has become calm again.
+observer, the conductor of the runtime, looks for moments of *rest*: every inbox is empty, no user code runs, and no
+task has anything left to send. It describes such a moment by a :class:`Survey`, asks :func:`next_step`, takes the step,
+and asks again when the run has come to rest again.
 
 The rules, the first that applies:
 
@@ -52,7 +52,7 @@ class Step(Enum):
 
 
 class BoltState(msgspec.Struct, frozen=True):
-    """One bolt in a moment of calm."""
+    """One bolt in a moment of rest."""
 
     flushable: bool
     """True if a task holds inputs, and has executed or settled some since its last ``flush``."""
@@ -60,7 +60,7 @@ class BoltState(msgspec.Struct, frozen=True):
     """True if a task has executed inputs since its last ``finish``, or was never finished."""
 
 
-class Calm(msgspec.Struct, frozen=True):
+class Survey(msgspec.Struct, frozen=True):
     """A moment in which every inbox is empty and no user code runs."""
 
     spouts_still: bool
@@ -74,24 +74,24 @@ class Calm(msgspec.Struct, frozen=True):
     """True if a spout that has not ended pauses until everything is settled."""
 
 
-def next_step(calm: Calm, order: Sequence[Sequence[str]]) -> tuple[Step, Sequence[str]]:
+def next_step(survey: Survey, order: Sequence[Sequence[str]]) -> tuple[Step, Sequence[str]]:
     """Return the next step, and the components that it is for.
 
     ``order`` has all components upstream first, those of a cycle together. Held inputs are flushed before anything is
     finished (B8), and a component is finished after its upstreams (C2).
     """
-    if not calm.spouts_still:
+    if not survey.spouts_still:
         return Step.WAIT, ()  # rule 1
     for group in order:
-        flushable = [each for each in group if each in calm.bolts and calm.bolts[each].flushable]
+        flushable = [each for each in group if each in survey.bolts and survey.bolts[each].flushable]
         if flushable:
             return Step.FLUSH, flushable  # rule 2
-    if calm.pausing and not calm.pending:
+    if survey.pausing and not survey.pending:
         return Step.RESUME, ()  # rule 3
-    if not calm.spouts_ended or calm.replays_waiting:
+    if not survey.spouts_ended or survey.replays_waiting:
         return Step.WAIT, ()  # rule 4
     for group in order:
-        bolts = [each for each in group if each in calm.bolts]
-        if any(calm.bolts[each].unfinished for each in bolts):
+        bolts = [each for each in group if each in survey.bolts]
+        if any(survey.bolts[each].unfinished for each in bolts):
             return Step.FINISH, bolts  # rule 5
-    return (Step.WAIT, ()) if calm.pending else (Step.DONE, ())  # rules 6 and 7
+    return (Step.WAIT, ()) if survey.pending else (Step.DONE, ())  # rules 6 and 7

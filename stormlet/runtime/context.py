@@ -45,7 +45,7 @@ class MessageObserver(Protocol):
         ...
 
     def settled(self, task: TaskPlan, tree: OpenTree) -> None:
-        """An attempt has its outcome, and the task is about to be told."""
+        """An attempt has its outcome, which the task is about to get."""
         ...
 
 

@@ -6,7 +6,7 @@ Three parties may cancel the coroutine of a task: the engine, to have the task d
 run; and anybody else who gets hold of it. asyncio delivers a cancellation once, and user code may swallow it, or raise
 something else instead. So the engine does not rely on it: the state says that a cancellation was requested,
 :meth:`Life.checked` looks at it whenever user code gives control back, and raises it again. :meth:`Life.survived`
-tells the three apart. A cancellation that neither the engine nor the host has requested is an error like others, of
+distinguishes the three. A cancellation that neither the engine nor the host has requested is an error like others, of
 which the task dies (law N3).
 
 When a death is dealt with, ``uncancel()`` takes back all requests so far: the next one must count as a new one.

@@ -62,11 +62,11 @@ class WatchedRun:
         self._values.note(task.plan, stream, value)
 
     def tracked(self, task: TaskPlan, tree: OpenTree, value: object) -> None:
-        """See :meth:`stormlet.runtime.spout.messages.MessageObserver.tracked`."""
+        """See :meth:`stormlet.runtime.context.MessageObserver.tracked`."""
         self._open[id(tree)] = (tree, value)
 
     def settled(self, task: TaskPlan, tree: OpenTree) -> None:
-        """See :meth:`stormlet.runtime.spout.messages.MessageObserver.settled`."""
+        """See :meth:`stormlet.runtime.context.MessageObserver.settled`."""
         _, value = self._open.pop(id(tree), (tree, tree.message_id))
         if tree.failure is not None and tree.failure.kind is FailureKind.SHUTDOWN:
             held = "".join(f"\n    {each}" for each in tree.failure.outstanding)

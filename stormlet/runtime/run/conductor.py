@@ -22,7 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from stormlet.core.progress import BoltState, Calm, Step, next_step
+from stormlet.core.progress import BoltState, Step, Survey, next_step
 from stormlet.errors import StillHeld
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.slices import Activity
@@ -128,9 +128,9 @@ def _resume(tasks: Tasks) -> None:
             spout.resume()
 
 
-def _survey(tasks: Tasks) -> Calm:
+def _survey(tasks: Tasks) -> Survey:
     spouts = tasks.all_spouts
-    return Calm(
+    return Survey(
         spouts_still=all(task.still for task in spouts),
         spouts_ended=all(task.ended for task in spouts),
         replays_waiting=any(len(task.tracker.replays) for task in spouts),

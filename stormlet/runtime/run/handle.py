@@ -259,7 +259,7 @@ class Running:
 
     def failures(self) -> Sequence[RepeatedFailure]:
         """The distinct failures so far, with their counts; the one that happened last stands at the end. Of each method
-        of a component the first 100 kinds are told apart; what comes beyond is counted as one of ``"other kinds"``."""
+        of a component the first 100 kinds are distinguished; what is beyond is counted as one of ``"other kinds"``."""
         return self._failures.all()
 
     def explain(self, root: int) -> Explanation:

@@ -63,13 +63,13 @@ class StandingClock(Protocol):
 class Waiter:
     """A thread that waits for room."""
 
-    __slots__ = ("admitted", "told")
+    __slots__ = ("admitted", "decided")
 
     def __init__(self) -> None:
         self.admitted = False
-        self.told = Lock()
+        self.decided = Lock()
         """Released when it is admitted or refused."""
-        self.told.acquire()
+        self.decided.acquire()
 
 
 class ThreadCalls:
@@ -171,7 +171,7 @@ class ThreadCalls:
         if self._clock is not None:  # before the thread goes on, and before time does
             self._clock.work_goes_on(thread)
         waiter.admitted = admitted
-        waiter.told.release()
+        waiter.decided.release()
 
     # In other threads.
 
@@ -199,7 +199,7 @@ class ThreadCalls:
         while in_vain < PATIENCE:
             looks = self._looks
             self._loop.call_soon_threadsafe(self._look)
-            if waiter.told.acquire(timeout=LOOK):
+            if waiter.decided.acquire(timeout=LOOK):
                 return
             in_vain = in_vain + 1 if self._looks == looks else 0
         if self._withdraw(waiter):

@@ -65,7 +65,7 @@ class LongTick(Ignore):
 
 
 async def test_ticks_that_take_longer_than_their_interval_let_the_run_end() -> None:
-    """Though each ends when the next one is due, there is calm between them, so that a finite run is finished."""
+    """Though each ends when the next one is due, there is rest between them, so that a finite run is finished."""
 
     log: list[float] = []
     topology = Topology("long ticks")

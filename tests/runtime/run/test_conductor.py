@@ -1,4 +1,4 @@
-"""What is asked of the bolts when it has become calm."""
+"""What is asked of the bolts when it has come to rest."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_finish_is_asked_for_again_only_where_a_replay_came() -> None:
     assert finished == [0, 1, 2, 3, *failed]
 
 
-async def test_an_outcome_that_wakes_nobody_is_the_moment_of_calm() -> None:
+async def test_an_outcome_that_wakes_nobody_is_the_moment_of_rest() -> None:
     """The last ack comes from a timer, and its verdict is told to the host at once: no task has run by that."""
     topology = Topology("late")
     source = topology.spout("source")

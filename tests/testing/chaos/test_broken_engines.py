@@ -127,8 +127,8 @@ def replays_are_not_pending(patch: Patch) -> None:
 def finish_goes_downstream_first(patch: Patch) -> None:
     """Law C2."""
 
-    def next_step(calm: Any, order: Any) -> tuple[Step, Any]:
-        return progress.next_step(calm, list(reversed(order)))
+    def next_step(survey: Any, order: Any) -> tuple[Step, Any]:
+        return progress.next_step(survey, list(reversed(order)))
 
     patch.setattr(conductor, "next_step", next_step)
 

@@ -176,7 +176,7 @@ async def test_meanwhile() -> None:
         await asyncio.sleep(2)
         tree = await running.emit(source, "a")
         await asyncio.sleep(1)
-        assert lines(tree.explain())[2].startswith("bolt[0] is in tick: Ticks.tick (test_what_is_told.py) > ")
+        assert lines(tree.explain())[2].startswith("bolt[0] is in tick: Ticks.tick (test_the_parts.py) > ")
     async with one_bolt(ignore, run={"restart_delay": 10}) as (running, source):
         running.kill("bolt")
         await asyncio.sleep(1)
@@ -216,7 +216,7 @@ async def test_between_two_attempts() -> None:
         told = tree.explain()
     assert lines(told)[0].startswith("message of 'source', 'a', waits for its replay in ")
     line = refuse.__code__.co_firstlineno + 1
-    failed = f"failed in 'bolt' (task 3): LookupError('a'), raised in refuse (test_what_is_told.py:{line})"
+    failed = f"failed in 'bolt' (task 3): LookupError('a'), raised in refuse (test_the_parts.py:{line})"
     assert [each.strip() for each in str(told).splitlines()[1:]] == [
         f"attempt 1 failed: {failed}",
         f"attempt 2 failed: {failed}",
@@ -257,7 +257,7 @@ async def test_given_up() -> None:
         (told,) = running.explain_oldest()
     assert lines(told)[:2] == [
         "message 0 of 'numbers', 7, was given up, and dead_letters= has not returned",
-        "dead_letters= has not returned: bury (test_what_is_told.py) > no_answer (kit.py) > Event.wait (locks.py)",
+        "dead_letters= has not returned: bury (test_the_parts.py) > no_answer (kit.py) > Event.wait (locks.py)",
     ]
 
 
