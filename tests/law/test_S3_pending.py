@@ -7,6 +7,7 @@ import itertools
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -214,3 +215,37 @@ async def test_S3_replays_wait_for_room_that_others_take(asynchronous: bool) -> 
     async with topology.run():
         await asyncio.sleep(100)
         assert [attempts[value] for value in "abc"] == [2, 2, 2]
+
+
+async def ten_of_them() -> AsyncIterator[int]:
+    for number in range(10):
+        yield number
+
+
+class Ten(Spout[int]):
+    """Emits ten messages."""
+
+    def __init__(self) -> None:
+        self._left = 10
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if not self._left:
+            raise EndOfStream
+        self._left -= 1
+        out.emit(self._left, message_id=self._left)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("source", [partial(range, 10), ten_of_them, Ten])
+@pytest.mark.parametrize("most", [1, 3])
+async def test_S3_a_spout_goes_on_when_messages_of_the_host_make_room(source: Any, most: int) -> None:
+    """They have taken all of it, so that nothing else can wake the spout."""
+    topology = Topology("host", max_spout_pending=most)
+    spout = topology.spout("spout", source() if isinstance(source, partial) else source)
+    topology.bolt("bolt", take_a_second, spout.shuffle())
+    async with topology.run(active=False) as running:
+        trees = [await running.emit(spout, number) for number in range(most)]
+        running.activate()
+        assert [await tree for tree in trees] == [[]] * most
+        await running.finished()
+    assert running.statistics().components["spout"].acked == 10 + most

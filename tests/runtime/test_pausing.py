@@ -23,7 +23,7 @@ from stormlet import (
     Tuple,
 )
 from tests.cast import Ack, Batches, ignore
-from tests.helpers import run_to_end
+from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
 
@@ -123,6 +123,36 @@ async def test_a_pause_with_nothing_pending_ends_at_once() -> None:
     topology = Topology("nothing")
     topology.spout("nothing", Nothing)
     await run_to_end(topology)
+
+
+class PausesInAck(Spout[int]):
+    """Emits a message at each call, and pauses at the outcome of the twentieth."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+
+    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+        self._out = out
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if len(self.asked) == 40:
+            raise EndOfStream
+        self.asked.append(now())
+        out.emit(len(self.asked), message_id=len(self.asked))
+
+    def ack(self, message_id: object) -> None:
+        if message_id == 20:
+            self._out.pause_until_settled()
+
+
+async def test_a_pause_in_ack_holds_where_outcomes_are_known_at_once() -> None:
+    """Nobody subscribes to its stream; another spout's message is under way for ten seconds."""
+    spout = PausesInAck()
+    topology = Topology("known")
+    topology.spout("spout", lambda: spout)
+    topology.bolt("slow", partial(asyncio.sleep, 10.0), topology.spout("other", [1]).shuffle())
+    await run_to_end(topology)
+    assert [time < 10 for time in spout.asked] == [True] * 20 + [False] * 20
 
 
 async def test_the_attempt_a_spout_counts_travels_with_the_tuple() -> None:

@@ -97,7 +97,7 @@ class SpoutFeed(Feed):
                 if pause is not None:
                     return pause
                 self._user.method = "next_tuple"
-            if tracker.has_work or not switches.active:  # law C1
+            if switches.pausing or tracker.has_work or not switches.active:  # ack may have switched (law C1)
                 return None
         return None
 

@@ -140,12 +140,13 @@ class SpoutTask(Task):
     def _verdicts_came(self) -> None:
         """Settle at once what was acked and the host awaits, as no user code runs by that; the rest soon."""
         # Without a turn of this task: for a lone message of the host that would be most of its latency.
+        was_full = self.tracker.room <= 0
         try:
             self.tracker.settle_awaited()
             self._look_after_waiters()
         except Exception as error:  # in the name of an acker, which has no part in it
             self.engine.failed(self.plan, error)
-        if self.outcomes:
+        if self.outcomes or was_full:  # it may rest until there is room, and nothing else would wake it
             self.attend_soon()
 
     def _given_up(self, outcome: OpenTree) -> None:
