@@ -66,7 +66,7 @@ class SpoutTask(Task):
         verdicts.notify = self._verdicts_came
         self._number = number
         self._ackers = ackers
-        self.tracker = self._tracker(dead_letters)
+        self.tracker = self._make_tracker(dead_letters)
         self.host = HostEmits(self.name, self.loop, self.tracker, outbox, switches)
         self.ready: asyncio.Future[None] = engine.loop.create_future()
         """Done when ``open`` has returned."""
@@ -96,7 +96,7 @@ class SpoutTask(Task):
         self._settled: asyncio.Future[None] | None = None
         self.feed = make_feed(self._feed_context)
 
-    def _tracker(self, dead_letters: DeadLetters) -> Tracker:
+    def _make_tracker(self, dead_letters: DeadLetters) -> Tracker:
         plan, engine, config = self.plan, self.engine, self.context.config
         policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
         random = engine.random(plan, "replays")
