@@ -270,7 +270,7 @@ class SpoutCollector(Protocol[U_contra]):
 
     def pause_until_own_settled(self) -> None:
         """Pause the spout until the pending messages of this task are settled, whatever other spouts do. Bolts that
-        hold inputs are flushed meanwhile (law B8)."""
+        hold inputs are flushed meanwhile (law B8). Of several calls for a pause the last one counts."""
         ...
 
     async def dead_letter(
