@@ -55,17 +55,21 @@ class HolderScan:
 
     def __init__(self, unsettled: Iterable[tuple[str, AnyTuple]], roots: Container[int]) -> None:
         self.found = FoundHolders()
-        self._looks = self._look(unsettled, roots)
+        # No method of this object, which would make it a cycle that keeps all that it has found.
+        self._looks = _look(self.found, unsettled, roots)
 
     def advance(self, most: int) -> int:
         """Look at so many more tuples; return the number looked at, which is smaller when there are no more."""
         return sum(islice(self._looks, most))
 
-    def _look(self, unsettled: Iterable[tuple[str, AnyTuple]], roots: Container[int]) -> Iterator[int]:
-        for component, tup in unsettled:
-            if tup.state <= HELD:  # else it was settled since the scan came to its task
-                # Of most tuples the one root is at hand; roots would make a tuple of it.
-                for root in (tup.root,) if tup.root else tup.roots:
-                    if root in roots:
-                        self.found.add(root, component)
-            yield 1
+
+def _look(
+    found: FoundHolders, unsettled: Iterable[tuple[str, AnyTuple]], roots: Container[int]
+) -> Iterator[int]:
+    for component, tup in unsettled:
+        if tup.state <= HELD:  # else it was settled since the scan came to its task
+            # Of most tuples the one root is at hand; roots would make a tuple of it.
+            for root in (tup.root,) if tup.root else tup.roots:
+                if root in roots:
+                    found.add(root, component)
+        yield 1
