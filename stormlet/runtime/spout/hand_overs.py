@@ -96,8 +96,8 @@ class HandOvers:
                 self._crash(StrayCancellation("somebody has cancelled the sink's coroutine"))
         elif (error := handing_over.exception()) is not None:
             self._crash(error)
-        # Together with its removal above, so that the message is always in one account and no more (law N1).
         else:
+            # In the same step as its removal above, so that the message is always in one account (law N1).
             self._note(letter)
             self._arrived(outcome)
         engine.activity.end()

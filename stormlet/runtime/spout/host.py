@@ -81,8 +81,7 @@ class HostEmits:
     def emit(self, message: HostMessage) -> None:
         """Emit a message of ``running.emit``. The caller looks for outcomes that are known at once (law L17)."""
         tracker, outbox = self._tracker, self._outbox
-        # With nothing to send it with, it need not wait for the next iteration.
-        # With others on their way a flush comes anyway, and takes this message along.
+        # A lone message is sent at once. With others on their way a flush comes anyway, and takes it along.
         alone = not tracker.pending and not outbox.armed
         if alone:
             outbox.enter()

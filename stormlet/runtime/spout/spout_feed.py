@@ -201,5 +201,5 @@ class SpoutFeed(Feed):
 
 
 def _awaitable(result: object) -> Awaitable[None] | None:
-    """The awaitable that a method has returned; any other result of it is an error."""
+    """The awaitable that a method has returned; None for any other result, which nothing takes."""
     return result if result is not None and isawaitable(result) else None

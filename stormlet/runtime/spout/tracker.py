@@ -240,8 +240,8 @@ class Tracker:
         is called once the tree is noted: it is either tracked, or this raises."""
         if self.observer is not None:
             self.observer.tracked(self._plan, tree, value)
-        # Without ackers nobody would settle it; the outcome waits with the others all the same, for the next call of
-        # user code may not come inside an emit (law L17).
+        # Without ackers the outcome is known now. It waits with the others all the same, as user code must not be
+        # called inside an emit (law L17).
         if not self._loads:
             outlet.deliver(value, 0, lineage)
             self.outcomes.append(tree)  # law L9
@@ -289,7 +289,7 @@ class Tracker:
         """
         outcomes = self.outcomes
         for _ in range(min(len(outcomes), most)):
-            if not outcomes:  # user code has had the host's settled meanwhile
+            if not outcomes:  # those of the host were settled meanwhile
                 return
             tree = outcomes.popleft()
             if self._settle(tree):
