@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.server
+import os
 import re
 import socketserver
 import threading
@@ -331,6 +332,27 @@ def test_a_child_that_does_not_end(impatient: None) -> None:
         pid = run_simulated(main())
     (warning,) = warned
     assert f"child process {pid}," in str(warning.message)
+
+
+TRAPS_FOR_LONG = "trap 'sleep 0.2; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+
+
+def test_a_child_that_takes_its_time_to_end(impatient: None) -> None:
+    """After a signal the clock waits for one that it had given up."""
+
+    async def main() -> int:
+        reading, writing = os.pipe()  # not in the loop, which would wait for what comes there
+        child = await asyncio.create_subprocess_exec("sh", "-c", TRAPS_FOR_LONG, stdout=writing)
+        os.close(writing)
+        assert os.read(reading, 5) == b"ready"
+        os.close(reading)
+        for _ in range(10):
+            await asyncio.sleep(60)
+        child.terminate()
+        return await child.wait()
+
+    with pytest.warns(RuntimeWarning, match="without child process"):
+        assert run_simulated(main()) == 3
 
 
 def test_what_comes_again_and_again(impatient: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,7 +65,8 @@ class Partner(Thing):
 
 
 class Child(Partner):
-    """One of them. Writes to its pipe count as sent to it; one that has no such pipe works by itself."""
+    """One of them. Writes to its pipe count as sent to it, and so do signals, after which even one that was given up
+    is waited for again; one that has no such pipe works by itself."""
 
     def __init__(self, transport: SubprocessTransport) -> None:
         super().__init__(monotonic())
@@ -75,6 +76,8 @@ class Child(Partner):
         self.descriptors = [pipe.get_extra_info("pipe").fileno() for pipe in pipes if pipe is not None]
         if isinstance(self._stdin, WriteTransport):
             self._note_writes(self._stdin)
+        for name in ("send_signal", "terminate", "kill"):
+            self._note_signals(name)
 
     def _note_writes(self, pipe: WriteTransport) -> None:
         write = pipe.write
@@ -84,6 +87,16 @@ class Child(Partner):
             write(data)
 
         pipe.write = note_and_write  # type: ignore[method-assign, assignment]
+
+    def _note_signals(self, name: str) -> None:
+        send = getattr(self._transport, name)
+
+        def note_and_send(*signal: int) -> None:
+            self.sent(monotonic())
+            self.given_up = False
+            send(*signal)
+
+        setattr(self._transport, name, note_and_send)
 
     @property
     def lives(self) -> bool:
