@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from typing import Any, Literal
 
 from stormlet.errors import InvalidConfiguration, StartFailed, TopologyCrashed
-from stormlet.runtime.run.assembly import UNMADE
+from stormlet.runtime.run.instances import UNMADE
 
 LoopName = Literal["uvloop", "asyncio"]
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]

@@ -5,6 +5,8 @@
     handle        ``Run``, the block that the host enters, and ``Running``, what it holds inside
     block         the task that has entered the block, and the first crash, which cancels it
     assembly      makes all tasks from a plan and wires them
+    instances     makes the instances of user code: workers of bolts, and spouts
+    wiring        the outlets of tasks, which deliver into the inboxes of their consumers
     kit           the parts that simulations replace
     host_streams  where the host emits, and what it collects
     conductor     notices when nothing moves, and takes the next step: flush, finish, end
