@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet.core.shortened import LONGEST, cut, shortened, text_of, visible
+from stormlet.core.shortened import LONGEST, cut, shortened, shown, text_of, visible
 
 
 class Rude:
@@ -42,6 +42,11 @@ def test_the_text_of_what_has_none_is_what_it_is_shown_as() -> None:
     assert text_of(Rude()) == "<Rude, whose repr raised ValueError>"
 
 
+def test_a_repr_may_have_a_lone_surrogate() -> None:
+    """Every file can hold what is shown."""
+    assert shown(type("Odd", (), {"__repr__": lambda _: "a\ud800"})()) == "a\\ud800"
+
+
 @pytest.mark.parametrize("name", ["list", "dict", "str", "deque", "array"])
 def test_a_class_may_have_any_name(name: str) -> None:
     """One that is called as a class of Python's own is shown by its own repr."""
@@ -59,6 +64,11 @@ def test_a_text_stays_on_one_line() -> None:
     assert "\n" not in cut("\n" * 10_000)
 
 
+def test_what_is_escaped_counts_as_long_as_it_is_shown() -> None:
+    """The bound holds for the line that people see."""
+    assert len(cut("\n" * LONGEST)) <= LONGEST
+
+
 def test_the_middle_is_cut() -> None:
     """Beginning and end of a long text stay."""
     text = cut("begin" + "x" * 300 + "end")
@@ -68,7 +78,7 @@ def test_the_middle_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "seen"),
     [
         ("one line, größe", "one line, größe"),
         ("\x1b[2J\r\u202e\x85", "\\x1b[2J\\r\\u202e\\x85"),
@@ -77,6 +87,6 @@ def test_the_middle_is_cut() -> None:
         ("a\n  b\n\nERROR c", "a\n      b\n\n    ERROR c"),
     ],
 )
-def test_a_text_of_several_lines_has_one_that_is_not_indented(text: str, shown: str) -> None:
+def test_a_text_of_several_lines_has_one_that_is_not_indented(text: str, seen: str) -> None:
     """What could be taken for another record, or moves a terminal's cursor, is visible as what it is."""
-    assert visible(text) == shown
+    assert visible(text) == seen
