@@ -48,7 +48,7 @@ ROOMS = {
         {"arrow", "epochs"},
         {"epoch_emitter"},
         {"sink", "source"},
-        {"stream"},
+        {"engine", "stream"},
         {"__init__"},
     ],
 }

@@ -15,6 +15,7 @@ The rooms, from the ground up; imports go down only, those for the type checker 
     source/        ``DataFrameSpout``: a DataFrame, read once
     sink/          ``DataFrameSink``: batches written at least once, epochs written exactly once
     stream/        ``stream``: the micro-batches of a streaming DataFrame, each read as a source reads
+    engine/        a topology that Spark runs: stages, exchanges, and the ledger over all of them
 
 The way of a row: a read (:mod:`stormlet.spark.source.reading`) brings record batches to the driver, and a conversion
 (:mod:`stormlet.spark.arrow.conversion`) makes chunks of values of them. A thread (:mod:`stormlet.spark.source.puller`)

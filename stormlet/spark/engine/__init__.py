@@ -1,0 +1,14 @@
+"""A topology that Spark runs, instead of this process.
+
+From the ground up::
+
+    layout      the stages that components run in
+    refusals    the topologies that Spark cannot run
+    numbering   tasks, and the stage and partition of each
+    rows        the rows that stages hand on: chunks of tuples, and others
+    account     the ledger of the whole run: one XOR over all partitions
+    exits       the way out of a partition, for tuples of other stages
+    inputs      the inputs of a partition, each with a tree of its own there
+    equipment   the engine's parts in a partition: bolt tasks, outboxes, outlets
+    partition   one partition at work
+"""

@@ -1,0 +1,97 @@
+"""The account of a run on Spark: the law's ledger as one XOR over the whole cluster (law L2).
+
+Theory of operation
+-------------------
+In process the acker XORs the id of each tuple when it is created and when it is acked, by root, and zero means done.
+Here each partition does so for all of its tuples together, and hands one line to the driver. A tuple that fails for
+good is XORed out like one that was settled, and named in a row of its own. So the XOR of all lines is zero whatever
+has failed, and every message that is not named is acked.
+
+What Spark may do to rows, and what shows it:
+
+================================================  ===================================================
+a chunk is lost                                   its words were emitted, and never settled
+a chunk comes twice                               its words were settled twice; the numbers differ, too
+a task's output is lost whole                     its line is missing
+two attempts are mixed that emit other numbers    words are left over
+two attempts are mixed that emit other values     hashes are left over
+================================================  ===================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+import msgspec
+
+from stormlet.spark.engine.numbering import Place
+from stormlet.spark.engine.rows import Row, unpacked
+
+
+class Line(msgspec.Struct, frozen=True):
+    """What one partition has emitted and settled."""
+
+    place: Place
+    words: int
+    """The XOR of the words of all tuples that it has emitted or settled."""
+    hashes: int
+    """The XOR of the hashes of all chunks that it has written or read."""
+    emitted: int
+    """The number of tuples that it has sent to other stages."""
+    settled: int
+    """The number of tuples from other stages that it has settled."""
+    messages: int = 0
+    """The number of messages that its spout has emitted."""
+
+
+class Account:
+    """The running account of one partition."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._words = 0
+        self._hashes = 0
+        self._emitted = 0
+        self._settled = 0
+        self.messages = 0
+
+    def moved(self, row: Row) -> None:
+        """A chunk was written or read."""
+        self._hashes ^= row.hash
+
+    def emitted(self, words: bytes) -> None:
+        """Tuples with these words leave."""
+        self._words ^= reduce(int.__xor__, unpacked(words), 0)
+        self._emitted += len(words) // 8
+
+    def settled(self, word: int) -> None:
+        """The tuple with this word was acked, or given up."""
+        self._words ^= word
+        self._settled += 1
+
+    def line(self) -> Line:
+        """Return all of it."""
+        return Line(self._place, self._words, self._hashes, self._emitted, self._settled, self.messages)
+
+
+def differences(lines: Iterable[Line], partitions: Sequence[int]) -> Sequence[str]:
+    """Return what does not add up, in words; nothing if every message that is not named is acked. ``partitions`` are
+    those of each stage."""
+    lines = list(lines)
+    found = list[str]()
+    expected = {Place(stage, each) for stage, count in enumerate(partitions) for each in range(count)}
+    places = [line.place for line in lines]
+    missing = len(expected - set(places))
+    if missing:
+        found.append(f"{missing} of {len(expected)} tasks have left no line in the ledger")
+    if len(places) > len(set(places)):
+        found.append(f"{len(places) - len(set(places))} lines of tasks came twice")
+    emitted, settled = sum(line.emitted for line in lines), sum(line.settled for line in lines)
+    if emitted != settled:
+        found.append(f"{emitted:,} tuples were sent from stage to stage, and {settled:,} were settled")
+    elif reduce(int.__xor__, (line.words for line in lines), 0):
+        found.append("the tuples that were settled are not those that were sent")
+    if reduce(int.__xor__, (line.hashes for line in lines), 0):
+        found.append("chunks that were read differ from those that were written")
+    return found

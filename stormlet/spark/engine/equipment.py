@@ -1,0 +1,202 @@
+"""The engine's parts in one partition: bolt tasks, outboxes and outlets, wired to each other and to the exits."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from functools import partial
+from time import monotonic
+
+from stormlet.core.life import TaskEvent
+from stormlet.model.components import SharedObjects, TaskContext
+from stormlet.model.description import BoltSpec
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.context import CrashSite, Engine
+from stormlet.runtime.failure_log import FailureLog
+from stormlet.runtime.run.instances import Instances
+from stormlet.runtime.run.kit import Kit
+from stormlet.runtime.run.wiring import Producer, Wires
+from stormlet.runtime.slices import Activity, Pace
+from stormlet.runtime.usercode import all_ended
+from stormlet.runtime.wire.inbox import Inbox
+from stormlet.runtime.wire.outbox import Outbox, Post
+from stormlet.runtime.wire.outlets import Outlet
+from stormlet.spark.engine.numbering import ClusterPlan, Place
+
+STEP = 1000
+"""Inputs that a task executes before it looks around: nobody else waits for the loop."""
+
+
+class Unsliced:
+    """Slices without a budget (law F2 is for a host, of which there is none)."""
+
+    def begin(self, *, watched: bool = True) -> bool:
+        """There is always time."""
+        return True
+
+    def watch(self) -> None:
+        """Nothing depends on iterations of the loop."""
+
+    def spent(self, pace: Pace, executed: int, *, awaited: bool = True) -> bool:
+        """No budget is ever used up."""
+        pace.chunk = STEP
+        return False
+
+    async def turn(self) -> None:
+        """No task ever waits for its turn."""
+
+
+class Equipment:
+    """All of them."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        tasks: Mapping[int, BoltTask],
+        outboxes: Sequence[Outbox],
+        outlets: Mapping[int, Mapping[str, Outlet]],
+    ) -> None:
+        self.engine = engine
+        self.tasks = tasks
+        """The bolt tasks, by id."""
+        self._outboxes = outboxes
+        self._outlets = outlets
+
+    def outlet(self, task: int, stream: str) -> Outlet:
+        """Return the outlet of a stream of a task."""
+        return self._outlets[task][stream]
+
+    def by_component(self) -> Mapping[str, Sequence[BoltTask]]:
+        """Return the bolt tasks by component; of each there is one."""
+        return {task.plan.component: [task] for task in self.tasks.values()}
+
+    def is_unflushed(self) -> bool:
+        """True if a task has said something that is not sent yet."""
+        return any(outbox.armed for outbox in self._outboxes)
+
+    def holders(self) -> Mapping[int, tuple[str, ...]]:
+        """Return the components that hold tuples, by root."""
+        found: dict[int, dict[str, None]] = {}
+        for task in self.tasks.values():
+            for tup in task.tuples():
+                for root in tup.roots:
+                    found.setdefault(root, {})[task.plan.component] = None
+        return {root: tuple(components) for root, components in found.items()}
+
+    async def close(self) -> None:
+        """End all tasks, the producers before their consumers."""
+        for task in self.tasks.values():
+            coroutine = task.coroutine
+            if coroutine is None or coroutine.done():
+                continue
+            if not task.life.leaving:
+                task.life.change(TaskEvent.END)
+                coroutine.cancel()
+            await all_ended([coroutine])
+        self.engine.failures.close()
+
+
+def equip(
+    cluster: ClusterPlan,
+    place: Place,
+    seed: int,
+    kit: Kit,
+    post: Post,
+    exits: Mapping[int, Inbox],
+    crashed: Callable[[CrashSite, BaseException], None],
+) -> Equipment:
+    """Make the tasks of one partition. Acks and fails go to ``post``, tuples for other places into ``exits``."""
+    engine = _engine(cluster, seed, crashed)
+    plans = cluster.tasks_at(place)
+    maker = _Maker(cluster, engine, kit, post)
+    tasks = {each.task: maker.bolt(each) for each in plans if each.component in maker.bolts}
+    inboxes = {**exits, **{id: task.inbox for id, task in tasks.items()}}
+    wires = Wires(engine, kit, cluster.links_from(place), inboxes)
+    producers = [maker.producer(each, tasks.get(each.task)) for each in plans]
+    for each in producers:
+        wires.lay([each], each.plan.component, cluster.outputs_of(each.plan.component))
+    return Equipment(
+        engine,
+        tasks,
+        [each.outbox for each in producers],
+        {each.plan.task: each.outlets for each in producers},
+    )
+
+
+class _Maker:
+    """Makes bolt tasks."""
+
+    def __init__(self, cluster: ClusterPlan, engine: Engine, kit: Kit, post: Post) -> None:
+        self._cluster = cluster
+        self._engine = engine
+        self._kit = kit
+        self._post = post
+        self._shared = SharedObjects()
+        self.bolts: Mapping[str, BoltSpec] = cluster.plan.description.bolts
+        name = cluster.plan.description.name
+        self._instances = Instances(name, kit, tracked=True, simulated=engine.simulated)
+
+    def bolt(self, plan: TaskPlan) -> BoltTask:
+        """Make the task of a bolt."""
+        spec = self.bolts[plan.component]
+        context = TaskContext(
+            self._cluster.plan.description.name,
+            plan.component,
+            plan.task,
+            plan.index,
+            plan.parallelism,
+            self._cluster.configurations[plan.component],
+            tuple(self._cluster.schema(each.source) for each in spec.inputs),
+            shared=self._shared,
+        )
+        return BoltTask(
+            plan,
+            self._engine,
+            context,
+            self._outbox(plan),
+            make_inbox=partial(self._kit.inbox, plan, min(context.config.queue_capacity, sys.maxsize)),
+            make_worker=partial(self._instances.worker, spec),
+            concurrency=spec.concurrency,
+            on_error=spec.on_error,
+        )
+
+    def producer(self, plan: TaskPlan, task: BoltTask | None) -> Producer:
+        """Return the producing end of a bolt task, or make that of a spout."""
+        if task is not None:
+            return Producer(plan, task.outbox, task.outlets)
+        return Producer(plan, self._outbox(plan), {})
+
+    def _outbox(self, plan: TaskPlan) -> Outbox:
+        engine = self._engine
+        return Outbox(engine.loop, [self._post], engine.clock, partial(engine.failed, plan))
+
+
+def _engine(cluster: ClusterPlan, seed: int, crashed: Callable[[CrashSite, BaseException], None]) -> Engine:
+    loop = asyncio.get_running_loop()
+    simulated = bool(getattr(loop, "simulated_time", False))
+    return Engine(
+        plan=cluster.plan,
+        loop=loop,
+        slices=Unsliced(),
+        activity=Activity(),
+        seed=seed,
+        context=copy_context(),
+        crashed=crashed,
+        host_leaves=_stays,
+        failures=FailureLog(cluster.plan.description.name, loop, _unknown),
+        clock=loop.time if simulated else monotonic,
+        simulated=simulated,
+    )
+
+
+def _stays() -> bool:
+    """No host is there to leave."""
+    return False
+
+
+def _unknown(roots: object) -> object:
+    """Messages are known to the driver alone."""
+    return None

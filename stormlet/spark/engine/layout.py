@@ -1,0 +1,134 @@
+"""The layout of a topology on Spark: the stages that its components run in.
+
+Theory of operation
+-------------------
+Spark runs a topology as one chain of stages. Between two stages stands an exchange, which brings each row to the
+partition that it is addressed to. So an exchange can do what a grouping does. It is expensive, and the chain therefore
+has as few as possible:
+
+- *Stage 0* has the spouts, each with partitions of its own.
+- A bolt *begins* in the earliest stage after all of its producers, as one of the *heads* of that stage. Each of its
+  tasks has a partition of its own there. Heads of one stage do not feed each other, so one exchange serves them all.
+- A bolt that takes all its inputs by shuffle, local_or_shuffle or none, and all from one stage, is *fused* into that
+  stage instead. It has a task in every partition in which one of its producers has one, and takes what is emitted
+  there. So it has as many tasks as these partitions, whatever its ``parallelism``.
+- A bolt of one task, all of whose inputs come by global_ or from such a bolt, and whose outputs nobody else takes, runs
+  in the *driver*, after all stages: it prints a report, or writes to the console.
+
+Components are laid out upstream first, so that the stages of all producers are known. Cycles are refused before.
+
+This is arithmetic on a :class:`~stormlet.model.description.Description`. Nothing here knows Spark, and ``check`` shows
+the layout before a JVM starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from stormlet.core.groupings import Global, Grouping, Shuffle
+from stormlet.model.description import BoltSpec, Description
+from stormlet.spark.sink.dataframe_sink import DataFrameSink
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """The components that run between two exchanges."""
+
+    number: int
+    """Its place in the chain, from 0."""
+    heads: Sequence[str]
+    """The spouts, in stage 0; the bolts that begin there, in others."""
+    fused: Sequence[str]
+    """The bolts that are fused into it, upstream first."""
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """The stages of a topology, in order."""
+
+    stages: Sequence[Stage]
+    driver: Sequence[str]
+    """The bolts that run in the driver, upstream first."""
+    heads: Mapping[str, Sequence[str]]
+    """By component, the heads in whose partitions it has its tasks; for a head, itself; for a bolt in the driver,
+    none."""
+
+    def stage_of(self, component: str) -> int:
+        """Return the number of a component's stage; that of the driver comes after all others."""
+        for stage in self.stages:
+            if component in stage.heads or component in stage.fused:
+                return stage.number
+        return len(self.stages)
+
+
+def lay_out(description: Description) -> Layout:
+    """Lay out a topology without cycles."""
+    order = [id for group in description.in_order() for id in group]
+    driver = _in_driver(description, order)
+    stages: dict[str, int] = {}
+    heads: dict[str, Sequence[str]] = {}
+    for id in order:
+        bolt = description.bolts.get(id)
+        if bolt is None:
+            stages[id], heads[id] = 0, (id,)
+        elif id in driver:
+            heads[id] = ()
+        else:
+            producers = _producers(bolt)
+            earliest = max(stages[each] for each in producers)
+            if _is_fused(bolt, stages):
+                stages[id] = earliest
+                heads[id] = tuple(dict.fromkeys(head for each in producers for head in heads[each]))
+            else:
+                stages[id], heads[id] = earliest + 1, (id,)
+    return Layout(tuple(_stages(order, stages, heads)), driver, heads)
+
+
+def _stages(
+    order: Sequence[str], stages: Mapping[str, int], heads: Mapping[str, Sequence[str]]
+) -> Iterable[Stage]:
+    for number in range(max(stages.values()) + 1):
+        here = [id for id in order if stages.get(id) == number]
+        yield Stage(
+            number,
+            tuple(id for id in here if heads[id] == (id,)),
+            tuple(id for id in here if heads[id] != (id,)),
+        )
+
+
+def _is_fused(bolt: BoltSpec, stages: Mapping[str, int]) -> bool:
+    one_stage = len({stages[each] for each in _producers(bolt)}) == 1
+    return one_stage and all(isinstance(each, Shuffle) for each in _groupings(bolt))
+
+
+def _in_driver(description: Description, order: Sequence[str]) -> Sequence[str]:
+    bolts = description.bolts
+    consumers = {
+        id: [each.id for each in bolts.values() if id in _producers(each)] for id in description.components
+    }
+    # A bolt that must leave takes along what feeds it and what it feeds, so look until none leaves.
+    here = [id for id in order if id in bolts and _may_leave_the_cluster(bolts[id])]
+    while leaving := [
+        id
+        for id in here
+        if any(each not in here for each in consumers[id]) or not _comes_to_one_task(bolts[id], here)
+    ]:
+        here = [id for id in here if id not in leaving]
+    return tuple(here)
+
+
+def _may_leave_the_cluster(bolt: BoltSpec) -> bool:
+    # Spark itself writes what goes into a sink.
+    return bolt.parallelism == 1 and not isinstance(bolt.logic, DataFrameSink)
+
+
+def _comes_to_one_task(bolt: BoltSpec, driver: Sequence[str]) -> bool:
+    return all(isinstance(each.grouping, Global) or each.source.component in driver for each in bolt.inputs)
+
+
+def _producers(bolt: BoltSpec) -> Sequence[str]:
+    return tuple(dict.fromkeys(each.source.component for each in bolt.inputs))
+
+
+def _groupings(bolt: BoltSpec) -> Sequence[Grouping]:
+    return [each.grouping for each in bolt.inputs]

@@ -1,0 +1,133 @@
+"""The rows that stages hand on: chunks of tuples, accounts, failures.
+
+A row is addressed to a partition of a stage, or is for the driver (:class:`Kind`). A chunk has up to 1000 values from
+one task for one task. Its roots and words are packed 64-bit numbers, so that they cost neither objects nor text.
+
+A *word* is the id of one tuple between two stages. The stage that emits the tuple draws it, and the stage that has
+settled it takes it back: both are XORed into their accounts (:mod:`stormlet.spark.engine.account`). Words depend on the
+seed, the stage, the partition and their place there, and not on the attempt that Spark makes at the task. An attempt
+that repeats the first one therefore makes the same rows, and Spark may mix the two. Where they differ, in numbers, in
+addresses or in values, the accounts do not add up: each chunk's hash is XORed into them as well.
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from collections.abc import Sequence
+from enum import IntEnum
+from hashlib import blake2b
+from itertools import islice
+from struct import Struct as Layout
+from typing import Any, Final
+
+import msgspec
+
+from stormlet.spark.engine.numbering import Place
+
+CHUNK: Final = 1000
+"""The most values of a chunk."""
+
+_numbers = Layout("<qqqq").pack
+
+
+class Kind(IntEnum):
+    """The content of a row."""
+
+    CHUNK = 0
+    """Tuples for one task."""
+    ACCOUNT = 1
+    """What one partition of one stage has emitted and settled; for the driver."""
+    LINES = 2
+    """The same by root; for the driver."""
+    GIVEN_UP = 3
+    """Inputs that were given up; for the driver."""
+    REPLAYED = 4
+    """Messages that were acked after more than one attempt; for the driver."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One row. Fields that its kind has no use for are empty."""
+
+    kind: int
+    stage: int
+    partition: int
+    target: int = 0
+    """The id of the task that it is for."""
+    producer: int = 0
+    """The id of the task that has emitted it."""
+    number: int = 0
+    """Its number among the rows of its producer."""
+    size: int = 0
+    """The number of values."""
+    roots: bytes = b""
+    """The roots of all values, one after another."""
+    counts: bytes = b""
+    """The number of roots of each value; empty if each has one."""
+    attempts: bytes = b""
+    """The attempt of each value; empty if each is the first."""
+    words: bytes = b""
+    payload: bytes = b""
+
+    @property
+    def place(self) -> Place:
+        """Its address."""
+        return Place(self.stage, self.partition)
+
+    @property
+    def hash(self) -> int:
+        """64 bits that depend on all of its content."""
+        hashed = blake2b(_numbers(self.target, self.producer, self.number, self.size), digest_size=8)
+        for part in (self.roots, self.counts, self.attempts, self.words, self.payload):
+            hashed.update(len(part).to_bytes(8, "little"))
+            hashed.update(part)
+        return int.from_bytes(hashed.digest(), "little")
+
+
+class Content(msgspec.Struct, frozen=True):
+    """The tuples of a chunk."""
+
+    values: Sequence[Any]
+    streams: Sequence[str]
+    """The stream of each value; a single one if all have the same."""
+    roots: Sequence[tuple[int, ...]]
+    attempts: Sequence[int]
+
+
+def pack(content: Content) -> dict[str, Any]:
+    """Return the fields of a row with this content, but for its words."""
+    roots, attempts = content.roots, content.attempts
+    single = all(len(each) == 1 for each in roots)
+    return {
+        "size": len(content.values),
+        "roots": packed([root for each in roots for root in each]),
+        "counts": b"" if single else packed([len(each) for each in roots]),
+        "attempts": b"" if all(each == 1 for each in attempts) else packed(attempts),
+        "payload": pickle.dumps((content.values, content.streams), pickle.HIGHEST_PROTOCOL),
+    }
+
+
+def unpack(row: Row) -> Content:
+    """Return the content of a chunk."""
+    values, streams = pickle.loads(row.payload)
+    attempts = unpacked(row.attempts) if row.attempts else [1] * row.size
+    return Content(values, streams, _by_value(unpacked(row.roots), row.counts), attempts)
+
+
+def _by_value(roots: Sequence[int], counts: bytes) -> Sequence[tuple[int, ...]]:
+    if not counts:
+        return [(root,) for root in roots]
+    left = iter(roots)
+    return [tuple(islice(left, count)) for count in unpacked(counts)]
+
+
+def packed(numbers: Sequence[int]) -> bytes:
+    """Return unsigned 64-bit numbers as bytes."""
+    return array("Q", numbers).tobytes()
+
+
+def unpacked(numbers: bytes) -> list[int]:
+    """Return the numbers again."""
+    unpacked = array("Q")
+    unpacked.frombytes(numbers)
+    return unpacked.tolist()
