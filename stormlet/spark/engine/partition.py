@@ -52,6 +52,16 @@ SPOUT_BITS = 40
 """The root of a message is the id of its spout task, shifted by so many bits, plus its number there."""
 
 
+def root_of(task: int, number: int) -> int:
+    """Return the root of a message, by its spout task and its number there, from 1."""
+    return (task << SPOUT_BITS) + number
+
+
+def origin_of(root: int) -> tuple[int, int]:
+    """Return the spout task of a message, and its number there."""
+    return root >> SPOUT_BITS, root & ((1 << SPOUT_BITS) - 1)
+
+
 class Partition:
     """The tasks of one partition; made and used on its loop."""
 
@@ -120,10 +130,9 @@ class Partition:
         """Have the spout task of this partition emit messages, the first of which has this number, from 1."""
         self._account.messages += len(values)
         source = self._source(task, DEFAULT_STREAM)
-        base = task << SPOUT_BITS
         return await self._execute(
             [
-                Input(task, value, source, (base + number,), NO_WORD, 1, 0)
+                Input(task, value, source, (root_of(task, number),), NO_WORD, 1, 0)
                 for number, value in enumerate(values, first)
             ]
         )
@@ -249,5 +258,5 @@ class Partition:
         return source
 
     def _policy_of(self, message: int) -> ReplayPolicy:
-        config = self._cluster.configurations[self._cluster.component_of(message >> SPOUT_BITS)]
+        config = self._cluster.configurations[self._cluster.component_of(origin_of(message)[0])]
         return ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)

@@ -44,6 +44,8 @@ class Kind(IntEnum):
     """Inputs that were given up; for the driver."""
     REPLAYED = 4
     """Messages that were acked after more than one attempt; for the driver."""
+    MESSAGES = 5
+    """Messages that the driver has read, for a spout task to emit."""
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -1,0 +1,271 @@
+"""``run_on_spark``: a topology as one batch on Spark.
+
+A run has four steps, and writes nothing that anybody sees before the fourth:
+
+1. The driver reads the sources that Spark cannot read, and lays out the chain of stages.
+2. Spark runs the chain, and keeps the rows after the last stage in a folder (``staging``): what is checked is what is
+   used.
+3. The ledger over all partitions is checked (:mod:`stormlet.spark.engine.account`). If it does not add up, the run
+   fails.
+4. The bolts of the driver are executed, and what was given up becomes dead letters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import re
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from random import SystemRandom
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+
+from stormlet.core.outcomes import DeadLetter
+from stormlet.errors import SparkFailed, StormletError
+from stormlet.model.description import Description, SpoutSpec
+from stormlet.runtime.run.kit import Kit
+from stormlet.spark.engine.account import Line, added, differences
+from stormlet.spark.engine.arrow_rows import DDL
+from stormlet.spark.engine.chain import chained, exchanged
+from stormlet.spark.engine.inputs import GivenUp
+from stormlet.spark.engine.numbering import ClusterPlan, number
+from stormlet.spark.engine.partition import Partition, origin_of
+from stormlet.spark.engine.refusals import check_batch
+from stormlet.spark.engine.rows import CHUNK, Kind, Row
+from stormlet.spark.engine.sources import frame_of, message_rows
+from stormlet.spark.engine.stage import FOUND, Arrived, Finder, FrameStage, Stage, ValuesOf
+from stormlet.spark.failures import summary
+from stormlet.spark.frames import Origin
+from stormlet.spark.source.dataframe_spout import DataFrameSpout
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SETTINGS: Final[Mapping[str, str]] = {
+    # Else children of a union may be merged partition by partition, and a task would not know its number.
+    "spark.sql.unionOutputPartitioning": "false",
+    # Where two attempts of a task differ, Spark repeats what has read the first one (4.1 and later).
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+}
+OURS: Final = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
+"""The line of one of our errors in the traceback that Spark gives for a task."""
+
+
+class BatchResult:
+    """The result of a run on Spark."""
+
+    def __init__(
+        self,
+        messages: Mapping[str, int],
+        dead_letters: Sequence[DeadLetter],
+        rows: DataFrame,
+        staging: object,
+    ) -> None:
+        self.messages = messages
+        """The number of messages of each spout."""
+        self.dead_letters = dead_letters
+        """The messages that were given up."""
+        self._rows = rows
+        self._staging = staging
+
+    @property
+    def acked(self) -> int:
+        """The number of messages that were acked."""
+        return sum(self.messages.values()) - len(self.dead_letters)
+
+
+class Batch:
+    """One run."""
+
+    def __init__(self, description: Description, session: SparkSession, seed: int | None) -> None:
+        check_batch(description)
+        self._session = session
+        self._seed = SystemRandom().getrandbits(64) if seed is None else seed
+        described, configurations = description.configured(description.configuration, "a run on Spark")
+        self._spouts = described.spouts
+        self._frames = {id: each for id, spout in self._spouts.items() if (each := _distributed(spout))}
+        partitions = {id: self._partitions_of(spout) for id, spout in self._spouts.items()}
+        self._cluster = number(described, configurations, partitions)
+        self._pickled = pickled(self._cluster)
+        self._messages: dict[str, DataFrame] = {}
+
+    def run(self) -> BatchResult:
+        """Run all four steps."""
+        staging = TemporaryDirectory(prefix="stormlet-")
+        with self._explained(), settings(self._session):
+            rows = self._chain()
+            rows.write.mode("overwrite").parquet(f"{staging.name}/rows")
+            rows = self._session.read.schema(DDL).parquet(f"{staging.name}/rows")
+            lines, given_up = self._said(rows)
+            self._check([*lines, self._arrived(rows)])
+            given_up += self._in_driver(rows)
+            letters = self._letters(given_up)
+        return BatchResult(self._counted(lines), letters, rows, staging)
+
+    def _partitions_of(self, spout: SpoutSpec) -> int:
+        if spout.id in self._frames:
+            return self._frames[spout.id][0].rdd.getNumPartitions()
+        return self._session.sparkContext.defaultParallelism
+
+    # Running.
+
+    def _chain(self) -> DataFrame:
+        first = [self._first(spout) for spout in self._spouts.values()]
+        rows = first[0]
+        for each in first[1:]:
+            rows = rows.unionAll(each)
+        return chained(rows, self._cluster, self._pickled, self._seed, from_stage=1)
+
+    def _first(self, spout: SpoutSpec) -> DataFrame:
+        """The rows after the first stage that come from one spout."""
+        if spout.id not in self._frames:
+            return self._read(spout).mapInArrow(Stage(self._pickled, 0, self._seed), DDL)
+        frame, values_of = self._frames[spout.id]
+        return frame.mapInArrow(FrameStage(self._pickled, values_of, self._seed), DDL)
+
+    def _read(self, spout: SpoutSpec) -> DataFrame:
+        """The messages of a spout that the driver reads, in its partitions."""
+        if spout.id not in self._messages:
+            rows = frame_of(self._session, message_rows(self._cluster, spout))
+            self._messages[spout.id] = exchanged(rows, 0, len(self._cluster.plan.tasks[spout.id]))
+        return self._messages[spout.id]
+
+    # Checking.
+
+    def _said(self, rows: DataFrame) -> tuple[Sequence[Line], list[GivenUp]]:
+        lines, given_up = list[Line](), list[GivenUp]()
+        said = rows.where(rows["kind"].isin([int(Kind.ACCOUNT), int(Kind.GIVEN_UP)])).select(
+            "kind", "payload"
+        )
+        for kind, payload in cast("Iterable[tuple[int, bytes]]", said.toLocalIterator()):
+            if kind == Kind.ACCOUNT:
+                lines.append(pickle.loads(payload))
+            else:
+                given_up.append(pickle.loads(payload))
+        return lines, given_up
+
+    def _arrived(self, rows: DataFrame) -> Line:
+        """What has come to the driver, as if it had been settled there."""
+        end = self._cluster.driver
+        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["stage"] == end.stage))
+        lines = chunks.mapInArrow(Arrived(end), "line binary").collect()
+        return added(end, (pickle.loads(line) for (line,) in cast("list[tuple[bytes]]", lines)))
+
+    def _check(self, lines: Sequence[Line]) -> None:
+        found = differences(lines, self._cluster.partitions)
+        if found:
+            raise SparkFailed(
+                f"the ledger of topology {self._cluster.plan.description.name!r} does not add up: {'; '.join(found)}. "
+                f"Nothing was written. A bolt that gives other outputs for the same inputs does this when Spark "
+                f"repeats one of its tasks: make it repeatable, or run it again"
+            )
+
+    def _counted(self, lines: Sequence[Line]) -> Mapping[str, int]:
+        counted = dict.fromkeys(self._spouts, 0)
+        for line in lines:
+            for task in self._cluster.tasks_at(line.place):
+                if task.component in counted:
+                    counted[task.component] += line.messages
+        return counted
+
+    # The end.
+
+    def _in_driver(self, rows: DataFrame) -> Sequence[GivenUp]:
+        if not self._cluster.layout.driver:
+            return []
+        here = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["stage"] == self._cluster.driver.stage))
+        ordered = here.coalesce(1).sortWithinPartitions("producer", "number")
+        arriving = (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered.toLocalIterator()))
+        return asyncio.run(self._executed(arriving))
+
+    async def _executed(self, arriving: Iterator[Row]) -> Sequence[GivenUp]:
+        partition = Partition(self._cluster, self._cluster.driver, self._seed, Kit())
+        try:
+            await partition.start()
+            for row in arriving:
+                await partition.execute(row)
+            await partition.finish()
+        finally:
+            await partition.close()
+        return partition.given_up
+
+    def _letters(self, given_up: Sequence[GivenUp]) -> Sequence[DeadLetter]:
+        by_root = {root: each for each in given_up for root in each.messages}
+        if not by_root:
+            return []
+        found = dict[int, object]()
+        for spout in self._spouts.values():
+            frame, values_of = self._frames.get(spout.id) or (self._read(spout), None)
+            rows = frame.mapInArrow(Finder(self._pickled, frozenset(by_root), values_of), FOUND).collect()
+            found |= {root: pickle.loads(value) for root, value in cast("list[tuple[int, bytes]]", rows)}
+        return [self._letter(root, found[root], by_root[root]) for root in sorted(found)]
+
+    def _letter(self, root: int, value: object, given_up: GivenUp) -> DeadLetter:
+        task, place = origin_of(root)
+        spout = self._spouts[self._cluster.component_of(task)]
+        index = task - self._cluster.plan.tasks[spout.id][0].task
+        origin = None
+        if spout.id not in self._frames:
+            round_, at = divmod(place - 1, CHUNK)
+            message_id: object = (round_ * len(self._cluster.plan.tasks[spout.id]) + index) * CHUNK + at
+        else:
+            message_id = origin = Origin(index, place - 1)
+        history = given_up.history
+        return DeadLetter(spout.id, value, message_id, given_up.attempts, history[-1], origin, history)
+
+    @contextmanager
+    def _explained(self) -> Generator[None]:
+        """Raise what a task has raised as an error of ours."""
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except StormletError:
+            raise
+        except PySparkException as error:
+            ours = OURS.findall(str(error))
+            raise SparkFailed(ours[-1] if ours else summary(error)) from error
+
+
+def pickled(cluster: ClusterPlan) -> bytes:
+    """Return the plan as the tasks of Spark get it: without sources, and without the logic of bolts in the driver."""
+    from pyspark.cloudpickle import dumps
+
+    description = cluster.plan.description
+    driver = cluster.layout.driver
+    shipped = msgspec.structs.replace(
+        description,
+        spouts={id: msgspec.structs.replace(each, source=None) for id, each in description.spouts.items()},
+        bolts={
+            id: msgspec.structs.replace(each, logic=None) if id in driver else each
+            for id, each in description.bolts.items()
+        },
+    )
+    plan = msgspec.structs.replace(cluster.plan, description=shipped)
+    return cast("bytes", cast("Any", dumps)(msgspec.structs.replace(cluster, plan=plan)))
+
+
+@contextmanager
+def settings(session: SparkSession) -> Generator[None]:
+    """Run with :data:`SETTINGS`, and put back what was set before."""
+    before = {name: session.conf.get(name, None) for name in SETTINGS}
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, earlier)
+
+
+def _distributed(spout: SpoutSpec) -> tuple[DataFrame, ValuesOf] | None:
+    """The DataFrame that a spout reads, and the function that makes values of it; None if the driver reads."""
+    source = spout.source
+    return source.distributed() if isinstance(source, DataFrameSpout) else None
