@@ -93,8 +93,8 @@ def test_named_streams_go_their_own_ways() -> None:
 
     topology, source = numbers()
     split = topology.bolt("split", parted, source.shuffle(), outputs={"even": int, "odd": int})
-    topology.bolt("stays", same, split.stream("even").shuffle())
-    topology.bolt("leaves", same, split.stream("odd").fields(), split.stream("even").fields(), parallelism=2)
+    topology.bolt("stays", same, split.named("even").shuffle())
+    topology.bolt("leaves", same, split.named("odd").fields(), split.named("even").fields(), parallelism=2)
     assert len(checked(topology).emitted("leaves")) == 30
 
 
@@ -103,8 +103,8 @@ def test_a_spout_may_emit_on_named_streams() -> None:
     topology = Topology("named")
     values = [To(1, stream="a"), To(2, stream="b"), To(3, stream="a")]
     source = topology.spout("source", values, outputs={"a": int, "b": int})
-    topology.bolt("a", same, source.stream("a").fields())
-    topology.bolt("b", same, source.stream("b").shuffle())
+    topology.bolt("a", same, source.named("a").fields())
+    topology.bolt("b", same, source.named("b").shuffle())
     assert checked(topology).emitted("a") == [1, 3]
 
 
@@ -134,8 +134,8 @@ class Sums(BatchBolt[int, int]):
 class Keyed(Sums):
     """The same by remainder."""
 
-    def key(self, tup: Tuple[int]) -> int:
-        return tup.value % 2
+    def key(self, value: int) -> int:
+        return value % 2
 
 
 class Weighty(Sums):
@@ -143,8 +143,8 @@ class Weighty(Sums):
 
     size = 100
 
-    def weight(self, tup: Tuple[int]) -> int:
-        return 10 if tup.value % 3 else 40
+    def weight(self, value: int) -> int:
+        return 10 if value % 3 else 40
 
 
 @pytest.mark.parametrize("bolt", [Sums, Keyed, Weighty])
@@ -372,7 +372,8 @@ def complete_said(topology: Topology) -> tuple[type[TopologyCrashed], str]:
     """The error in process."""
     with pytest.raises(TopologyCrashed) as caught:
         complete(topology, allow_leaks=True)
-    return caught.type, str(caught.value)
+    said = str(caught.value)
+    return caught.type, said.split(", after")[0] if "next_tuple" in said else said  # no spout is restarted
 
 
 class Raises(BasicBolt[Any, Any]):
@@ -417,7 +418,7 @@ def test_a_constructor_that_raises_is_named_as_in_process() -> None:
 def test_a_function_that_makes_bolts_crashes_the_run() -> None:
     """No input could make that right."""
 
-    def make(size: int) -> Batches:
+    def make(size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         return Batches(size)
 
     topology, source = numbers()
@@ -455,7 +456,7 @@ def test_a_value_that_cannot_be_pickled_is_named(where: str) -> None:
     topology.bolt("end", ignore, stream.fields(str))
     with pytest.raises(TopologyCrashed) as caught:
         twin(topology)
-    assert ("source[0]" if where == "spout" else "make[0]") in str(caught.value)
+    assert ("source[1]" if where == "spout" else "make[0]") in str(caught.value)
     assert "pickle" in str(caught.value)
     assert "emit" in str(caught.value)
 
