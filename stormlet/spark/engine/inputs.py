@@ -183,9 +183,6 @@ class Inputs:
     def _ack_all(self, batch: Batch) -> None:
         self.whole = batch
         self._account.settled(batch.words)
-        if batch.attempts:
-            for messages, attempt in zip(batch.messages_of_each(), batch.attempts, strict=True):
-                self._note_replayed(messages, attempt)
 
     def know_all(self, batch: Batch) -> None:
         """Note the messages of each root of a batch that was acked as a whole: some output needs them."""
@@ -214,36 +211,32 @@ class Inputs:
         each = self._open.pop(root)
         self._acked[root] = each.messages
         self._done(each)
-        self._note_replayed(each.messages, each.attempt)
-
-    def _note_replayed(self, messages: Sequence[int], attempt: int) -> None:
-        if attempt > 1:
-            for message in messages:
-                self.replayed[message] = max(attempt, self.replayed.get(message, 1))
+        # Earlier attempts were noted where they were made: of messages that were joined, only some have had them.
+        if each.history:
+            for message in each.messages:
+                self.replayed[message] = max(each.attempt, self.replayed.get(message, 1))
 
     def _fail(self, root: int, failure: Failure | None) -> Input | None:
         assert failure is not None, "a failed tree says why"
         each = self._open.pop(root)
         each.history = each.history.and_also(failure)
+        if not each.messages:
+            # Nobody waits for it, so that it is not tried again (law L10); what it has given leaves, as in process.
+            self._acked[root] = ()
+            self._done(each)
+            return None
         if self._gives_up(each, failure):
             self._done(each)
-            self._note_given_up(each)
+            self._account.named(each.messages)
+            self.given_up.append(GivenUp(each.messages, each.attempts, each.history.without_frames()))
             return None
         each.attempt += 1
         return each
 
     def _gives_up(self, each: Input, failure: Failure) -> bool:
-        # Nobody waits for what belongs to no message, so that it is not tried again (law L10).
-        if not each.messages:
-            return True
         policy = self._policy_of(each.messages[0])
         each.attempts += policy.counts(failure)
         return policy.gives_up(failure, each.attempts)
-
-    def _note_given_up(self, each: Input) -> None:
-        if each.messages:
-            self._account.named(each.messages)
-            self.given_up.append(GivenUp(each.messages, each.attempts, each.history.without_frames()))
 
     def _done(self, each: Input) -> None:
         if each.word != NO_WORD:
