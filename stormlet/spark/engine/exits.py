@@ -274,6 +274,7 @@ class Exit(Outlet):
         self._links = links
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        """Deliver here and to other stages; return the XOR of the edges here."""
         # All are chosen before any is reached, as everywhere.
         chosen = self._choose(value)
         edges = 0 if self._inner is None else self._inner.deliver(value, root, lineage)
@@ -281,6 +282,7 @@ class Exit(Outlet):
         return edges
 
     def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
+        """Deliver as a member of several trees."""
         chosen = self._choose(value)
         if self._inner is not None:
             self._inner.deliver_joined(value, anchors, lineage)
@@ -317,6 +319,7 @@ class SingleExit(Exit):
         self._lanes = lanes
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        """Deliver to another stage; return 0."""
         lane = self._lanes[self._chooser.pick(value)]
         self._emitted += 1
         self.reached = lane.ids

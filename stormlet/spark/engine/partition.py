@@ -90,9 +90,7 @@ class Partition:
         self._sources: dict[tuple[int, str], Source] = {}
         self._lineages = {1: PLAIN}
         self._gathered: list[Row] = []
-        self._equipment: Equipment = equip(
-            cluster, place, seed, kit, self._post, self._exits, self._crashed
-        )
+        self._equipment: Equipment = equip(cluster, place, seed, kit, self._post, self._exits, self._crashed)
         self._tasks = self._equipment.tasks
         self._activity = self._equipment.engine.activity
 
@@ -188,7 +186,9 @@ class Partition:
         edges = self._new_edges(batch.target, count)
         batch.edges = dict(zip(roots, edges, strict=True))
         if batch.attempts:
-            each = zip(batch.values, batch.sources, map(self._lineage, batch.attempts), roots, edges, strict=True)
+            each = zip(
+                batch.values, batch.sources, map(self._lineage, batch.attempts), roots, edges, strict=True
+            )
             tuples = [plain_tuple(*fields) for fields in each]
         else:
             tuples = [
@@ -222,13 +222,11 @@ class Partition:
         """Have a spout task emit these values with roots from this one on; return the edges of each root."""
         edges: dict[int, int] = {}
         try:
+            emit = partial(self._emit, task)
             default = self._equipment.outlets_of(task).get(DEFAULT_STREAM)
-            deliver = None if default is None else default.deliver
+            deliver = emit if default is None else default.deliver
             for root, value in enumerate(values, first):
-                if deliver is None or type(value) is To:
-                    edge = self._emit(task, value, root, PLAIN)
-                else:
-                    edge = deliver(value, root, PLAIN)
+                edge = (emit if To is type(value) else deliver)(value, root, PLAIN)
                 if edge:
                     edges[root] = edge
         except Exception as error:
@@ -412,6 +410,4 @@ def _padded(numbers: Sequence[Sequence[int]], rows: Sequence[Row]) -> Sequence[i
     """Return the numbers of all rows, 1 for each value of a row without; nothing if all are without."""
     if not any(numbers):
         return ()
-    return [
-        number for each, row in zip(numbers, rows, strict=True) for number in each or repeat(1, row.size)
-    ]
+    return [number for each, row in zip(numbers, rows, strict=True) for number in each or repeat(1, row.size)]

@@ -69,7 +69,7 @@ class Plan:
 
     def topology(self) -> Topology:
         """Return it, ready to run."""
-        topology = Topology("random")
+        topology = Topology("random", message_timeout=10_000)
         streams: list[Any] = [
             topology.spout(id, values, outputs=object) for id, values in self.sources().items()
         ]
@@ -93,7 +93,7 @@ def plans(draw: st.DrawFn, kinds: Sequence[str]) -> Plan:
     """Draw a topology of these kinds of bolts."""
     sizes = draw(st.lists(st.integers(0, 12), min_size=1, max_size=3))
     rates: list[float] = [float(size) for size in sizes]
-    parts = []
+    parts = list[Part]()
     for number in range(draw(st.integers(1, 12))):
         part = draw(_parts(kinds, len(rates)))
         arriving = sum(
