@@ -13,33 +13,50 @@ A run has four steps, and writes nothing that anybody sees before the fourth:
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 import re
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from inspect import isawaitable
+from pathlib import Path
 from random import SystemRandom
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
-from stormlet.errors import SparkFailed, StormletError
-from stormlet.model.description import Description, SpoutSpec
+from stormlet.errors import InvalidTopology, SparkFailed, StormletError
+from stormlet.model.builder_types import TopologyOptions
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.logic import what_is_called
+from stormlet.model.streams import Stream, StreamId
+from stormlet.runtime.dead_letters import DeadLetterSink, DeadLetterTarget, opened
 from stormlet.runtime.run.kit import Kit
 from stormlet.spark.engine.account import Line, added, differences
 from stormlet.spark.engine.arrow_rows import DDL
 from stormlet.spark.engine.chain import chained, exchanged
+from stormlet.spark.engine.code import ship
+from stormlet.spark.engine.executors import check_executors
 from stormlet.spark.engine.inputs import GivenUp
 from stormlet.spark.engine.numbering import ClusterPlan, number
+from stormlet.spark.engine.outputs import Leaving, Unpacker, with_outputs
 from stormlet.spark.engine.partition import Partition, origin_of
 from stormlet.spark.engine.refusals import check_batch
+from stormlet.spark.engine.result import BatchResult
 from stormlet.spark.engine.rows import CHUNK, Kind, Row
 from stormlet.spark.engine.sources import frame_of, message_rows
 from stormlet.spark.engine.stage import FOUND, Arrived, Finder, FrameStage, Stage, ValuesOf
 from stormlet.spark.failures import summary
 from stormlet.spark.frames import Origin
+from stormlet.spark.session import spark_session
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
+from stormlet.topology import Sources, Topology
+from stormlet.topology.builder import configured
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,34 +72,68 @@ OURS: Final = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
 """The line of one of our errors in the traceback that Spark gives for a task."""
 
 
-class BatchResult:
-    """The result of a run on Spark."""
+def run_on_spark(
+    topology: Topology,
+    spark: SparkSession | None = None,
+    *,
+    sources: Sources | None = None,
+    streams: Iterable[Stream[Any] | str] = (),
+    files: Iterable[str | os.PathLike[str]] = (),
+    dead_letters: DeadLetterTarget | None = None,
+    seed: int | None = None,
+    staging: str | os.PathLike[str] | None = None,
+    **configuration: Unpack[TopologyOptions],
+) -> BatchResult:
+    """Run a topology as one batch on Spark, and return when all is done. It blocks: in a service, await it by
+    ``asyncio.to_thread``.
 
-    def __init__(
-        self,
-        messages: Mapping[str, int],
-        dead_letters: Sequence[DeadLetter],
-        rows: DataFrame,
-        staging: object,
-    ) -> None:
-        self.messages = messages
-        """The number of messages of each spout."""
-        self.dead_letters = dead_letters
-        """The messages that were given up."""
-        self._rows = rows
-        self._staging = staging
+    ``spark`` is the session; without it, the one of :func:`~stormlet.spark.spark_session`. ``sources`` and
+    ``dead_letters`` are as for :meth:`Topology.run <stormlet.topology.Topology.run>`. The result keeps the ``streams``
+    that are named here, as DataFrames. The modules of the topology travel to the executors, and so do ``files``:
+    modules, archives of them, and others. ``staging`` is a folder that the driver and all executors reach, in which the
+    run keeps what it has not checked yet; without it, a temporary one of this machine. ``configuration`` overrides the
+    topology's options.
 
-    @property
-    def acked(self) -> int:
-        """The number of messages that were acked."""
-        return sum(self.messages.values()) - len(self.dead_letters)
+    Raises :class:`~stormlet.errors.InvalidTopology` for a topology that Spark cannot run, and
+    :class:`~stormlet.errors.SparkFailed` if Spark, a bolt outside of ``execute``, or the ledger fails. Nothing is
+    written then.
+    """
+    where = f"run_on_spark of topology {topology.name!r}"
+    described = topology.describe(sources)
+    changed = configured(described.configuration, configuration, where, topology.name)
+    described = msgspec.structs.replace(described, configuration=changed)
+    wanted = [_stream_of(described, each) for each in streams]
+    sink, _ = opened(dead_letters)
+    session = spark_session() if spark is None else spark
+    batch = Batch(described, session, seed, streams=wanted, files=files, dead_letters=sink)
+    return batch.run(None if staging is None else os.fspath(staging))
+
+
+def _stream_of(description: Description, stream: Stream[Any] | str) -> StreamId:
+    """The stream that users name. Raises :class:`~stormlet.errors.InvalidTopology` if there is none."""
+    wanted = stream.id if isinstance(stream, Stream) else StreamId(stream, DEFAULT_STREAM)
+    component = description.components.get(wanted.component)
+    if component is None or wanted.stream not in component.outputs:
+        raise InvalidTopology(f"streams=: topology {description.name!r} has no {wanted}")
+    return wanted
 
 
 class Batch:
     """One run."""
 
-    def __init__(self, description: Description, session: SparkSession, seed: int | None) -> None:
+    def __init__(
+        self,
+        description: Description,
+        session: SparkSession,
+        seed: int | None = None,
+        *,
+        streams: Sequence[StreamId] = (),
+        files: Iterable[str | os.PathLike[str]] = (),
+        dead_letters: DeadLetterSink | None = None,
+    ) -> None:
         check_batch(description)
+        self._letter_sink = dead_letters
+        description, self._leaving = with_outputs(description, streams)
         self._session = session
         self._seed = SystemRandom().getrandbits(64) if seed is None else seed
         described, configurations = description.configured(description.configuration, "a run on Spark")
@@ -91,20 +142,31 @@ class Batch:
         partitions = {id: self._partitions_of(spout) for id, spout in self._spouts.items()}
         self._cluster = number(described, configurations, partitions)
         self._pickled = pickled(self._cluster)
+        self._files = [Path(each) for each in files]
         self._messages: dict[str, DataFrame] = {}
 
-    def run(self) -> BatchResult:
+    def run(self, staging: str | None = None) -> BatchResult:
         """Run all four steps."""
-        staging = TemporaryDirectory(prefix="stormlet-")
+        folder = TemporaryDirectory(prefix="stormlet-", dir=staging)
         with self._explained(), settings(self._session):
-            rows = self._chain()
-            rows.write.mode("overwrite").parquet(f"{staging.name}/rows")
-            rows = self._session.read.schema(DDL).parquet(f"{staging.name}/rows")
+            self._ship(Path(folder.name))
+            self._chain().write.mode("overwrite").parquet(f"{folder.name}/rows")
+            rows = self._session.read.schema(DDL).parquet(f"{folder.name}/rows")
             lines, given_up = self._said(rows)
             self._check([*lines, self._arrived(rows)])
-            given_up += self._in_driver(rows)
-            letters = self._letters(given_up)
-        return BatchResult(self._counted(lines), letters, rows, staging)
+            letters = self._letters([*given_up, *self._in_driver(rows)])
+            self._hand_over(letters)
+            self._write(rows)
+        streams = {
+            name: partial(self._frame, rows, each)
+            for name, each in self._leaving.items()
+            if each.destination is None
+        }
+        return BatchResult(self._counted(lines), letters, streams, folder)
+
+    def _ship(self, folder: Path) -> None:
+        check_executors(self._session)
+        ship(self._session, [self._pickled, *map(_code_of, self._spouts.values())], self._files, folder)
 
     def _partitions_of(self, spout: SpoutSpec) -> int:
         if spout.id in self._frames:
@@ -175,9 +237,15 @@ class Batch:
     # The end.
 
     def _in_driver(self, rows: DataFrame) -> Sequence[GivenUp]:
-        if not self._cluster.layout.driver:
+        leaving = [each.task for each in self._leaving.values()]
+        tasks = [
+            each.task
+            for each in self._cluster.tasks_at(self._cluster.driver)
+            if each.component not in leaving
+        ]
+        if not tasks:
             return []
-        here = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["stage"] == self._cluster.driver.stage))
+        here = rows.where((rows["kind"] == int(Kind.CHUNK)) & rows["target"].isin(tasks))
         ordered = here.coalesce(1).sortWithinPartitions("producer", "number")
         arriving = (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered.toLocalIterator()))
         return asyncio.run(self._executed(arriving))
@@ -217,6 +285,24 @@ class Batch:
         history = given_up.history
         return DeadLetter(spout.id, value, message_id, given_up.attempts, history[-1], origin, history)
 
+    def _hand_over(self, letters: Sequence[DeadLetter]) -> None:
+        if self._letter_sink is not None:
+            for each in letters:
+                taken = self._letter_sink(each)
+                if isawaitable(taken):
+                    asyncio.run(_awaited(taken))
+
+    def _write(self, rows: DataFrame) -> None:
+        for each in self._leaving.values():
+            if each.destination is not None:
+                each.destination.write(self._frame(rows, each))
+
+    def _frame(self, rows: DataFrame, leaving: Leaving) -> DataFrame:
+        """The rows of one stream that leaves."""
+        task = self._cluster.plan.tasks[leaving.task][0].task
+        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["target"] == task))
+        return chunks.mapInArrow(Unpacker(), leaving.schema)
+
     @contextmanager
     def _explained(self) -> Generator[None]:
         """Raise what a task has raised as an error of ours."""
@@ -233,20 +319,31 @@ class Batch:
 
 def pickled(cluster: ClusterPlan) -> bytes:
     """Return the plan as the tasks of Spark get it: without sources, and without the logic of bolts in the driver."""
-    from pyspark.cloudpickle import dumps
+    from pyspark import cloudpickle
 
     description = cluster.plan.description
     driver = cluster.layout.driver
     shipped = msgspec.structs.replace(
         description,
         spouts={id: msgspec.structs.replace(each, source=None) for id, each in description.spouts.items()},
-        bolts={
-            id: msgspec.structs.replace(each, logic=None) if id in driver else each
-            for id, each in description.bolts.items()
-        },
+        bolts={id: _shipped(each, in_driver=id in driver) for id, each in description.bolts.items()},
     )
     plan = msgspec.structs.replace(cluster.plan, description=shipped)
-    return cast("bytes", cast("Any", dumps)(msgspec.structs.replace(cluster, plan=plan)))
+    return cast("bytes", cast("Any", cloudpickle).dumps(msgspec.structs.replace(cluster, plan=plan)))
+
+
+def _code_of(spout: SpoutSpec) -> bytes:
+    """The names of the classes that a spout's messages may have, pickled."""
+    declared = [output.schema.declared for output in spout.outputs.values()]
+    return pickle.dumps(
+        [getattr(each, "__module__", None) for each in (what_is_called(spout.source), *declared)]
+    )
+
+
+def _shipped(bolt: BoltSpec, *, in_driver: bool) -> BoltSpec:
+    # Subscriptions know the topology, and by it all sources.
+    inputs = [replace(each, topology=None) for each in bolt.inputs]
+    return msgspec.structs.replace(bolt, inputs=inputs, logic=None if in_driver else bolt.logic)
 
 
 @contextmanager
@@ -269,3 +366,7 @@ def _distributed(spout: SpoutSpec) -> tuple[DataFrame, ValuesOf] | None:
     """The DataFrame that a spout reads, and the function that makes values of it; None if the driver reads."""
     source = spout.source
     return source.distributed() if isinstance(source, DataFrameSpout) else None
+
+
+async def _awaited(taken: Awaitable[None]) -> None:
+    await taken
