@@ -9,6 +9,7 @@ from stormlet.errors import InvalidTopology
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import SourceKind, what_is_called
 from stormlet.model.traits import bolt_traits, spout_traits
+from stormlet.spark.engine.shipping import unfound
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
 from stormlet.spark.stream.stream import StreamSource
 
@@ -16,13 +17,17 @@ from stormlet.spark.stream.stream import StreamSource
 def check_batch(description: Description) -> None:
     """Raise :class:`~stormlet.errors.InvalidTopology` for a topology that cannot run as a batch on Spark; the message
     has every reason, one a line."""
-    reasons = [*_of_topology(description)]
+    if found := [*reasons(description), *unfound(description)]:
+        raise InvalidTopology("\n".join(f"on Spark, {each}" for each in found))
+
+
+def reasons(description: Description) -> Iterator[str]:
+    """Iterate over the reasons why the topology cannot run as a batch, on however many machines."""
+    yield from _of_topology(description)
     for spout in description.spouts.values():
-        reasons += _of_spout(spout)
+        yield from _of_spout(spout)
     for bolt in description.bolts.values():
-        reasons += _of_bolt(bolt)
-    if reasons:
-        raise InvalidTopology("\n".join(f"on Spark, {each}" for each in reasons))
+        yield from _of_bolt(bolt)
 
 
 def _of_topology(description: Description) -> Iterator[str]:
