@@ -3,6 +3,7 @@
 From the ground up::
 
     layout      the stages that components run in
+    shipping    the classes that are not found on other machines
     refusals    the topologies that Spark cannot run
     numbering   tasks, and the stage and partition of each
     rows        the rows that stages hand on: chunks of tuples, and others
