@@ -7,15 +7,23 @@ Python and of installed packages are left out: executors have their own (:mod:`s
 
 from __future__ import annotations
 
+import pickle
 import pickletools
 import site
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 from zipfile import ZipFile, ZipInfo
+
+import msgspec
+
+from stormlet.model.description import BoltSpec, SpoutSpec
+from stormlet.model.logic import what_is_called
+from stormlet.spark.engine.numbering import ClusterPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,3 +100,32 @@ def _installed() -> Sequence[Path]:
 
 def _files(module: Path) -> Iterator[Path]:
     yield from sorted(module.rglob("*.py")) if module.is_dir() else [module]
+
+
+def pickled(cluster: ClusterPlan) -> bytes:
+    """Return the plan as the tasks of Spark get it: without sources, and without the logic of bolts in the driver."""
+    from pyspark import cloudpickle
+
+    description = cluster.plan.description
+    driver = cluster.layout.driver
+    shipped = msgspec.structs.replace(
+        description,
+        spouts={id: msgspec.structs.replace(each, source=None) for id, each in description.spouts.items()},
+        bolts={id: _shipped(each, in_driver=id in driver) for id, each in description.bolts.items()},
+    )
+    plan = msgspec.structs.replace(cluster.plan, description=shipped)
+    return cast("bytes", cast("Any", cloudpickle).dumps(msgspec.structs.replace(cluster, plan=plan)))
+
+
+def code_of(spout: SpoutSpec) -> bytes:
+    """Return the modules that a spout and its messages come from, pickled."""
+    declared = [output.schema.declared for output in spout.outputs.values()]
+    return pickle.dumps(
+        [getattr(each, "__module__", None) for each in (what_is_called(spout.source), *declared)]
+    )
+
+
+def _shipped(bolt: BoltSpec, *, in_driver: bool) -> BoltSpec:
+    # Subscriptions know the topology, and by it all sources.
+    inputs = [replace(each, topology=None) for each in bolt.inputs]
+    return msgspec.structs.replace(bolt, inputs=inputs, logic=None if in_driver else bolt.logic)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from stormlet.core.outcomes import DeadLetter
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.streams import Stream
+from stormlet.report.failures import RepeatedFailure
+from stormlet.report.statistics import Statistics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,22 +21,30 @@ class BatchResult:
 
     def __init__(
         self,
-        messages: Mapping[str, int],
+        statistics: Statistics,
+        failures: Sequence[RepeatedFailure],
         dead_letters: Sequence[DeadLetter],
         streams: Mapping[str, Callable[[], DataFrame]],
         kept: object,
     ) -> None:
-        self.messages = messages
-        """The number of messages of each spout."""
+        self.statistics = statistics
+        """The counts of all components; those of tasks that Spark has repeated are in it once."""
+        self.failures = failures
+        """Every distinct failure of a bolt."""
         self.dead_letters = dead_letters
         """The messages that were given up, in the order of their spouts."""
         self._streams = streams
         self._kept = kept
 
     @property
+    def messages(self) -> int:
+        """The number of messages of all spouts."""
+        return sum(each.messages for each in self.statistics.components.values())
+
+    @property
     def acked(self) -> int:
         """The number of messages that were acked."""
-        return sum(self.messages.values()) - len(self.dead_letters)
+        return self.messages - len(self.dead_letters)
 
     def stream(self, stream: Stream[Any] | str, name: str = DEFAULT_STREAM) -> DataFrame:
         """Return what was emitted on a stream that ``streams=`` has named: a stream as ``topology.bolt(...)`` returns
