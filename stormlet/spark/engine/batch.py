@@ -21,7 +21,6 @@ from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from random import SystemRandom
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 from uuid import uuid4
 
@@ -58,6 +57,7 @@ from stormlet.spark.engine.result import BatchResult
 from stormlet.spark.engine.rows import Kind, Row
 from stormlet.spark.engine.sources import frame_of, message_rows
 from stormlet.spark.engine.stage import FrameStage, Stage
+from stormlet.spark.engine.staging import Staging
 from stormlet.spark.failures import summary
 from stormlet.spark.session import spark_session
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
@@ -153,16 +153,19 @@ class Batch:
 
     def run(self, staging: str | None) -> BatchResult:
         """Run all four steps."""
-        folder = TemporaryDirectory(prefix="stormlet-", dir=staging)
+        folder = Staging(staging)
+        try:
+            return self._result(folder)
+        except BaseException:
+            folder.remove()
+            raise
+
+    def _result(self, folder: Staging) -> BatchResult:
         with _explained(), _cancelled(self._session), settings(self._session):
             check_executors(self._session)
-            ship(
-                self._session,
-                [self._pickled, *map(code_of, self._spouts.values())],
-                self._files,
-                Path(folder.name),
-            )
-            place = f"{folder.name}/rows"
+            code = [self._pickled, *map(code_of, self._spouts.values())]
+            ship(self._session, code, self._files, folder.path)
+            place = str(folder.path / "rows")
             self._chain().write.parquet(place)
             rows = self._session.read.schema(DDL).parquet(place)
             reports = list(reports_in(rows))
@@ -171,17 +174,13 @@ class Batch:
             letters = self._letters([each for report in reports for each in report.given_up])
             self._hand_over(letters.values())
             self._write(rows)
-        return BatchResult(
-            statistics_of(self._cluster, reports, letters),
-            failures_of(reports),
-            list(letters.values()),
-            {
-                name: partial(self._frame, rows, each)
-                for name, each in self._leaving.items()
-                if not each.destination
-            },
-            folder,
-        )
+        streams = {
+            name: partial(self._frame, rows, each)
+            for name, each in self._leaving.items()
+            if each.destination is None
+        }
+        statistics = statistics_of(self._cluster, reports, letters)
+        return BatchResult(statistics, failures_of(reports), list(letters.values()), streams, folder)
 
     def _partitions_of(self, spout: SpoutSpec) -> int:
         if spout.id in self._frames:
@@ -251,8 +250,14 @@ class Batch:
         found = dict[int, object]()
         for spout in self._spouts.values() if wanted else ():
             frame, values_of = self._frames.get(spout.id) or (self._read(spout), None)
-            rows = frame.mapInArrow(Finder(self._pickled, wanted, values_of), FOUND).collect()
+            first = self._cluster.places[self._cluster.plan.tasks[spout.id][0].task].partition
+            rows = frame.mapInArrow(Finder(self._pickled, wanted, values_of, first), FOUND).collect()
             found |= {root: pickle.loads(value) for root, value in cast("list[tuple[int, bytes]]", rows)}
+        if len(found) < len(wanted):
+            raise SparkFailed(
+                f"{len(wanted) - len(found):,} of {len(wanted):,} messages that were given up are not found again in "
+                f"their sources, whose rows have changed meanwhile. No sink was written"
+            )
         return dict(zip(sorted(found), letters_of(self._cluster, given_up, found, self._frames), strict=True))
 
     def _hand_over(self, letters: Iterable[DeadLetter]) -> None:

@@ -72,6 +72,8 @@ class Finder(msgspec.Struct, frozen=True):
     """Their roots."""
     values_of: ValuesOf | None = None
     """Makes the values of messages that Spark reads."""
+    first: int = 0
+    """The first partition of their spout in the stage."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Find those of one partition."""
@@ -83,7 +85,7 @@ class Finder(msgspec.Struct, frozen=True):
                     yield pa.RecordBatch.from_pydict({"root": [root], "value": [pickle.dumps(value)]})
 
     def _messages(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Messages]:
-        reading = Reading(unpickled(self.cluster), Place(0, partition_number()))
+        reading = Reading(unpickled(self.cluster), Place(0, self.first + partition_number()))
         if self.values_of is None:
             return (reading.of_row(row) for batch in batches for row in rows_of(batch))
         return map(reading.of_values, map(self.values_of, batches))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from stormlet.errors import SparkFailed
+from stormlet.core.tracebacks import raised_in
+from stormlet.errors import SparkFailed, TopologyCrashed
 from stormlet.runtime.run.kit import Kit
 from stormlet.spark.engine.arrow_rows import batches_of, rows_of
 from stormlet.spark.engine.messages import Messages, Reading, ValuesOf, partition_number, unpickled
@@ -62,7 +63,17 @@ class Work:
         self._reading = Reading(self._cluster, place)
 
     def rows(self, arriving: Iterator[Row | Messages]) -> Iterator[Row]:
-        """Execute what arrives for this stage; iterate over what leaves, and what passes by."""
+        """Execute what arrives for this stage; iterate over what leaves, and what passes by. Raise
+        :class:`~stormlet.errors.SparkFailed` for a crash."""
+        try:
+            yield from self._rows(arriving)
+        except TopologyCrashed as crash:
+            # In one sentence, as Spark shows no causes.
+            raised = crash.__cause__
+            place = None if raised is None else raised_in(raised)
+            raise SparkFailed(str(crash) if place is None else f"{crash} at {place}") from raised
+
+    def _rows(self, arriving: Iterator[Row | Messages]) -> Iterator[Row]:
         with asyncio.Runner() as runner:
             partition = runner.run(self._started())
             try:

@@ -13,13 +13,24 @@ import pytest
 
 from examples.join import topology as join
 from examples.word_count import word_count
-from stormlet import BasicBolt, BatchBolt, Bolt, Collector, TaskContext, To, Topology, Tuple
+from stormlet import BasicBolt, BatchBolt, Collector, TaskContext, To, Topology, Tuple
 from stormlet.core.outcomes import FailureKind
 from stormlet.errors import MistakenFactory, Reject, StartFailed, TopologyCrashed
 from stormlet.testing import Completed, complete
-from tests.cast import AckLater, Batches, Count, Forget, Forward, ForwardUnanchored, HoldUntilFinished
+from tests.cast import (
+    AckLater,
+    Batches,
+    Count,
+    Forget,
+    Forward,
+    ForwardUnanchored,
+    HoldUntilFinished,
+    Slow,
+    ignore,
+    same,
+    twice,
+)
 from tests.cast import Join as JoinEvery
-from tests.cast import Slow, ignore, same, twice
 from tests.spark.engine.twin import Twin, twin
 
 NUMBERS = range(30)
