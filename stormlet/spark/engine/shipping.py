@@ -63,8 +63,14 @@ def _given(thing: object) -> Iterable[object]:
     """An object that makes components, or that chooses tasks, and what it keeps."""
     if isinstance(thing, DataFrameSpout):  # Spark reads it, and its stream declares what comes of it
         return ()
-    kept = () if isinstance(thing, type | FunctionType | partial) else getattr(thing, "__dict__", {}).values()
-    return (thing, *kept)
+    return (thing, *_kept_by(thing))
+
+
+def _kept_by(thing: object) -> Iterable[object]:
+    if isinstance(thing, type | FunctionType | partial):
+        return ()
+    kept: Mapping[str, object] = getattr(thing, "__dict__", {})
+    return kept.values()
 
 
 def _classes(roots: Iterable[object]) -> Iterator[type]:
@@ -84,21 +90,20 @@ def _classes(roots: Iterable[object]) -> Iterator[type]:
 
 def _parts(thing: object) -> Iterable[object]:
     """What an object refers to, as far as it travels along."""
-    match thing:
-        case FunctionType():
-            return () if _travels_by_name(thing) else _of_function(thing)
-        case MethodType():
-            return (thing.__self__, thing.__func__)
-        case partial():
-            bound = cast("partial[object]", thing)
-            return (bound.func, *bound.args, *bound.keywords.values())
-        case dict():
-            entries = cast("Mapping[object, object]", thing)
-            return (type(thing), *entries.keys(), *entries.values())
-        case list() | tuple() | set() | frozenset():
-            return (type(thing), *cast("Iterable[object]", thing))
-        case _:
-            return (type(thing), get_origin(thing), *get_args(thing))
+    kind: type[object] = type(thing)
+    if isinstance(thing, FunctionType):
+        return () if _travels_by_name(thing) else _of_function(thing)
+    if isinstance(thing, MethodType):
+        return (thing.__self__, thing.__func__)
+    if isinstance(thing, partial):
+        bound = cast("partial[object]", thing)
+        return (bound.func, *bound.args, *bound.keywords.values())
+    if isinstance(thing, dict):
+        entries = cast("Mapping[object, object]", thing)
+        return (kind, *entries.keys(), *entries.values())
+    if isinstance(thing, list | tuple | set | frozenset):
+        return (kind, *cast("Iterable[object]", thing))
+    return (kind, get_origin(thing), *get_args(thing))
 
 
 def _of_function(function: FunctionType) -> Iterator[object]:
