@@ -11,8 +11,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from stormlet.cli.errors import WRONG_USAGE, exit_code
-from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions, Whole, warn_of_ignored
-from stormlet.cli.running.batch import BatchOptions, BatchSession, EngineName, begin, check_options
+from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions, Whole, warn_of_ignored
+from stormlet.cli.running.batch import BatchOptions, BatchSession, begin, check_options
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
@@ -41,7 +41,7 @@ def run(
     explain_stuck: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
-    engine: EngineName = "process",
+    engine: Engine = "process",
     master: str | None = None,
     files: Annotated[tuple[Path, ...], Parameter(metavar="FILE", negative=())] = (),
     staging: Annotated[str | None, Parameter(metavar="FOLDER")] = None,

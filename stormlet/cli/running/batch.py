@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from types import FrameType
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, cast
 
+from stormlet.cli.parameters import Engine
 from stormlet.cli.running.endings import write_at_once
 from stormlet.cli.running.meter import Meter
 from stormlet.cli.running.outcome import Outcome, Result
@@ -21,7 +24,11 @@ from stormlet.errors import InvalidConfiguration
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.topology import Topology
 
-EngineName: TypeAlias = Literal["process", "spark"]
+if TYPE_CHECKING:
+    from stormlet.spark import BatchResult
+
+PATIENCE: Final = 5.0
+"""Seconds that a run has to end after it was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +43,7 @@ class BatchOptions:
     quiet: bool = False
 
 
-def check_options(
-    engine: EngineName, of_process: Mapping[str, object], of_spark: Mapping[str, object]
-) -> None:
+def check_options(engine: Engine, of_process: Mapping[str, object], of_spark: Mapping[str, object]) -> None:
     """Raise :class:`~stormlet.errors.InvalidConfiguration` for an option that the engine has no use for; those that
     were not given are None or empty."""
     useless = of_process if engine == "spark" else of_spark
@@ -58,47 +63,71 @@ def begin(master: str | None) -> None:
 
 
 class BatchSession:
-    """Runs a topology once on Spark, and says how it was."""
+    """Runs a topology once on Spark, and says how it was.
 
-    def __init__(self, topology: Topology, how: BatchOptions, errors: GuardedStream | None) -> None:
+    The run has a thread of its own. In the main thread PySpark would answer Ctrl-C by a call to the JVM in the midst of
+    another one.
+    """
+
+    def __init__(self, topology: Topology, options: BatchOptions, errors: GuardedStream | None) -> None:
         self._topology = topology
-        self._how = how
-        self._presenter = Presenter(None, None if how.quiet else errors)
-        self._signal: signal.Signals | None = None
+        self._options = options
+        self._presenter = Presenter(None, None if options.quiet else errors)
+        self._signal = signal.SIGINT
 
     def run(self) -> Result:
         """Run until its end. Raises what :func:`~stormlet.spark.run_on_spark` raises."""
-        from stormlet.spark import run_on_spark
-
-        how, began = self._how, time.monotonic()
+        began = time.monotonic()
+        work: Future[BatchResult] = Future()
         try:
             with self._ended_by_signals():
-                result = run_on_spark(
-                    self._topology,
-                    files=how.files,
-                    dead_letters=how.dead_letters,
-                    seed=how.seed,
-                    staging=how.staging,
-                    **cast("TopologyOptions", how.settings),
-                )
+                Thread(target=self._run, args=(work,), name="stormlet run", daemon=True).start()
+                result = work.result()
         except KeyboardInterrupt:
-            return Result(
-                self._topology.name,
-                Outcome.CANCELLED,
-                time.monotonic() - began,
-                signal=self._signal or signal.SIGINT,
-            )
+            _cancel(work)
+            seconds = time.monotonic() - began
+            return Result(self._topology.name, Outcome.CANCELLED, seconds, signal=self._signal)
         seconds = time.monotonic() - began
-        meter = Meter(self._topology.describe(), how.settings, None)
+        meter = Meter(self._topology.describe(), self._options.settings, None)
         self._presenter.summarise(meter.summary(result.statistics, seconds), result.failures)
         return Result(self._topology.name, Outcome.FINISHED, seconds, statistics=result.statistics)
+
+    def _run(self, work: Future[BatchResult]) -> None:
+        from stormlet.spark import run_on_spark
+
+        options = self._options
+        try:
+            result = run_on_spark(
+                self._topology,
+                files=options.files,
+                dead_letters=options.dead_letters,
+                seed=options.seed,
+                staging=options.staging,
+                **cast("TopologyOptions", options.settings),
+            )
+        except BaseException as error:
+            work.set_exception(error)
+        else:
+            work.set_result(result)
 
     @contextmanager
     def _ended_by_signals(self) -> Generator[None]:
         def answer(number: int, frame: FrameType | None) -> None:
+            signal.signal(number, signal.SIG_DFL)  # once more kills
             self._signal = signal.Signals(number)
-            write_at_once(f"{self._signal.name}: cancelling\n")
+            write_at_once(f"{self._signal.name}: cancelling; once more kills\n")
             raise KeyboardInterrupt
 
         with signals_handled_by(answer):
             yield
+
+
+def _cancel(work: Future[BatchResult]) -> None:
+    """Cancel the jobs of the run, and give it time to clean up. Whatever does not end goes with the process."""
+    from stormlet.spark.session import active_session
+
+    session = active_session()
+    with suppress(Exception):  # a JVM that is gone, or not there yet, does nothing more
+        if session is not None:
+            session.interruptAll()
+        work.exception(PATIENCE)
