@@ -21,6 +21,7 @@ SLOW = frozenset(
         "benchmarks",
         "both_ways/test_reading.py",
         "cli/test_app.py",
+        "cli/test_check_engine.py::test_neither_pyspark_nor_java_is_needed",
         "cli/running/test_endings.py",
         "cli/running/test_loops.py",
         "cli/running/test_presenter.py",

@@ -48,7 +48,8 @@ ROOMS = {
         {"arrow", "epochs"},
         {"epoch_emitter"},
         {"sink", "source"},
-        {"engine", "stream"},
+        {"stream"},
+        {"engine"},
         {"__init__"},
     ],
 }

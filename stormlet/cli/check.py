@@ -9,19 +9,30 @@ from textwrap import fill
 from stormlet.cli.errors import FAILED
 from stormlet.cli.inspecting.checks import findings
 from stormlet.cli.inspecting.checks.finding import Finding
+from stormlet.cli.inspecting.formats import MARKS, without_marks
 from stormlet.cli.inspecting.inspection import Inspection, inspect_target
-from stormlet.cli.output import write_text
-from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
+from stormlet.cli.output import can_show, write_text
+from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions
 from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
 
 EXAMPLES = """\
 stormlet check topology.py
 stormlet check topology.py:build --arg path=words.txt --set ackers=0
+stormlet check topology.py --engine spark
 stormlet check topology.py --strict && stormlet run topology.py"""
+IN_PROCESS = frozenset({"high water", "late replay", "slow batch"})
+"""Rules about time and room, of which a batch on Spark knows nothing."""
 
 
-def check(target: Target, /, *, options: TargetOptions = DEFAULTS, strict: Flag = False) -> int:
+def check(
+    target: Target,
+    /,
+    *,
+    options: TargetOptions = DEFAULTS,
+    engine: Engine = "process",
+    strict: Flag = False,
+) -> int:
     """Validate a topology without running it, and warn of what is allowed but probably not meant.
 
     The code of spouts and bolts is read, never run. The exit code is 0, with warnings too; 2 if the topology is
@@ -29,13 +40,31 @@ def check(target: Target, /, *, options: TargetOptions = DEFAULTS, strict: Flag 
 
     Parameters
     ----------
+    engine
+        The engine that is to run it. For "spark" the stages are shown, and what has no effect there; what Spark cannot
+        run is invalid. Spark is not started.
     strict
         Exit with 1 if there is a warning.
     """
     inspection = inspect_target(target, options)
+    width = min(get_terminal_size().columns, 100)
+    stages = _stages(inspection, width) if engine == "spark" else ""
     found = [*ignored_settings(inspection), *findings(inspection.description)]
-    write_text(report(inspection.headline, found, min(get_terminal_size().columns, 100)))
+    if engine == "spark":
+        found = [each for each in found if each.rule not in IN_PROCESS]
+    headline, *rest = report(inspection.headline, found, width).splitlines(keepends=True)
+    write_text("".join([headline, stages, *rest]))
     return FAILED if found and strict else 0
+
+
+def _stages(inspection: Inspection, width: int) -> str:
+    """The stages of the topology on Spark, and notes. Raises :class:`~stormlet.errors.InvalidTopology` if Spark cannot
+    run it."""
+    from stormlet.cli.inspecting.stages import notes_of, stages_of  # which load the bridge
+
+    notes = [_wrapped(f"note: {each}.", width) for each in notes_of(inspection)]
+    text = "\n".join(["", stages_of(inspection, width), *notes, *([""] if notes else [])])
+    return text if can_show(MARKS) else without_marks(text)
 
 
 def ignored_settings(inspection: Inspection) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias, TypeVar, cast
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar, cast
 
 from cyclopts import Parameter, Token
 
@@ -69,6 +69,9 @@ class TargetOptions:
 
 
 DEFAULTS: Final = TargetOptions()
+
+Engine: TypeAlias = Literal["process", "spark"]
+"""The machinery that runs a topology: this process, or Spark."""
 
 Flag: TypeAlias = Annotated[bool, Parameter(negative=(), show_default=False)]
 """An option that is off unless it is asked for."""

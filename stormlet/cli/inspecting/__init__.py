@@ -6,6 +6,7 @@
     drawing       components and subscriptions in words, whatever the format
     formats       a drawing as text, as a Mermaid flowchart, and in the language of Graphviz
     layout, svg   a drawing in columns, and as SVG
+    stages        the stages in which Spark would run the topology
 
 The code of spouts and bolts is read, never run.
 """

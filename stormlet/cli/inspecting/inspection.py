@@ -21,6 +21,8 @@ class Inspection(msgspec.Struct, frozen=True):
 
     settings: Layered
     """The settings of file, environment and command line."""
+    declared: Description
+    """As the topology has it, without these."""
     description: Description
     """With the configuration of both."""
     components: Mapping[str, Configuration]
@@ -59,5 +61,6 @@ def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
     :class:`~stormlet.errors.InvalidConfiguration` where they do not go together."""
     where = f"topology {topology.name!r}"
     configuration = configure(topology.configuration, settings.values, where)
-    description, components = topology.describe().configured(configuration, where, settings.values)
-    return Inspection(settings, description, components, plan(description, components))
+    declared = topology.describe()
+    description, components = declared.configured(configuration, where, settings.values)
+    return Inspection(settings, declared, description, components, plan(description, components))

@@ -3,7 +3,9 @@
 From the ground up::
 
     layout      the stages that components run in
+    shipping    the classes that are not found on other machines
     refusals    the topologies that Spark cannot run
+    notes       options that have no effect on Spark
     numbering   tasks, and the stage and partition of each
     rows        the rows that stages hand on: chunks of tuples, and others
     account     the ledger of the whole run: one XOR over all partitions

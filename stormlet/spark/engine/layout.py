@@ -15,7 +15,8 @@ has as few as possible:
 - A bolt of one task, all of whose inputs come by global_ or from such a bolt, and whose outputs nobody else takes, runs
   in the *driver*, after all stages: it prints a report, or writes to the console.
 
-Components are laid out upstream first, so that the stages of all producers are known. Cycles are refused before.
+Components are laid out upstream first, so that the stages of all producers are known, and otherwise as they were
+declared. Cycles are refused before.
 
 This is arithmetic on a :class:`~stormlet.model.description.Description`. Nothing here knows Spark, and ``check`` shows
 the layout before a JVM starts.
@@ -43,6 +44,11 @@ class Stage(msgspec.Struct, frozen=True):
     """The bolts that are fused into it, upstream first."""
 
 
+class TableMaker:
+    """The base of factories whose bolts make tables, which are taken out after the last stage: no such bolt runs in the
+    driver."""
+
+
 class Layout(msgspec.Struct, frozen=True):
     """The stages of a topology, in order."""
 
@@ -50,8 +56,8 @@ class Layout(msgspec.Struct, frozen=True):
     driver: Sequence[str]
     """The bolts that run in the driver, upstream first."""
     heads: Mapping[str, Sequence[str]]
-    """By component, the heads in whose partitions it has its tasks; for a head, itself; for a bolt in the driver,
-    none."""
+    """By component, the heads in whose partitions it has its tasks, in the order of the stage. Those of a head are
+    itself; a bolt in the driver has none."""
 
     def stage_of(self, component: str) -> int:
         """Return the number of a component's stage; that of the driver comes after all others."""
@@ -63,7 +69,7 @@ class Layout(msgspec.Struct, frozen=True):
 
 def lay_out(description: Description) -> Layout:
     """Lay out a topology without cycles."""
-    order = [id for group in description.in_order() for id in group]
+    order = _upstream_first(description)
     driver = _in_driver(description, order)
     stages: dict[str, int] = {}
     heads: dict[str, Sequence[str]] = {}
@@ -78,10 +84,20 @@ def lay_out(description: Description) -> Layout:
             earliest = max(stages[each] for each in producers)
             if _is_fused(bolt, stages):
                 stages[id] = earliest
-                heads[id] = tuple(dict.fromkeys(head for each in producers for head in heads[each]))
+                above = {head for each in producers for head in heads[each]}
+                heads[id] = tuple(each for each in order if each in above)
             else:
                 stages[id], heads[id] = earliest + 1, (id,)
     return Layout(tuple(_stages(order, stages, heads)), driver, heads)
+
+
+def _upstream_first(description: Description) -> Sequence[str]:
+    order: dict[str, None] = dict.fromkeys(description.spouts)
+    while left := [each for each in description.bolts.values() if each.id not in order]:
+        ready = [each.id for each in left if all(above in order for above in _producers(each))]
+        assert ready, "cycles are refused before"
+        order.update(dict.fromkeys(ready))
+    return tuple(order)
 
 
 def _stages(
@@ -119,7 +135,7 @@ def _in_driver(description: Description, order: Sequence[str]) -> Sequence[str]:
 
 def _may_leave_the_cluster(bolt: BoltSpec) -> bool:
     # Spark itself writes what goes into a sink.
-    return bolt.parallelism == 1 and not isinstance(bolt.logic, DataFrameSink)
+    return bolt.parallelism == 1 and not isinstance(bolt.logic, DataFrameSink | TableMaker)
 
 
 def _comes_to_one_task(bolt: BoltSpec, driver: Sequence[str]) -> bool:

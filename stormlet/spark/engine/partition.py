@@ -39,6 +39,8 @@ from stormlet.core.tuples import PLAIN, Lineage, Source, plain_tuple
 from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.model.components import DEFAULT_STREAM, To
 from stormlet.model.streams import StreamId
+from stormlet.report.failures import RepeatedFailure
+from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.context import CrashSite
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.kit import Kit
@@ -108,6 +110,16 @@ class Partition:
     def replayed(self) -> Iterable[tuple[int, int]]:
         """The roots of messages that were acked here after more than one attempt, with the number of these."""
         return self._inputs.replayed.items()
+
+    @property
+    def statistics(self) -> Mapping[int, TaskStatistics]:
+        """The counts of the bolt tasks, by task id."""
+        return {id: task.statistics() for id, task in self._tasks.items()}
+
+    @property
+    def failures(self) -> Sequence[RepeatedFailure]:
+        """The distinct failures of the bolt tasks."""
+        return self._equipment.engine.failures.all()
 
     async def start(self) -> None:
         """Prepare all bolts. Raises :class:`~stormlet.errors.StartFailed`."""

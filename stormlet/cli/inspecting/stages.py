@@ -1,0 +1,117 @@
+"""The stages in which Spark runs a topology, as text: what is in each, and what comes to it by the exchange before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len
+
+from stormlet.cli.inspecting.drawing import Drawing, Edge, Node, draw
+from stormlet.cli.inspecting.inspection import Inspection
+from stormlet.cli.units import counted
+from stormlet.core.shortened import printable
+from stormlet.model.description import Description
+from stormlet.spark.engine.layout import Layout, lay_out
+from stormlet.spark.engine.notes import notes
+from stormlet.spark.engine.refusals import check_batch
+from stormlet.spark.sink.dataframe_sink import DataFrameSink
+from stormlet.spark.source.dataframe_spout import DataFrameSpout
+
+LABEL = 10
+"""Columns of ``stage 12`` and the like."""
+
+
+def stages_of(inspection: Inspection, width: int) -> str:
+    """The stages, in lines that are no wider than ``width`` columns where names allow it. Raises
+    :class:`~stormlet.errors.InvalidTopology` if Spark cannot run the topology."""
+    check_batch(inspection.description)
+    shown = _Stages(inspection.description, draw(inspection), lay_out(inspection.description), width)
+    return "\n".join([shown.headline, "", *shown.lines(), *shown.legend()]) + "\n"
+
+
+def notes_of(inspection: Inspection) -> Iterator[str]:
+    """What has been set in vain."""
+    layout = lay_out(inspection.description)
+    return notes(inspection.declared, layout, inspection.settings.values)
+
+
+class _Stages:
+    def __init__(self, description: Description, drawing: Drawing, layout: Layout, width: int) -> None:
+        self._description = description
+        self._nodes = {node.id: node for node in drawing.nodes}
+        self._edges = drawing.edges
+        self._layout = layout
+        self._width = width
+        self._longest = max(min(cell_len(printable(id)), width // 3) for id in self._nodes)
+
+    @property
+    def headline(self) -> str:
+        """The number of stages and exchanges."""
+        between = len(self._layout.stages) - 1
+        exchanges = counted(between, "exchange") if between else "no exchange"
+        driver = ", and the driver" if self._layout.driver else ""
+        return f"on Spark: {counted(between + 1, 'stage')}, {exchanges}{driver}"
+
+    def lines(self) -> Iterator[str]:
+        """The components and arrows, from the first stage to the driver."""
+        for stage in self._layout.stages:
+            if stage.number:
+                yield from self._arrows("exchange", stage.heads)
+            yield from self._components(f"stage {stage.number}", (*stage.heads, *stage.fused))
+        if self._layout.driver:
+            yield from self._arrows("collect", self._layout.driver)
+            yield from self._components("driver", self._layout.driver)
+
+    def legend(self) -> Iterator[str]:
+        """What a reader may not know."""
+        if any(stage.fused for stage in self._layout.stages):
+            yield ""
+            yield "fused: a task in each partition of the stage takes what is emitted there"
+
+    def _components(self, label: str, ids: Sequence[str]) -> Iterator[str]:
+        for id in ids:
+            node = self._nodes[id]
+            mark, name = "▷" if node.is_spout else "●", printable(id)
+            details = ", ".join(self._details(node))
+            pad = " " * max(self._longest - cell_len(name), 0)
+            yield f"{label:<{LABEL}}{mark} {name}{pad}  {details}".rstrip()
+            label = ""
+
+    def _details(self, node: Node) -> Iterator[str]:
+        tasks, *others = node.details
+        if node.is_spout:
+            is_frame = isinstance(self._description.spouts[node.id].source, DataFrameSpout)
+            yield "read by Spark" if is_frame else "read by the driver"
+            return
+        yield "fused" if any(node.id in stage.fused for stage in self._layout.stages) else tasks
+        yield from others
+        if isinstance(self._description.bolts[node.id].logic, DataFrameSink):
+            yield "written at the end"
+
+    def _arrows(self, label: str, targets: Sequence[str]) -> Iterator[str]:
+        here = self._layout.stage_of(targets[0])
+        edges = [each for each in self._edges if self._crosses_to(each, here)]
+        sources = _padded([self._source(each, here) for each in edges], " ")
+        groupings = _padded([f"{printable(each.label)} ─" for each in edges], "─")
+        for edge, source, grouping in zip(edges, sources, groupings, strict=True):
+            yield from self._arrow(f"{label:<{LABEL}}  {source} ─ {grouping}▶", printable(edge.target))
+            label = ""
+
+    def _crosses_to(self, edge: Edge, stage: int) -> bool:
+        return self._layout.stage_of(edge.target) == stage > self._layout.stage_of(edge.source)
+
+    def _source(self, edge: Edge, here: int) -> str:
+        """The producer, with its stage if that is not the one before."""
+        stage = self._layout.stage_of(edge.source)
+        name = printable(edge.source)
+        return name if stage == here - 1 else f"{name} (stage {stage})"
+
+    def _arrow(self, arrow: str, target: str) -> Sequence[str]:
+        if cell_len(arrow) + 1 + cell_len(target) <= self._width:
+            return [f"{arrow} {target}"]
+        return [arrow, f"{'':<{LABEL}}    {target}"]
+
+
+def _padded(texts: Sequence[str], by: str) -> Sequence[str]:
+    longest = max(map(cell_len, texts))
+    return [text + by * (longest - cell_len(text)) for text in texts]

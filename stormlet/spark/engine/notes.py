@@ -1,0 +1,81 @@
+"""What a user should know before a topology runs on Spark: options that have no effect there, and where bolts print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
+from stormlet.model.logic import what_is_called
+from stormlet.spark.engine.layout import Layout
+
+_NO_TIMEOUTS: Final = "nothing times out, and what hangs is a task of Spark's"
+_ONE_LEDGER: Final = "one ledger spans all tasks"
+_NO_WAITING: Final = "stages follow one another, so that nobody waits for room"
+_REASONS: Final[Mapping[str, str]] = {
+    "message_timeout": _NO_TIMEOUTS,
+    "timeout_buckets": _NO_TIMEOUTS,
+    "timeout_restarts_on": _NO_TIMEOUTS,
+    "ackers": _ONE_LEDGER,
+    "acker_high_water": _ONE_LEDGER,
+    "max_spout_pending": _NO_WAITING,
+    "queue_capacity": _NO_WAITING,
+    "slice": "no host shares the loop",
+    "idle_max": "no spout is polled",
+    "drain_timeout": "a batch ends with its messages, and is not drained",
+    "record_edges": "nothing is explained while a batch runs",
+    "explain_stuck": "nothing is explained while a batch runs",
+}
+"""By option, the reason why it has no effect."""
+
+
+def notes(description: Description, layout: Layout, settings: Mapping[str, object]) -> Iterator[str]:
+    """Iterate over what the user should know, a sentence each. ``description`` is the topology as it was declared;
+    ``settings`` are those of file, environment and command line, which win."""
+    yield from _in_vain({**description.options, **settings}, "")
+    for component in description.components.values():
+        where = f" of {_kind(component)} {component.id!r}"
+        yield from _in_vain(component.options, where)
+        if component.parallelism > 1 and (stage := _fused_into(layout, component.id)) is not None:
+            yield _note(
+                f"parallelism={component.parallelism}{where}",
+                f"it is fused into stage {stage}, and has a task in each partition there",
+            )
+    for bolt in description.bolts.values():
+        if bolt.id not in layout.driver and _prints(bolt.logic):
+            yield (
+                f"bolt {bolt.id!r} prints where its tasks run, which may be on other machines; let one task take its "
+                "inputs by global_, and it prints here"
+            )
+
+
+def _prints(logic: object) -> bool:
+    called = what_is_called(logic)
+    return called is print or "print" in getattr(getattr(called, "__code__", None), "co_names", ())
+
+
+def _in_vain(options: Mapping[str, object], where: str) -> Iterator[str]:
+    for name, value in options.items():
+        if name in _REASONS and not _is_so_anyway(name, value):
+            yield _note(f"{name}={_spelt(value)}{where}", _REASONS[name])
+
+
+def _is_so_anyway(name: str, value: object) -> bool:
+    """True if the option asks for no more than what Spark does."""
+    return not value or (name == "ackers" and value == 1)
+
+
+def _note(what: str, reason: str) -> str:
+    return f"{what} has no effect on Spark: {reason}"
+
+
+def _spelt(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value)
+
+
+def _kind(component: SpoutSpec | BoltSpec) -> str:
+    return "bolt" if isinstance(component, BoltSpec) else "spout"
+
+
+def _fused_into(layout: Layout, component: str) -> int | None:
+    return next((each.number for each in layout.stages if component in each.fused), None)

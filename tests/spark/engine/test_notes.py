@@ -1,0 +1,135 @@
+"""What a user has set in vain is said, and where bolts print."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from stormlet import Topology
+from stormlet.model.configuration import OPTIONS
+from stormlet.spark.engine.layout import lay_out
+from stormlet.spark.engine.notes import notes
+from tests.cast import Burst, ignore
+from tests.spark.engine.sketches import sketch
+
+HAVE_EFFECT = {
+    "max_attempts", "replay_delay", "replay_delay_max",
+    "max_restarts", "restart_window", "restart_delay", "restart_delay_max",
+}  # fmt: skip
+REFUSED = {"tick"}
+
+
+def said(topology: Topology, **settings: object) -> list[str]:
+    description = topology.describe()
+    return list(notes(description, lay_out(description), settings))
+
+
+def simple(**options: Any) -> Topology:
+    topology = Topology("simple", **options)
+    topology.bolt("end", ignore, topology.spout("numbers", [1]).shuffle())
+    return topology
+
+
+@pytest.mark.parametrize(
+    ("option", "shown", "reason"),
+    [
+        ({"message_timeout": 10}, "10", "nothing times out, and what hangs is a task of Spark's"),
+        (
+            {"timeout_restarts_on": "activity"},
+            "'activity'",
+            "nothing times out, and what hangs is a task of Spark's",
+        ),
+        ({"ackers": 2}, "2", "one ledger spans all tasks"),
+        ({"max_spout_pending": 10}, "10", "stages follow one another, so that nobody waits for room"),
+        ({"slice": 0.01}, "0.01", "no host shares the loop"),
+        ({"idle_max": 1}, "1", "no spout is polled"),
+        ({"drain_timeout": 5}, "5", "a batch ends with its messages, and is not drained"),
+        ({"explain_stuck": 20}, "20", "nothing is explained while a batch runs"),
+    ],
+)
+def test_options_of_the_topology(option: dict[str, Any], shown: str, reason: str) -> None:
+    """Also from a file, the environment or the command line."""
+    (name,) = option
+    assert said(simple(**option)) == [f"{name}={shown} has no effect on Spark: {reason}"]
+    assert said(simple(), **option) == said(simple(**option))
+
+
+def test_the_setting_that_wins_is_the_one_that_is_told() -> None:
+    """Once."""
+    (sentence,) = said(simple(message_timeout=10), message_timeout=20)
+    assert sentence.startswith("message_timeout=20 has no effect")
+
+
+def test_options_of_components() -> None:
+    """Each with its component."""
+    topology = Topology("components")
+    numbers = topology.spout("numbers", [1], max_spout_pending=7)
+    topology.bolt("end", ignore, numbers.shuffle(), queue_capacity=9)
+    assert [each.partition(" has")[0] for each in said(topology)] == [
+        "max_spout_pending=7 of spout 'numbers'",
+        "queue_capacity=9 of bolt 'end'",
+    ]
+
+
+def test_the_parallelism_of_a_fused_bolt() -> None:
+    """That of a bolt that begins a stage has an effect."""
+    near, beside = said(sketch(near="s.shuffle *3", far="near.fields *2", beside="far.none *2"))
+    assert near == (
+        "parallelism=3 of bolt 'near' has no effect on Spark: it is fused into stage 0, and has a task in each "
+        "partition there"
+    )
+    assert beside.startswith(
+        "parallelism=2 of bolt 'beside' has no effect on Spark: it is fused into stage 1,"
+    )
+
+
+def test_defaults_are_not_worth_a_note() -> None:
+    """Nor is what is chosen by the engine itself, such as more room below a sink."""
+    topology = Topology("defaults")
+    topology.bolt("end", Burst, topology.spout("numbers", [1]).shuffle())
+    assert said(topology) == []
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"message_timeout": None},
+        {"max_spout_pending": None},
+        {"ackers": 1},
+        {"record_edges": 0},
+        {"max_attempts": 2},
+    ],
+)
+def test_what_spark_does_anyway_is_not_worth_a_note(option: dict[str, Any]) -> None:
+    """No timeout, no bound, one ledger; and attempts count there, too."""
+    assert said(simple(**option)) == []
+
+
+def shown(value: object) -> None:
+    print(value)
+
+
+@pytest.mark.parametrize("logic", [print, shown, partial(print, "value:"), lambda value: print(value)])
+def test_a_bolt_that_prints(logic: Any) -> None:
+    """On the cluster nobody sees it; in the driver everybody does."""
+    topology: Any = Topology("printing")
+    numbers = topology.spout("numbers", [1])
+    topology.bolt("there", logic, numbers.shuffle())
+    topology.bolt("here", logic, numbers.global_())
+    (sentence,) = said(topology)
+    assert sentence == (
+        "bolt 'there' prints where its tasks run, which may be on other machines; let one task take its inputs by "
+        "global_, and it prints here"
+    )
+
+
+def test_every_option_is_thought_of() -> None:
+    """A new one has an effect on Spark, or says that it has none."""
+    given = {"timeout_restarts_on": "activity"}
+    told = {
+        each.partition("=")[0] for name in OPTIONS for each in said(simple(), **{name: given.get(name, 7)})
+    }
+    assert told | HAVE_EFFECT | REFUSED == set(OPTIONS)
+    assert not told & (HAVE_EFFECT | REFUSED)

@@ -1,0 +1,268 @@
+"""What Spark cannot run is refused in a sentence of its own: the component, the problem, the way out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+from stormlet import DirectStream, InvalidTopology, TaskContext, Topology
+from stormlet.model.configuration import configure
+from stormlet.model.description import Description
+from stormlet.spark import DataFrameSink, DataFrameSpout
+from stormlet.spark.engine.refusals import check_batch
+from stormlet.spark.stream.stream import StreamSource
+from tests.cast import Burst, Counting, Ticks, given, ignore, same
+from tests.spark.engine.sketches import sketch
+
+
+def unmade(cls: type[Any], **attributes: object) -> Any:
+    """An object of this class, without Spark."""
+    made: Any = object.__new__(cls)
+    made.__dict__.update(attributes)
+    return made
+
+
+def fed_by(source: object, **options: object) -> Topology:
+    topology: Any = Topology("fed", **cast("Any", options))
+    topology.bolt("end", ignore, topology.spout("numbers", source).shuffle())
+    return cast("Topology", topology)
+
+
+def reasons(topology: Topology | Description) -> list[str]:
+    """The sentences with which it is refused."""
+    description = topology if isinstance(topology, Description) else topology.describe()
+    with pytest.raises(InvalidTopology) as refused:
+        check_batch(description)
+    return [each.removeprefix("on Spark, ") for each in str(refused.value).split("\n")]
+
+
+def only(topology: Topology | Description) -> str:
+    (reason,) = reasons(topology)
+    return reason
+
+
+# Topologies.
+
+
+def test_a_cycle() -> None:
+    """Its bolts are named."""
+    topology = Topology("looping")
+    first: Any = topology.bolt("a", same, topology.spout("s", [1]).shuffle())
+    second: Any = topology.bolt("b", same, first.shuffle())
+    topology.connect(first, second.shuffle())
+    assert only(topology) == (
+        "bolts 'a' and 'b' form a cycle, and stages follow one another; loop inside one bolt, or run the topology in "
+        "this process"
+    )
+
+
+def test_a_bolt_that_takes_what_it_emits() -> None:
+    """That is a cycle of one."""
+    topology = Topology("looping")
+    bolt: Any = topology.bolt("a", same, topology.spout("s", [1]).shuffle())
+    topology.connect(bolt, bolt.shuffle())
+    assert only(topology) == (
+        "bolt 'a' forms a cycle, and stages follow one another; loop inside one bolt, or run the topology in this "
+        "process"
+    )
+
+
+def test_no_ackers() -> None:
+    """There would be no ledger."""
+    assert only(fed_by([1], ackers=0)) == (
+        "topology 'fed' has ackers=0, and a batch is checked by its ledger; leave out ackers=0"
+    )
+
+
+def test_all_reasons_are_given_at_once() -> None:
+    """Nobody mends one to meet the next: each is a line."""
+    topology = fed_by(None, ackers=0)
+    topology.bolt("clock", Ticks, topology.spout("more", [1]).shuffle(), tick=2)
+    with pytest.raises(InvalidTopology) as refused:
+        check_batch(topology.describe())
+    lines = str(refused.value).split("\n")
+    assert [line.partition(" has")[0].partition(" ticks")[0] for line in lines] == [
+        "on Spark, topology 'fed'",
+        "on Spark, spout 'numbers'",
+        "on Spark, bolt 'clock'",
+    ]
+
+
+# Spouts.
+
+READABLE = "pass a list, a generator function or a DataFrameSpout by sources={'numbers': ...}"
+
+
+def test_a_spout_that_the_host_feeds() -> None:
+    """A batch has no host."""
+    assert only(fed_by(None)) == (
+        f"spout 'numbers' has no source, and nothing can be emitted into a batch; {READABLE}"
+    )
+
+
+@pytest.mark.parametrize("source", [Counting, partial(Counting), lambda: Counting()])
+def test_a_spout_class(source: object) -> None:
+    """The class, or whatever makes its instances."""
+    assert only(fed_by(source)) == (
+        f"spout 'numbers' is made by a Spout class, which only a task in this process can ask; {READABLE}"
+    )
+
+
+async def arriving(numbers: int = 3) -> AsyncIterator[int]:
+    for number in range(numbers):
+        yield number
+
+
+@pytest.mark.parametrize("source", [arriving, partial(arriving, 2), arriving()])
+def test_an_asynchronous_source(source: object) -> None:
+    """A function, one with arguments bound, or an iterable."""
+    assert only(fed_by(source)) == (
+        f"spout 'numbers' is asynchronous, and a batch is read before it runs; {READABLE}"
+    )
+
+
+def test_a_checkpoint() -> None:
+    """A batch does not go on where another one has ended."""
+    assert only(fed_by(unmade(DataFrameSpout, resumes=True, gives_epochs=False))) == (
+        "spout 'numbers' has a checkpoint, and a batch is written whole or not at all; leave out checkpoint="
+    )
+
+
+def test_a_checkpoint_with_epochs() -> None:
+    """The one option needs the other, so that both must go."""
+    assert only(fed_by(unmade(DataFrameSpout, resumes=True, gives_epochs=True))) == (
+        "spout 'numbers' has a checkpoint, and a batch is written whole or not at all; leave out checkpoint= and "
+        "epoch_rows="
+    )
+
+
+def test_a_stream() -> None:
+    """It has a function of its own."""
+    assert only(fed_by(unmade(StreamSource))) == (
+        "spout 'numbers' reads a stream, and a batch has an end; run the topology with stream_on_spark"
+    )
+
+
+def numbers(context: TaskContext) -> Iterator[int]:
+    yield context.task_index
+
+
+def resumable(resume: object = None) -> Iterator[int]:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        [1, 2],
+        iter([1, 2]),
+        range(3),
+        numbers,
+        resumable,
+        partial(resumable),
+        unmade(DataFrameSpout, resumes=False, gives_epochs=False),
+    ],
+)
+def test_what_can_be_read(source: object) -> None:
+    """Iterables, also those that can be read only once, generator functions of all kinds, and DataFrames."""
+    check_batch(fed_by(source).describe())
+
+
+def test_a_direct_stream_of_a_spout() -> None:
+    """Tasks have other numbers on Spark."""
+    topology = Topology("direct")
+    chosen: Any = topology.spout("numbers", [1], outputs=DirectStream(int))
+    topology.bolt("end", ignore, chosen.direct())
+    assert only(topology) == (
+        "spout 'numbers' declares a DirectStream, whose emits name tasks; declare a stream of its type, and use fields"
+    )
+
+
+# Bolts.
+
+
+def test_a_direct_stream_of_a_bolt() -> None:
+    """Whatever its name."""
+    topology = fed_by([1])
+    topology.bolt(
+        "choose",
+        same,
+        topology.spout("more", [1]).shuffle(),
+        outputs={"default": int, "one": DirectStream(int)},
+    )
+    assert only(topology) == (
+        "bolt 'choose' declares a DirectStream, whose emits name tasks; declare a stream of its type, and use fields"
+    )
+
+
+def test_a_tick() -> None:
+    """A bolt's own."""
+    topology = fed_by([1])
+    topology.bolt("clock", Ticks, topology.spout("more", [1]).shuffle(), tick=0.5)
+    assert only(topology) == (
+        "bolt 'clock' ticks every 0.5 s, and a batch knows no time; emit in finish, or leave out tick="
+    )
+
+
+def configured(topology: Topology, **values: object) -> Description:
+    """As with these settings of a command line."""
+    description = topology.describe()
+    return description.configured(configure(description.configuration, values, "x"), "x", values)[0]
+
+
+@pytest.mark.parametrize("where", ["topology", "settings"])
+def test_ticks_of_the_whole_topology(where: str) -> None:
+    """They reach the bolts that have a method tick, also by ``--set``; the others are content."""
+    topology = fed_by([1], **({"tick": 5} if where == "topology" else {}))
+    topology.bolt("clock", Ticks, topology.spout("more", [1]).shuffle())
+    topology.bolt("burst", Burst, topology.spout("others", [1]).shuffle())
+    assert only(configured(topology, **({"tick": 5} if where == "settings" else {}))) == (
+        "bolt 'clock' ticks every 5 s, and a batch knows no time; emit in finish, or leave out tick="
+    )
+
+
+def test_a_sink_that_writes_epochs() -> None:
+    """Its directories and columns are those of epochs, which a batch does not have; it is written once anyway."""
+    topology: Any = Topology("exact")
+    rows = unmade(DataFrameSpout, resumes=False, gives_epochs=True)
+    topology.bolt("write", DataFrameSink("out", exactly_once=True), topology.spout("rows", rows).shuffle())
+    assert only(topology) == (
+        "bolt 'write' writes epochs, and a batch is written once, as a whole; leave out exactly_once="
+    )
+
+
+@pytest.mark.parametrize(
+    "logic", [ignore, print, lambda value: None, Burst, partial(Burst, 2), DataFrameSink("out")]
+)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"executor": "thread"},
+        {"concurrency": 8},
+        {"on_error": "restart"},
+        {"on_error": "stop"},
+        {"parallelism": 4},
+    ],
+)
+def test_bolts_that_run(logic: Callable[..., object], options: dict[str, Any]) -> None:
+    """Functions, lambdas, classes, partials and sinks, with all options."""
+    topology = fed_by([1])
+    topology.bolt("bolt", logic, topology.spout("more", [1]).shuffle(), **options)
+    check_batch(topology.describe())
+
+
+def test_all_groupings_but_direct() -> None:
+    """Each has a place in the chain."""
+    taken = ["shuffle", "local_or_shuffle", "none", "fields", "partial_key", "all", "global_", "custom"]
+    check_batch(sketch(**{f"after_{each}": f"s.{each}" for each in taken}).describe())
+
+
+def test_what_is_made_by_a_factory_runs() -> None:
+    """Whatever the factory is."""
+    topology = fed_by([1])
+    topology.bolt("made", given(Burst()), topology.spout("more", [1]).shuffle())
+    check_batch(topology.describe())
