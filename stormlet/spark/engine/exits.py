@@ -263,7 +263,7 @@ class Exits:
 class Exit(Outlet):
     """A stream with consumers in later stages, and with others in this one or none."""
 
-    __slots__ = ("_inner", "_links")
+    __slots__ = ("_inner", "_links", "_sent")
 
     def __init__(
         self, source: Source, inner: Outlet | None, links: Sequence[tuple[Chooser, Sequence[Lane]]]
@@ -272,6 +272,12 @@ class Exit(Outlet):
         super().__init__(source)
         self._inner = inner
         self._links = links
+        self._sent = 0
+
+    @property
+    def transferred(self) -> int:
+        """The number of tuples it has delivered, here and to other stages."""
+        return self._sent + (0 if self._inner is None else self._inner.transferred)
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         """Deliver here and to other stages; return the XOR of the edges here."""
@@ -302,6 +308,7 @@ class Exit(Outlet):
         self, chosen: Sequence[Lane], value: object, roots: tuple[int, ...], lineage: Lineage
     ) -> None:
         self._emitted += 1
+        self._sent += len(chosen)
         inner = () if self._inner is None else self._inner.reached
         self.reached = (*inner, *(lane.target for lane in chosen))
         for lane in chosen:
@@ -317,6 +324,11 @@ class SingleExit(Exit):
         super().__init__(source, None, [(chooser, lanes)])
         self._chooser = chooser
         self._lanes = lanes
+
+    @property
+    def transferred(self) -> int:
+        """The number of tuples it has delivered."""
+        return self._emitted
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         """Deliver to another stage; return 0."""

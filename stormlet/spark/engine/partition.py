@@ -194,13 +194,16 @@ class Partition:
         batch = self._batch_of(rows)
         count = len(batch.values)
         batch.first = first = self._inputs.new_roots(count)
-        roots = range(first, first + count)
+        roots: Sequence[int] = range(first, first + count)
         edges = self._new_edges(batch.target, count)
+        if 0 in batch.counts:  # what belongs to no message has no tree here, either (law L10)
+            edges = [edge if count else 0 for edge, count in zip(edges, batch.counts, strict=True)]
+            roots = [root if edge else 0 for root, edge in zip(roots, edges, strict=True)]
         batch.edges = dict(zip(roots, edges, strict=True))
+        batch.edges.pop(0, None)
         if batch.attempts:
-            each = zip(
-                batch.values, batch.sources, map(self._lineage, batch.attempts), roots, edges, strict=True
-            )
+            lineages = map(self._lineage, batch.attempts)
+            each = zip(batch.values, batch.sources, lineages, roots, edges, strict=True)
             tuples = [plain_tuple(*fields) for fields in each]
         else:
             tuples = [
@@ -230,7 +233,7 @@ class Partition:
             return list(islice(self._edges, count))
         return [ONLY_EDGE] * count
 
-    def _emit_all(self, task: int, values: Iterable[object], first: int) -> Mapping[int, int]:
+    def _emit_all(self, task: int, values: Iterable[object], first: int) -> dict[int, int]:
         """Have a spout task emit these values with roots from this one on; return the edges of each root."""
         edges: dict[int, int] = {}
         try:
