@@ -11,7 +11,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from stormlet.cli.errors import WRONG_USAGE, exit_code
-from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions, Whole, warn_of_ignored
+from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions, Whole, warn_of_ignored
+from stormlet.cli.running.batch import BatchOptions, BatchSession, begin, check_options
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
@@ -26,7 +27,8 @@ stormlet run package.module:topology --set ackers=2 --set message_timeout=none
 stormlet run topology.py --duration 5m --dead-letters given-up.jsonl
 stormlet run topology.py --replay-dead-letters given-up.jsonl --dead-letters again.jsonl
 stormlet run topology.py --explain-stuck 20 --set record_edges=1
-stormlet run topology.py --quiet --json-summary | tail -n 1"""
+stormlet run topology.py --quiet --json-summary | tail -n 1
+stormlet run topology.py --engine spark --master spark://host:7077"""
 
 
 def run(
@@ -39,6 +41,10 @@ def run(
     explain_stuck: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    engine: Engine = "process",
+    master: str | None = None,
+    files: Annotated[tuple[Path, ...], Parameter(metavar="FILE", negative=())] = (),
+    staging: Annotated[str | None, Parameter(metavar="FOLDER")] = None,
     seed: Whole | None = None,
     loop: LoopName | None = None,
     log_level: LogLevel | None = None,
@@ -46,7 +52,7 @@ def run(
     quiet: Flag = False,
     json_summary: Flag = False,
 ) -> int:
-    """Run a topology until its sources have ended and everything is settled.
+    """Run a topology until its sources have ended and everything is settled, in this process or on Spark.
 
     Ctrl-C, SIGTERM or SIGHUP drains it, a second one cancels it, a third one kills. The exit code is 0 when all was
     done, 1 after a crash or with messages given up or left over, 2 for wrong usage or an invalid topology,
@@ -67,6 +73,16 @@ def run(
     replay_dead_letters
         Emit the messages of this file instead of those of the sources. A Spout class gets no ack or fail for
         them. The file stays as it is.
+    engine
+        "spark" runs the topology as one batch on Spark; "check --engine spark" shows its stages.
+    master
+        The Spark cluster, as spark://host:7077; all cores of this machine by default.
+    files
+        A module or an archive of modules to send to the executors; those of the topology itself are sent anyway. May
+        be repeated.
+    staging
+        A folder that all executors reach, for what a run on Spark keeps until its ledger is checked; a temporary one of
+        this machine by default.
     seed
         Seed of shuffling, ids and the jitter of replays.
     loop
@@ -83,25 +99,47 @@ def run(
     with guarded_streams() as (output, errors):
         write = partial(_write_json, output if json_summary else None)
         try:
-            how = How(
-                settings=options.layered(**_flags(drain_timeout, explain_stuck)),  # before anything is loaded
-                seed=seed,
-                duration=None if duration is None else read_duration("--duration", duration),
-                dead_letters=dead_letters,
-                replay=replay_dead_letters,
-                quiet=quiet,
+            check_options(
+                engine,
+                {
+                    "--duration": duration,
+                    "--drain-timeout": drain_timeout,
+                    "--explain-stuck": explain_stuck,
+                    "--replay-dead-letters": replay_dead_letters,
+                    "--loop": loop,
+                    "--debug": debug,
+                },
+                {"--master": master, "--files": files, "--staging": staging},
             )
-            factory = loop_factory(loop)
-            topology = options.topology(target)
-            with (
-                logging_to_standard_error(log_level, quiet=quiet),
-                asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
-            ):
-                warn_of_ignored(how.settings, topology.name)
-                session = Session(topology, how, runner.get_loop(), output, errors)
-                result = session.run()
-                write(result)  # before the wait, in which a signal kills
-                session.await_threads()
+            settings = options.layered(**_flags(drain_timeout, explain_stuck))  # before anything is loaded
+            if engine == "spark":
+                begin(master)
+                topology = options.topology(target)
+                with logging_to_standard_error(log_level, quiet=quiet):
+                    warn_of_ignored(settings, topology.name)
+                    choices = BatchOptions(settings.values, files, staging, dead_letters, seed, quiet)
+                    result = BatchSession(topology, choices, errors).run()
+                    write(result)
+            else:
+                how = How(
+                    settings=settings,
+                    seed=seed,
+                    duration=None if duration is None else read_duration("--duration", duration),
+                    dead_letters=dead_letters,
+                    replay=replay_dead_letters,
+                    quiet=quiet,
+                )
+                factory = loop_factory(loop)
+                topology = options.topology(target)
+                with (
+                    logging_to_standard_error(log_level, quiet=quiet),
+                    asyncio.Runner(loop_factory=factory, debug=debug or None) as runner,
+                ):
+                    warn_of_ignored(how.settings, topology.name)
+                    session = Session(topology, how, runner.get_loop(), output, errors)
+                    result = session.run()
+                    write(result)  # before the wait, in which a signal kills
+                    session.await_threads()
         except StormletError as error:
             is_invalid = exit_code(error) == WRONG_USAGE
             result = Result(None, Outcome.INVALID if is_invalid else Outcome.CRASHED, error=error)

@@ -73,16 +73,17 @@ class FailureCounts:
         return msgspec.structs.replace(failure, kind=OTHER_KINDS, place="")
 
     def add(self, failure: RepeatedFailure) -> bool:
-        """Count one more. Return True if it is the first of its kind, which should be logged at once."""
+        """Count one more, or as many as its ``count`` says. Return True if it is the first of its kind, which should be
+        logged at once."""
         failure = self.distinguished(failure)
         key = failure.key
         is_first = self._last.pop(key, None) is None  # taken out, so that the latest one stands at the end
         self._last[key] = failure
-        self._counts[key] = self._counts.get(key, 0) + 1
+        self._counts[key] = self._counts.get(key, 0) + failure.count
         if is_first:
             self._kinds[failure.component, failure.what] += 1
         else:
-            self._unreported[key] = self._unreported.get(key, 0) + 1
+            self._unreported[key] = self._unreported.get(key, 0) + failure.count
         return is_first
 
     def all(self) -> Sequence[RepeatedFailure]:

@@ -137,10 +137,11 @@ class DeadLetters:
     ) -> None:
         self.last: deque[DeadLetter] = deque(maxlen=KEPT)
         """The last ones."""
-        self.sync: Callable[[], None] | None = None
-        """Has the device hold what the sink was given; None without a sink."""
         # Made at once, so that a path that cannot be written is refused before the topology starts.
-        self._sink = replaced(self._sink_of(target))
+        sink, sync = opened(target)
+        self.sync: Callable[[], None] | None = sync
+        """Has the device hold what the sink was given; None without a sink."""
+        self._sink = replaced(sink)
         self._failures = failures
 
     def note(self, plan: TaskPlan, letter: DeadLetter) -> None:
@@ -166,22 +167,21 @@ class DeadLetters:
         # a count.
         return result if isawaitable(result) else None
 
-    def _sink_of(self, target: DeadLetterTarget | None) -> DeadLetterSink | None:
-        if target is None:
-            return None
-        if callable(target):
-            self.sync = _nothing  # what it has returned from is its own affair
-            return target
-        if not isinstance(cast("object", target), str | PathLike):
-            raise InvalidConfiguration(
-                f"dead_letters={target!r} is neither a callable nor the path of a file"
-            )
-        try:
-            file = LetterFile(Path(target))
-        except OSError as error:
-            raise InvalidConfiguration(f"dead_letters={str(target)!r} cannot be written: {error}") from error
-        self.sync = file.sync
-        return file.write
+
+def opened(target: DeadLetterTarget | None) -> tuple[DeadLetterSink | None, Callable[[], None] | None]:
+    """Return the sink of a target, and the function that has the device hold what it was given; None where there is
+    none. Raises :class:`~stormlet.errors.InvalidConfiguration` for a path that cannot be written."""
+    if target is None:
+        return None, None
+    if callable(target):
+        return target, _nothing  # what it has returned from is its own affair
+    if not isinstance(cast("object", target), str | PathLike):
+        raise InvalidConfiguration(f"dead_letters={target!r} is neither a callable nor the path of a file")
+    try:
+        file = LetterFile(Path(target))
+    except OSError as error:
+        raise InvalidConfiguration(f"dead_letters={str(target)!r} cannot be written: {error}") from error
+    return file.write, file.sync
 
 
 def _nothing() -> None:

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed, SparkUnavailable
+from stormlet.spark.engine.batch import run_on_spark
+from stormlet.spark.engine.result import BatchResult
 from stormlet.spark.frames import Origin
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
@@ -35,12 +37,14 @@ from stormlet.spark.source.dataframe_spout import DataFrameSpout
 from stormlet.spark.stream.stream import stream
 
 __all__ = [
+    "BatchResult",
     "DataFrameSink",
     "DataFrameSpout",
     "Origin",
     "RestartPolicy",
     "SparkFailed",
     "SparkUnavailable",
+    "run_on_spark",
     "spark_session",
     "stream",
 ]

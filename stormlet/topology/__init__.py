@@ -77,13 +77,14 @@ class Topology(SpoutBuilder, BoltBuilder):
         # asyncio takes longer to import than all of this.
         importlib.import_module(RUNTIME)
 
-    def describe(self) -> Description:
-        """Return the frozen description; raise :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
+    def describe(self, sources: Sources | None = None) -> Description:
+        """Return the frozen description, with these ``sources`` in place of those of spouts; raise
+        :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
         description = Description(
             self.name, self._configuration, dict(self._spouts), dict(self._bolts), self._given
         )
         description.validate()
-        return description
+        return description.with_sources(self._by_id(sources or {}))
 
     def run(
         self,
@@ -113,7 +114,7 @@ class Topology(SpoutBuilder, BoltBuilder):
             raise InvalidConfiguration(f"{where}: seed must be an int or None, not {seed!r}")
         changed = configured(self._configuration, configuration, where, self.name)
         given = read_options(configuration, where).values
-        described = self.describe().with_sources(self._by_id(sources or {}))
+        described = self.describe(sources)
         description, configurations = described.configured(changed, where, given)
         planned = plan(description, configurations)
 

@@ -13,4 +13,9 @@ From the ground up::
     inputs      the inputs of a partition, each with a tree of its own there
     equipment   the engine's parts in a partition: bolt tasks, outboxes, outlets
     partition   one partition at work
+    arrow_rows  rows as Spark moves them
+    stage       a stage as Spark runs it: the function for mapInArrow
+    chain       exchange, sort, stage, exchange, sort, stage: one lazy DataFrame
+    sources     the messages that the driver reads
+    batch       ``run_on_spark``
 """

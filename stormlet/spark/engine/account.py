@@ -70,9 +70,30 @@ class Account:
         self._words ^= word
         self._settled += 1
 
+    def arrived(self, row: Row) -> None:
+        """A chunk has come to where all of its tuples count as settled."""
+        self.moved(row)
+        for word in unpacked(row.words):
+            self.settled(word)
+
     def line(self) -> Line:
         """Return all of it."""
         return Line(self._place, self._words, self._hashes, self._emitted, self._settled, self.messages)
+
+
+def added(place: Place, lines: Iterable[Line]) -> Line:
+    """Return one line in place of several."""
+    total = Line(place, 0, 0, 0, 0)
+    for line in lines:
+        total = Line(
+            place,
+            total.words ^ line.words,
+            total.hashes ^ line.hashes,
+            total.emitted + line.emitted,
+            total.settled + line.settled,
+            total.messages + line.messages,
+        )
+    return total
 
 
 def differences(lines: Iterable[Line], partitions: Sequence[int]) -> Sequence[str]:

@@ -57,7 +57,7 @@ class Equipment:
         engine: Engine,
         tasks: Mapping[int, BoltTask],
         outboxes: Sequence[Outbox],
-        outlets: Mapping[int, Mapping[str, Outlet]],
+        outlets: Mapping[int, dict[str, Outlet]],
     ) -> None:
         self.engine = engine
         self.tasks = tasks
@@ -68,6 +68,10 @@ class Equipment:
     def outlet(self, task: int, stream: str) -> Outlet:
         """Return the outlet of a stream of a task."""
         return self._outlets[task][stream]
+
+    def outlets_of(self, task: int) -> dict[str, Outlet]:
+        """Return the outlets of a task, by stream; they may be replaced before anything is emitted."""
+        return self._outlets[task]
 
     def by_component(self) -> Mapping[str, Sequence[BoltTask]]:
         """Return the bolt tasks by component; of each there is one."""

@@ -44,6 +44,11 @@ class Stage(msgspec.Struct, frozen=True):
     """The bolts that are fused into it, upstream first."""
 
 
+class TableMaker:
+    """The base of factories whose bolts make tables, which are taken out after the last stage: no such bolt runs in the
+    driver."""
+
+
 class Layout(msgspec.Struct, frozen=True):
     """The stages of a topology, in order."""
 
@@ -136,7 +141,7 @@ def _in_driver(description: Description, order: Sequence[str]) -> Sequence[str]:
 
 def _may_leave_the_cluster(bolt: BoltSpec) -> bool:
     # Spark itself writes what goes into a sink.
-    return bolt.parallelism == 1 and not isinstance(bolt.logic, DataFrameSink)
+    return bolt.parallelism == 1 and not isinstance(bolt.logic, DataFrameSink | TableMaker)
 
 
 def _comes_to_one_task(bolt: BoltSpec, driver: Collection[str]) -> bool:

@@ -26,7 +26,7 @@ user's code does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 from random import Random
 from typing import cast
@@ -37,6 +37,8 @@ from stormlet.core.tuples import PLAIN, Lineage, Source, plain_tuple
 from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.model.components import DEFAULT_STREAM, To
 from stormlet.model.streams import StreamId
+from stormlet.report.failures import RepeatedFailure
+from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.context import CrashSite
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.kit import Kit
@@ -50,6 +52,16 @@ from stormlet.spark.engine.rows import Row, unpack, unpacked
 
 SPOUT_BITS = 40
 """The root of a message is the id of its spout task, shifted by so many bits, plus its number there."""
+
+
+def root_of(task: int, number: int) -> int:
+    """Return the root of a message, by its spout task and its number there, from 1."""
+    return (task << SPOUT_BITS) + number
+
+
+def origin_of(root: int) -> tuple[int, int]:
+    """Return the spout task of a message, and its number there."""
+    return root >> SPOUT_BITS, root & ((1 << SPOUT_BITS) - 1)
 
 
 class Partition:
@@ -89,6 +101,16 @@ class Partition:
         """The roots of messages that were acked here after more than one attempt, with the number of these."""
         return self._inputs.replayed.items()
 
+    @property
+    def statistics(self) -> Mapping[int, TaskStatistics]:
+        """The counts of the bolt tasks, by task id."""
+        return {id: task.statistics() for id, task in self._tasks.items()}
+
+    @property
+    def failures(self) -> Sequence[RepeatedFailure]:
+        """The distinct failures of the bolt tasks."""
+        return self._equipment.engine.failures.all()
+
     async def start(self) -> None:
         """Prepare all bolts. Raises :class:`~stormlet.errors.StartFailed`."""
         self._activity.call_when_quiet(self._bell.set)
@@ -120,10 +142,9 @@ class Partition:
         """Have the spout task of this partition emit messages, the first of which has this number, from 1."""
         self._account.messages += len(values)
         source = self._source(task, DEFAULT_STREAM)
-        base = task << SPOUT_BITS
         return await self._execute(
             [
-                Input(task, value, source, (base + number,), NO_WORD, 1, 0)
+                Input(task, value, source, (root_of(task, number),), NO_WORD, 1, 0)
                 for number, value in enumerate(values, first)
             ]
         )
@@ -249,5 +270,5 @@ class Partition:
         return source
 
     def _policy_of(self, message: int) -> ReplayPolicy:
-        config = self._cluster.configurations[self._cluster.component_of(message >> SPOUT_BITS)]
+        config = self._cluster.configurations[self._cluster.component_of(origin_of(message)[0])]
         return ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)

@@ -36,14 +36,10 @@ class Kind(IntEnum):
 
     CHUNK = 0
     """Tuples for one task."""
-    ACCOUNT = 1
-    """What one partition of one stage has emitted and settled; for the driver."""
-    LINES = 2
-    """The same by root; for the driver."""
-    GIVEN_UP = 3
-    """Inputs that were given up; for the driver."""
-    REPLAYED = 4
-    """Messages that were acked after more than one attempt; for the driver."""
+    REPORT = 1
+    """What one partition of one stage says at its end; for the driver."""
+    MESSAGES = 2
+    """Messages that the driver has read, for a spout task to emit."""
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -73,7 +73,7 @@ class DataFrameSink:
             raise _invalid(f"seconds must be a finite number above 0, not {seconds!r}")
         if exactly_once:
             _check_exactly_once(path, mode)
-        self._destination = Destination(
+        self.destination = Destination(
             None if path is None else fspath(path),
             table,
             format,
@@ -81,7 +81,9 @@ class DataFrameSink:
             dict(options or {}),
             (partition_by,) if isinstance(partition_by, str) else tuple(partition_by),
         )
-        self._schema = schema
+        """The place that it writes to."""
+        self.schema = schema
+        """The columns, as they were given."""
         self._rows = rows
         self._seconds = seconds
         self.least_pending = PENDING_BATCHES * rows
@@ -104,12 +106,12 @@ class DataFrameSink:
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""
         if self.needs_epochs:
-            writer = EpochWriter(self._destination, self._schema)
+            writer = EpochWriter(self.destination, self.schema)
             return EpochSink(writer, self._rows, self._seconds)
         return BatchWriter(self._writer(), self._rows, self._seconds)
 
     def _writer(self) -> SparkWriter:
-        return SparkWriter(self._destination, self._schema)
+        return SparkWriter(self.destination, self.schema)
 
 
 def _check_exactly_once(path: str | PathLike[str] | None, mode: Mode) -> None:

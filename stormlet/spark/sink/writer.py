@@ -69,6 +69,10 @@ class Destination:
         if self.mode != "append":
             self._write(nothing, self.mode, ALL_OF_IT)
 
+    def write(self, rows: DataFrame) -> None:
+        """Write all rows of a run, as ``mode`` requires."""
+        self._write(rows, self.mode, ALL_OF_IT)
+
     def append(self, rows: DataFrame) -> None:
         """Write one batch."""
         self._write(rows, "append", {})

@@ -18,7 +18,7 @@ from stormlet.spark.source.checkpoint import Bookmark, CheckpointFile
 from stormlet.spark.source.ordering import OrderedRead
 from stormlet.spark.source.plans import check_repeatable, check_resumable
 from stormlet.spark.source.reader import EpochReader, FrameReader, ResumingReader
-from stormlet.spark.source.reading import Read, batches_of, values_of_batches, values_of_rows
+from stormlet.spark.source.reading import Read, batches_of, pruned, values_of_batches, values_of_rows
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -150,6 +150,11 @@ class DataFrameSpout(Generic[T]):
         self.most_pending = MOST_BATCHES if batches else None
         """See :attr:`stormlet.model.components.Spout.most_pending`."""
 
+    def distributed(self) -> tuple[DataFrame, Callable[[RecordBatch], list[object]]]:
+        """The DataFrame for tasks of Spark to read, and the function that makes values of a record batch there."""
+        values_of = partial(_renamed, self._conversion.names) if self._batches else self._conversion.of_batch
+        return pruned(self._frame, self._conversion), values_of
+
     def __call__(self) -> Spout[T]:
         """A new instance, for one task."""
         return cast("Spout[T]", self._reader(self._new_read()))
@@ -162,6 +167,10 @@ class DataFrameSpout(Generic[T]):
         if self._epoch_rows is None:
             return ResumingReader(self._frame, read, bookmark, in_batches=self._batches)
         return EpochReader(self._frame, read, bookmark, self._epoch_rows)
+
+
+def _renamed(names: tuple[str, ...], batch: RecordBatch) -> list[object]:
+    return [batch.rename_columns(names)]
 
 
 def _record_batch() -> type[RecordBatch]:

@@ -131,7 +131,7 @@ def values_of_rows(frame: DataFrame, conversion: Conversion) -> Read:
         from pyspark.sql import functions
 
         partition = functions.spark_partition_id().alias("partition")
-        rows = _pruned(frame, conversion, partition).toLocalIterator(prefetchPartitions=True)
+        rows = pruned(frame, conversion, partition).toLocalIterator(prefetchPartitions=True)
         for number, of_partition in groupby(rows, key=itemgetter(-1)):
             yield from _chunks(number, done.get(number, 0), of_partition, conversion)
 
@@ -142,7 +142,7 @@ def _packed(
     frame: DataFrame, conversion: Conversion, values_of: Callable[[RecordBatch], list[object]]
 ) -> Read:
     def read(done: Done) -> Iterator[Chunk]:
-        packed = _pruned(frame, conversion).mapInArrow(packer(done), PACKED)
+        packed = pruned(frame, conversion).mapInArrow(packer(done), PACKED)
         for row in packed.toLocalIterator(prefetchPartitions=True):
             partition, first_row, rows, batch = cast("tuple[int, int, int, bytes]", row)
             with naming_rows(partition, first_row, rows):
@@ -165,7 +165,7 @@ def _chunks(
         first_row += len(chunk)
 
 
-def _pruned(frame: DataFrame, conversion: Conversion, *more: Column) -> DataFrame:
+def pruned(frame: DataFrame, conversion: Conversion, *more: Column) -> DataFrame:
     """Only the columns that are read: Spark's scan leaves out the others."""
     read = (f"c{frame.columns.index(name)}" for name in conversion.names)
     return by_place(frame).select(*read, *more)

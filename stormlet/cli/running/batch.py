@@ -1,0 +1,133 @@
+"""One run of a topology on Spark by the command line."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Generator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from types import FrameType
+from typing import TYPE_CHECKING, Final, cast
+
+from stormlet.cli.parameters import Engine
+from stormlet.cli.running.endings import write_at_once
+from stormlet.cli.running.meter import Meter
+from stormlet.cli.running.outcome import Outcome, Result
+from stormlet.cli.running.presenter import Presenter
+from stormlet.cli.running.signals import signals_handled_by
+from stormlet.cli.running.streams import GuardedStream
+from stormlet.errors import InvalidConfiguration
+from stormlet.model.builder_types import TopologyOptions
+from stormlet.topology import Topology
+
+if TYPE_CHECKING:
+    from stormlet.spark import BatchResult
+
+PATIENCE: Final = 5.0
+"""Seconds that a run has to end after it was cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchOptions:
+    """The choices in which one run on Spark differs from another."""
+
+    settings: Mapping[str, object]
+    files: tuple[Path, ...] = ()
+    staging: str | None = None
+    dead_letters: Path | None = None
+    seed: int | None = None
+    quiet: bool = False
+
+
+def check_options(engine: Engine, of_process: Mapping[str, object], of_spark: Mapping[str, object]) -> None:
+    """Raise :class:`~stormlet.errors.InvalidConfiguration` for an option that the engine has no use for; those that
+    were not given are None or empty."""
+    useless = of_process if engine == "spark" else of_spark
+    for name, value in useless.items():
+        if value:
+            why = "a batch ends by itself" if engine == "spark" else "it is for --engine spark"
+            raise InvalidConfiguration(f"{name} has no effect with --engine {engine}, as {why}; leave it out")
+
+
+def begin(master: str | None) -> None:
+    """Start Spark before the topology is loaded, where its master was named: the topology may make DataFrames. Raise
+    :class:`~stormlet.errors.SparkUnavailable` if that cannot be done."""
+    if master is not None:
+        from stormlet.spark import spark_session
+
+        spark_session(master)
+
+
+class BatchSession:
+    """Runs a topology once on Spark, and says how it was.
+
+    The run has a thread of its own. In the main thread PySpark would answer Ctrl-C by a call to the JVM in the midst of
+    another one.
+    """
+
+    def __init__(self, topology: Topology, options: BatchOptions, errors: GuardedStream | None) -> None:
+        self._topology = topology
+        self._options = options
+        self._presenter = Presenter(None, None if options.quiet else errors)
+        self._signal = signal.SIGINT
+
+    def run(self) -> Result:
+        """Run until its end. Raises what :func:`~stormlet.spark.run_on_spark` raises."""
+        began = time.monotonic()
+        work: Future[BatchResult] = Future()
+        try:
+            with self._ended_by_signals():
+                Thread(target=self._run, args=(work,), name="stormlet run", daemon=True).start()
+                result = work.result()
+        except KeyboardInterrupt:
+            _cancel(work)
+            seconds = time.monotonic() - began
+            return Result(self._topology.name, Outcome.CANCELLED, seconds, signal=self._signal)
+        seconds = time.monotonic() - began
+        meter = Meter(self._topology.describe(), self._options.settings, None)
+        self._presenter.summarise(meter.summary(result.statistics, seconds), result.failures)
+        return Result(self._topology.name, Outcome.FINISHED, seconds, statistics=result.statistics)
+
+    def _run(self, work: Future[BatchResult]) -> None:
+        from stormlet.spark import run_on_spark
+
+        options = self._options
+        try:
+            result = run_on_spark(
+                self._topology,
+                files=options.files,
+                dead_letters=options.dead_letters,
+                seed=options.seed,
+                staging=options.staging,
+                **cast("TopologyOptions", options.settings),
+            )
+        except BaseException as error:
+            work.set_exception(error)
+        else:
+            work.set_result(result)
+
+    @contextmanager
+    def _ended_by_signals(self) -> Generator[None]:
+        def answer(number: int, frame: FrameType | None) -> None:
+            signal.signal(number, signal.SIG_DFL)  # once more kills
+            self._signal = signal.Signals(number)
+            write_at_once(f"{self._signal.name}: cancelling; once more kills\n")
+            raise KeyboardInterrupt
+
+        with signals_handled_by(answer):
+            yield
+
+
+def _cancel(work: Future[BatchResult]) -> None:
+    """Cancel the jobs of the run, and give it time to clean up. Whatever does not end goes with the process."""
+    from stormlet.spark.session import active_session
+
+    session = active_session()
+    with suppress(Exception):  # a JVM that is gone, or not there yet, does nothing more
+        if session is not None:
+            session.interruptAll()
+        work.exception(PATIENCE)

@@ -1,0 +1,134 @@
+"""What all partitions say at their end: lines of the ledger, counts, failures, and what was given up."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from stormlet.core.outcomes import Failure, History
+from stormlet.core.shortened import shown
+from stormlet.report.failures import FailureCounts, RepeatedFailure
+from stormlet.report.statistics import Statistics, TaskStatistics, of_component
+from stormlet.spark.engine.account import Account, Line, added
+from stormlet.spark.engine.arrow_rows import rows_of
+from stormlet.spark.engine.inputs import GivenUp
+from stormlet.spark.engine.numbering import ClusterPlan, Place
+from stormlet.spark.engine.partition import Partition, origin_of
+from stormlet.spark.engine.rows import Kind
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What one partition says."""
+
+    line: Line
+    statistics: Mapping[int, TaskStatistics]
+    """The counts of its bolt tasks, by id."""
+    failures: Sequence[RepeatedFailure]
+    given_up: Sequence[GivenUp]
+    replayed: Sequence[tuple[int, int]]
+    """Roots of messages that were acked there after more than one attempt, and the number of these."""
+
+
+def report_of(partition: Partition) -> Report:
+    """Return what a partition says."""
+    return Report(
+        partition.line,
+        partition.statistics,
+        partition.failures,
+        partition.given_up,
+        list(partition.replayed),
+    )
+
+
+def pickled(report: Report) -> bytes:
+    """Return a pickled report, in which an exception that cannot be pickled, or not be made again, is its text."""
+    try:
+        data = pickle.dumps(report)
+        pickle.loads(data)
+    except Exception:
+        data = pickle.dumps(msgspec.structs.replace(report, given_up=[*map(_in_words, report.given_up)]))
+    return data
+
+
+def _in_words(given_up: GivenUp) -> GivenUp:
+    history = History(_without_exception(each) for each in given_up.history)
+    return msgspec.structs.replace(given_up, history=history)
+
+
+def _without_exception(failure: Failure) -> Failure:
+    from dataclasses import replace
+
+    error = failure.exception
+    return failure if error is None else replace(failure, exception=RuntimeError(shown(error)))
+
+
+def reports_in(rows: DataFrame) -> Iterator[Report]:
+    """Iterate over the reports in what the last stage has left."""
+    payloads = rows.where(rows["kind"] == int(Kind.REPORT)).select("payload").toLocalIterator()
+    return (pickle.loads(payload) for (payload,) in cast("Iterable[tuple[bytes]]", payloads))
+
+
+class Arrived(msgspec.Struct, frozen=True):
+    """A function that adds up the chunks that have come to their end."""
+
+    end: Place
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Add up those of one partition."""
+        import pyarrow as pa
+
+        account = Account(self.end)
+        for batch in batches:
+            for row in rows_of(batch):
+                account.arrived(row)
+        yield pa.RecordBatch.from_pydict({"line": [pickle.dumps(account.line())]})
+
+
+def arrived_in(rows: DataFrame, end: Place) -> Line:
+    """Return the line of all chunks that have come to the driver, as if it had settled them."""
+    chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["stage"] == end.stage))
+    lines = chunks.mapInArrow(Arrived(end), "line binary").collect()
+    return added(end, (pickle.loads(line) for (line,) in cast("list[tuple[bytes]]", lines)))
+
+
+def failures_of(reports: Iterable[Report]) -> Sequence[RepeatedFailure]:
+    """Return the distinct failures of all partitions."""
+    counts = FailureCounts()
+    for report in reports:
+        for each in report.failures:
+            counts.add(each)
+    return counts.all()
+
+
+def statistics_of(cluster: ClusterPlan, reports: Sequence[Report], letters: Iterable[int]) -> Statistics:
+    """Return the counts of all components; ``letters`` are the roots of the messages that were given up."""
+    counted = dict[int, TaskStatistics]()
+    given_up = dict[int, int]()
+    for root in letters:
+        spout_task = origin_of(root)[0]
+        given_up[spout_task] = given_up.get(spout_task, 0) + 1
+    spouts = cluster.plan.description.spouts
+    for report in reports:
+        counted.update(report.statistics)
+        for task in cluster.tasks_at(report.line.place):
+            if task.component in spouts:
+                counted[task.task] = _of_spout(report.line.messages, given_up.get(task.task, 0))
+    return Statistics(
+        {
+            id: of_component({task.task: counted.get(task.task, TaskStatistics()) for task in tasks})
+            for id, tasks in cluster.plan.tasks.items()
+        }
+    )
+
+
+def _of_spout(messages: int, given_up: int) -> TaskStatistics:
+    return TaskStatistics(
+        emitted=messages, messages=messages, acked=messages - given_up, dead_letters=given_up
+    )

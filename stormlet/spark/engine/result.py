@@ -1,0 +1,70 @@
+"""The result of a run on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from stormlet.core.outcomes import DeadLetter
+from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.streams import Stream
+from stormlet.report.failures import RepeatedFailure
+from stormlet.report.statistics import Statistics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class BatchResult:
+    """What became of a batch. Its DataFrames read what the run has kept, and so work as long as the result and the
+    session do."""
+
+    def __init__(
+        self,
+        statistics: Statistics,
+        failures: Sequence[RepeatedFailure],
+        dead_letters: Sequence[DeadLetter],
+        streams: Mapping[str, Callable[[], DataFrame]],
+        kept: object,
+    ) -> None:
+        self.statistics = statistics
+        """The counts of all components; those of tasks that Spark has repeated are in it once."""
+        self.failures = failures
+        """Every distinct failure of a bolt."""
+        self.dead_letters = dead_letters
+        """The messages that were given up, in the order of their spouts."""
+        self._streams = streams
+        self._kept = kept
+
+    @property
+    def messages(self) -> int:
+        """The number of messages of all spouts."""
+        return sum(each.messages for each in self.statistics.components.values())
+
+    @property
+    def acked(self) -> int:
+        """The number of messages that were acked."""
+        return self.messages - len(self.dead_letters)
+
+    def stream(self, stream: Stream[Any] | str, name: str = DEFAULT_STREAM) -> DataFrame:
+        """Return what was emitted on a stream that ``streams=`` has named: a stream as ``topology.bolt(...)`` returns
+        it, or the component's id and the stream's name. Raise :class:`KeyError` naming the streams there are."""
+        component, of = (stream.component, stream.name) if isinstance(stream, Stream) else (stream, name)
+        wanted = stream_name(component, of)
+        if wanted not in self._streams:
+            raise KeyError(
+                f"no stream {wanted!r} is kept; there are {_listed(self._streams)}: add it to streams="
+            )
+        return self._streams[wanted]()
+
+    def __repr__(self) -> str:
+        return f"<BatchResult: {self.acked:,} acked, {len(self.dead_letters):,} given up>"
+
+
+def stream_name(component: str, stream: str) -> str:
+    """Return the name of a stream in a result."""
+    return component if stream == DEFAULT_STREAM else f"{component}/{stream}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names)) or "none"

@@ -1,0 +1,77 @@
+"""The messages of a batch: those of DataFrames are read by Spark, all others by the driver.
+
+The driver reads an iterable or a generator once, in chunks, and gives them to Spark, which keeps them: however often
+Spark repeats a stage, the messages are the same. Its chunks go round the partitions of their spout.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
+from typing import TYPE_CHECKING, Final, cast
+
+from stormlet.model.components import TaskContext
+from stormlet.model.description import SpoutSpec
+from stormlet.model.logic import SourceKind, takes_context
+from stormlet.spark.engine.arrow_rows import batches_of, schema
+from stormlet.spark.engine.numbering import ClusterPlan
+from stormlet.spark.engine.rows import CHUNK, Kind, Row
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SEGMENT: Final = 64 << 20
+"""Bytes of chunks that the driver holds at a time."""
+
+
+def message_rows(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[Row]:
+    """Iterate over the messages of a spout that the driver reads, in chunks for its tasks."""
+    tasks = cluster.plan.tasks[spout.id]
+    values = iter(values_of(cluster, spout))
+    for number in count(1):
+        chunk = list(islice(values, CHUNK))
+        if not chunk:
+            return
+        task = tasks[(number - 1) % len(tasks)].task
+        place = cluster.places[task]
+        yield Row(
+            Kind.MESSAGES,
+            place.stage,
+            place.partition,
+            target=task,
+            producer=task,
+            number=number,
+            size=len(chunk),
+            payload=pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL),
+        )
+
+
+def values_of(cluster: ClusterPlan, spout: SpoutSpec) -> Iterable[object]:
+    """Iterate over the values of an iterable or generator."""
+    if spout.kind is SourceKind.ITERABLE:
+        return cast("Iterable[object]", spout.source)
+    function = cast("Callable[..., Iterable[object]]", spout.source)
+    if not takes_context(function):
+        return function()
+    return (value for context in _contexts(cluster, spout) for value in function(context))
+
+
+def _contexts(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[TaskContext]:
+    description = cluster.plan.description
+    for index in range(spout.parallelism):
+        yield TaskContext(
+            description.name,
+            spout.id,
+            cluster.plan.tasks[spout.id][0].task + index,
+            index,
+            spout.parallelism,
+            cluster.configurations[spout.id],
+        )
+
+
+def frame_of(session: SparkSession, rows: Iterable[Row]) -> DataFrame:
+    """Return the rows as a DataFrame."""
+    import pyarrow as pa
+
+    return session.createDataFrame(pa.Table.from_batches(batches_of(rows), schema()))

@@ -1,0 +1,111 @@
+"""A stage as Spark runs it: a function for ``mapInArrow``, called once for each partition, in a process of Spark's.
+
+Rows come in the order of their producers. Those that are addressed to this stage are executed; all others pass by, to
+a later stage or to the driver. The last row is the report of the partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stormlet.core.tracebacks import raised_in
+from stormlet.errors import SparkFailed, TopologyCrashed
+from stormlet.runtime.run.kit import Kit
+from stormlet.spark.engine.arrow_rows import batches_of, rows_of
+from stormlet.spark.engine.messages import Messages, Reading, ValuesOf, partition_number, unpickled
+from stormlet.spark.engine.numbering import Place
+from stormlet.spark.engine.partition import Partition
+from stormlet.spark.engine.reports import pickled, report_of
+from stormlet.spark.engine.rows import Kind, Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """The function of one stage."""
+
+    cluster: bytes
+    """The plan, pickled: it is unpickled once in each process."""
+    number: int
+    seed: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Execute one partition."""
+        work = Work(self.cluster, Place(self.number, partition_number()), self.seed)
+        return batches_of(work.rows(row for batch in batches for row in rows_of(batch)))
+
+
+class FrameStage(msgspec.Struct, frozen=True):
+    """The function of the first stage where a spout reads a DataFrame: each of its rows is a message."""
+
+    cluster: bytes
+    values_of: ValuesOf
+    seed: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Execute one partition."""
+        work = Work(self.cluster, Place(0, partition_number()), self.seed)
+        return batches_of(work.emitted(map(self.values_of, batches)))
+
+
+class Work:
+    """The work on one partition."""
+
+    def __init__(self, cluster: bytes, place: Place, seed: int) -> None:
+        self._cluster = unpickled(cluster)
+        self._place = place
+        self._seed = seed
+        self._reading = Reading(self._cluster, place)
+
+    def rows(self, arriving: Iterator[Row | Messages]) -> Iterator[Row]:
+        """Execute what arrives for this stage; iterate over what leaves, and what passes by. Raise
+        :class:`~stormlet.errors.SparkFailed` for a crash."""
+        try:
+            yield from self._rows(arriving)
+        except TopologyCrashed as crash:
+            # In one sentence, as Spark shows no causes.
+            raised = crash.__cause__
+            place = None if raised is None else raised_in(raised)
+            raise SparkFailed(str(crash) if place is None else f"{crash} at {place}") from raised
+
+    def _rows(self, arriving: Iterator[Row | Messages]) -> Iterator[Row]:
+        with asyncio.Runner() as runner:
+            partition = runner.run(self._started())
+            try:
+                for each in arriving:
+                    if isinstance(each, Row) and each.stage != self._place.stage:
+                        yield each
+                    else:
+                        yield from runner.run(self._executed(partition, each))
+                yield from runner.run(partition.finish())
+                report = pickled(report_of(partition))
+            finally:
+                runner.run(partition.close())
+        yield Row(Kind.REPORT, self._cluster.driver.stage, 0, payload=report)
+
+    def emitted(self, values: Iterator[Sequence[object]]) -> Iterator[Row]:
+        """Emit values that Spark has read here; iterate over what leaves."""
+        return self.rows(map(self._reading.of_values, values))
+
+    async def _started(self) -> Partition:
+        partition = Partition(self._cluster, self._place, self._seed, Kit())
+        try:
+            await partition.start()
+        except BaseException:
+            await partition.close()
+            raise
+        return partition
+
+    async def _executed(self, partition: Partition, each: Row | Messages) -> Sequence[Row]:
+        if isinstance(each, Messages):
+            return await partition.emit(each.task, each.values, each.first)
+        if each.place != self._place:
+            raise SparkFailed(f"Spark brought a row of {each.place} to {self._place}")
+        if each.kind == Kind.MESSAGES:
+            return await self._executed(partition, self._reading.of_row(each))
+        return await partition.execute(each)

@@ -1,0 +1,116 @@
+"""Topologies for the tests on Spark: their classes are imported by Spark's tasks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from stormlet import BasicBolt, Bolt, Collector, Reject, Topology, Tuple
+from stormlet.model.streams import Stream
+
+
+class Number(msgspec.Struct, frozen=True):
+    """A whole number."""
+
+    n: int
+
+
+class Double(msgspec.Struct, frozen=True):
+    """A number and twice the number."""
+
+    n: int
+    twice: int
+
+
+class Total(msgspec.Struct, frozen=True):
+    """How often a word occurs."""
+
+    word: str
+    count: int
+
+
+class Wrong(Exception):
+    """Cannot be pickled and made again."""
+
+    def __init__(self, one: int, other: int) -> None:
+        super().__init__(f"{one} is not {other}")
+
+
+class Count(BasicBolt[str, Total]):
+    """Counts words."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    def execute(self, tup: Tuple[str], out: Collector[Total]) -> None:
+        """Count one."""
+        self.counts[tup.value] += 1
+
+    def finish(self, out: Collector[Total]) -> None:
+        """Emit the totals."""
+        for word, count in self.counts.items():
+            out.emit(Total(word, count))
+
+
+class Keep(BasicBolt[object, None]):
+    """Keeps what comes to it, in the driver."""
+
+    kept: list[object]
+
+    def execute(self, tup: Tuple[object], out: Collector[None]) -> None:
+        """Keep one."""
+        type(self).kept.append(tup.value)
+
+
+class Unfinished(BasicBolt[Number, None]):
+    """Raises at the end."""
+
+    def execute(self, tup: Tuple[Number], out: Collector[None]) -> None:
+        """Take one."""
+
+    def finish(self, out: Collector[None]) -> None:
+        """Raise."""
+        raise OSError("the disk is full")
+
+
+class Holds(Bolt[Number, Number]):
+    """Settles nothing."""
+
+    def execute(self, tup: Tuple[Number], out: Collector[Number]) -> None:
+        """Hold it for ever."""
+
+
+def split(line: str) -> Iterator[str]:
+    """The words of a line."""
+    yield from re.findall(r"\w+", line.lower())
+
+
+def double(number: Number) -> Double:
+    """Twice the number; seven is none of ours, and at four the first two attempts fail."""
+    if number.n % 10 == 7:
+        raise Reject(f"{number.n} ends in seven")
+    return Double(number.n, 2 * number.n)
+
+
+def unlucky(number: Number) -> Double:
+    """Never succeeds for four."""
+    if number.n == 4:
+        raise Wrong(4, 5)
+    return Double(number.n, 2 * number.n)
+
+
+def word_count(lines: Iterable[str]) -> tuple[Topology, Stream[Total]]:
+    """Words by fields."""
+    topology = Topology("word-count")
+    words = topology.bolt("split", split, topology.spout("lines", lines).shuffle())
+    return topology, topology.bolt("count", Count, words.fields(), parallelism=3)
+
+
+def doubles(numbers: object, *, logic: object = double) -> tuple[Topology, Stream[Double]]:
+    """Numbers by fields."""
+    topology = Topology("doubles", replay_delay=0)
+    source = topology.spout("numbers", numbers, outputs=Number)  # type: ignore[call-overload]
+    return topology, topology.bolt("double", logic, source.fields("n"), parallelism=2)  # type: ignore[call-overload]

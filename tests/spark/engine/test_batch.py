@@ -1,0 +1,169 @@
+"""Topologies as batches on Spark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stormlet import InvalidTopology, Topology
+from stormlet.errors import SparkFailed
+from stormlet.spark import DataFrameSink, DataFrameSpout, Origin, run_on_spark
+from stormlet.spark.engine.batch import SETTINGS
+from stormlet.spark.engine.chain import representatives
+from stormlet.testing import complete
+from tests.spark.engine import flows
+from tests.spark.engine.flows import Double, Number, Total
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LINES = ["the sun was shining on the sea", "shining with all his might", "and this was odd"] * 50
+
+
+def totals(rows: list[Any]) -> list[Total]:
+    return sorted((Total(*row) for row in rows), key=lambda each: each.word)
+
+
+def test_a_word_count_is_that_of_this_process(spark: SparkSession) -> None:
+    """The stream has the values that were emitted in process, and every message is acked."""
+    topology, counts = flows.word_count(LINES)
+    result = run_on_spark(topology, spark, streams=[counts])
+    there = complete(topology)
+    assert totals(result.stream(counts).collect()) == sorted(there[counts], key=lambda each: each.word)
+    assert (result.acked, result.messages, result.dead_letters) == (150, 150, [])
+
+
+def test_the_counts_are_those_of_this_process(spark: SparkSession) -> None:
+    """Emitted, executed and acked of each component are summed up over all partitions."""
+    topology, _ = flows.word_count(LINES)
+    result, there = run_on_spark(topology, spark), complete(topology)
+    for id in ("lines", "split", "count"):
+        here, wanted = result.statistics.components[id], there.statistics.components[id]
+        assert (here.emitted, here.executed, here.acked) == (wanted.emitted, wanted.executed, wanted.acked)
+
+
+def test_a_dataframe_is_read_by_spark(spark: SparkSession) -> None:
+    """Each row is a message with the place of the row as its origin."""
+    frame = spark.range(0, 100, 1, 4).withColumnRenamed("id", "n")
+    topology, numbers = flows.doubles(DataFrameSpout(frame, as_=Number))
+    result = run_on_spark(topology, spark, streams=[numbers])
+    assert sorted(row["n"] for row in result.stream(numbers).collect()) == [
+        n for n in range(100) if n % 10 != 7
+    ]
+    assert [(each.value, each.origin) for each in result.dead_letters][:3] == [
+        (Number(7), Origin(0, 7)),
+        (Number(17), Origin(0, 17)),
+        (Number(27), Origin(1, 2)),
+    ]
+
+
+def test_dead_letters_are_those_of_this_process(spark: SparkSession) -> None:
+    """Value, message id, attempts and reason, also where the exception cannot be pickled."""
+    topology, _ = flows.doubles([Number(n) for n in range(20)], logic=flows.unlucky)
+    here, there = run_on_spark(topology, spark).dead_letters, complete(topology).dead_letters
+    assert [(each.value, each.message_id, each.attempts) for each in here] == [
+        (each.value, each.message_id, each.attempts) for each in there
+    ]
+    assert [str(each.failure.exception) for each in here] == ["Wrong('4 is not 5')"]
+
+
+def test_letters_go_to_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    """One line for each."""
+    topology, _ = flows.doubles([Number(n) for n in range(20)])
+    run_on_spark(topology, spark, dead_letters=tmp_path / "letters.jsonl")
+    assert len((tmp_path / "letters.jsonl").read_text().splitlines()) == 2
+
+
+def test_several_sources_of_both_kinds(spark: SparkSession) -> None:
+    """Lists and DataFrames meet in one bolt, each in partitions of its own."""
+    topology = Topology("both")
+    frames = [spark.range(start, start + 10, 1, 3).withColumnRenamed("id", "n") for start in (100, 200)]
+    spouts = [
+        topology.spout("list", [Number(n) for n in range(10)], outputs=Number),
+        *(topology.spout(f"frame{at}", DataFrameSpout(each, as_=Number)) for at, each in enumerate(frames)),
+    ]
+    doubled = topology.bolt("double", flows.double, *(each.shuffle() for each in spouts))
+    result = run_on_spark(topology, spark, streams=[doubled])
+    wanted = [n for n in (*range(10), *range(100, 110), *range(200, 210)) if n % 10 != 7]
+    assert sorted(row["n"] for row in result.stream("double").collect()) == wanted
+    assert len(result.dead_letters) == 3
+
+
+def test_bolts_behind_global_run_in_the_driver(spark: SparkSession) -> None:
+    """They are executed in this process."""
+    topology, numbers = flows.doubles([Number(n) for n in range(5)])
+    topology.bolt("keep", flows.Keep, numbers.global_())
+    flows.Keep.kept = []
+    run_on_spark(topology, spark)
+    assert Counter(flows.Keep.kept) == Counter(Double(n, 2 * n) for n in range(5))
+
+
+def test_a_sink_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows that fit, and no others; those are dead letters."""
+    topology, numbers = flows.doubles([Number(n) for n in (1, 2, 2**70)])
+    topology.bolt("write", DataFrameSink(tmp_path / "out"), numbers.shuffle())
+    result = run_on_spark(topology, spark)
+    assert sorted(map(tuple, spark.read.parquet(str(tmp_path / "out")).collect())) == [(1, 2), (2, 4)]
+    assert [each.value for each in result.dead_letters] == [Number(2**70)]
+
+
+def test_a_crash_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """The error names the task, the method and what it raised, without Java."""
+    topology, numbers = flows.doubles([Number(n) for n in range(5)])
+    topology.bolt("write", DataFrameSink(tmp_path / "out"), numbers.shuffle())
+    topology.bolt("unfinished", flows.Unfinished, numbers.fields("n"))
+    with pytest.raises(SparkFailed) as raised:
+        run_on_spark(topology, spark)
+    wanted = "topology 'doubles' crashed: finish of unfinished[0] raised OSError('the disk is full')"
+    assert str(raised.value).startswith(wanted)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_held_for_ever_is_given_up(spark: SparkSession) -> None:
+    """Nothing would ever settle it, so it fails at the end, and its letter says who has it."""
+    topology = Topology("held")
+    numbers = topology.spout("numbers", [Number(1)], outputs=Number)
+    topology.bolt("holds", flows.Holds, numbers.fields("n"))
+    (letter,) = run_on_spark(topology, spark).dead_letters
+    assert letter.failure.holders == ("holds",)
+
+
+def test_refused_before_spark_starts() -> None:
+    """A topology that cannot run on Spark needs no session to be refused."""
+    topology = Topology("fed")
+    topology.bolt("double", flows.double, topology.spout("numbers", outputs=Number).shuffle())
+    with pytest.raises(InvalidTopology, match="spout 'numbers' has no source"):
+        run_on_spark(topology)
+
+
+def test_a_stream_that_there_is_not(spark: SparkSession) -> None:
+    """It is named."""
+    topology, _ = flows.doubles([Number(1)])
+    with pytest.raises(InvalidTopology, match="topology 'doubles' has no stream 'default' of 'treble'"):
+        run_on_spark(topology, spark, streams=["treble"])
+    with pytest.raises(KeyError, match="no stream 'double' is kept"):
+        run_on_spark(topology, spark).stream("double")
+
+
+def test_the_session_is_left_as_it_was(spark: SparkSession) -> None:
+    """Its settings, its tags and its cache."""
+    before = {name: spark.conf.get(name, None) for name in SETTINGS}
+    topology, _ = flows.doubles([Number(1)])
+    run_on_spark(topology, spark)
+    assert {name: spark.conf.get(name, None) for name in SETTINGS} == before
+    assert not spark.getTags()
+    assert not spark.sparkContext._jsc.getPersistentRDDs()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 7])
+def test_representatives_reach_each_partition(spark: SparkSession, partitions: int) -> None:
+    """For Spark 4.0, which cannot be told a partition's number."""
+    from pyspark.sql import functions as f
+
+    chosen = representatives(spark, partitions)
+    frame = spark.createDataFrame([(each,) for each in chosen], "number int")
+    placed = frame.repartition(partitions, "number").select("number", f.spark_partition_id())
+    assert {row[0]: row[1] for row in placed.collect()} == {each: at for at, each in enumerate(chosen)}
