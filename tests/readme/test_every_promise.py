@@ -27,6 +27,7 @@ PROSE = [
     what_happens_when(),
     page("explaining.md", "explaining_page"),
     page("testing.md", "testing_page"),
+    page("spark-engine.md", "spark_engine_page"),
 ]
 each_prose = pytest.mark.parametrize("prose", PROSE, ids=lambda prose: prose.folder.name)
 

@@ -24,7 +24,7 @@ the layout before a JVM starts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -93,10 +93,14 @@ def lay_out(description: Description) -> Layout:
 
 def _upstream_first(description: Description) -> Sequence[str]:
     order: dict[str, None] = dict.fromkeys(description.spouts)
-    while left := [each for each in description.bolts.values() if each.id not in order]:
-        ready = [each.id for each in left if all(above in order for above in _producers(each))]
-        assert ready, "cycles are refused before"
-        order.update(dict.fromkeys(ready))
+    left = [*description.bolts.values()]
+    while left:
+        for each in left:
+            if all(above in order for above in _producers(each)):
+                order[each.id] = None
+        waiting = [each for each in left if each.id not in order]
+        assert len(waiting) < len(left), "cycles are refused before"
+        left = waiting
     return tuple(order)
 
 
@@ -119,17 +123,19 @@ def _is_fused(bolt: BoltSpec, stages: Mapping[str, int]) -> bool:
 
 def _in_driver(description: Description, order: Sequence[str]) -> Sequence[str]:
     bolts = description.bolts
-    consumers = {
-        id: [each.id for each in bolts.values() if id in _producers(each)] for id in description.components
-    }
+    consumers: dict[str, list[str]] = {id: [] for id in description.components}
+    for bolt in bolts.values():
+        for each in _producers(bolt):
+            consumers[each].append(bolt.id)
     # A bolt that must leave takes along what feeds it and what it feeds, so look until none leaves.
-    here = [id for id in order if id in bolts and _may_leave_the_cluster(bolts[id])]
+    here = dict.fromkeys(id for id in order if id in bolts and _may_leave_the_cluster(bolts[id]))
     while leaving := [
         id
         for id in here
         if any(each not in here for each in consumers[id]) or not _comes_to_one_task(bolts[id], here)
     ]:
-        here = [id for id in here if id not in leaving]
+        for id in leaving:
+            del here[id]
     return tuple(here)
 
 
@@ -138,7 +144,7 @@ def _may_leave_the_cluster(bolt: BoltSpec) -> bool:
     return bolt.parallelism == 1 and not isinstance(bolt.logic, DataFrameSink | TableMaker)
 
 
-def _comes_to_one_task(bolt: BoltSpec, driver: Sequence[str]) -> bool:
+def _comes_to_one_task(bolt: BoltSpec, driver: Collection[str]) -> bool:
     return all(isinstance(each.grouping, Global) or each.source.component in driver for each in bolt.inputs)
 
 

@@ -1,0 +1,204 @@
+"""The page "The same topology on Spark": what is the same, and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from stormlet import BasicBolt, Bolt, Collector, Reject, TaskContext, Topology, Tuple
+from stormlet.spark.engine.account import differences
+from stormlet.testing import run_simulated
+from tests.cast import Join, Note, raise_value_error, same, twice
+from tests.helpers import run_to_end
+from tests.readme.spark_engine_page.whole_runs import run
+
+
+class Where(BasicBolt[Any, None]):
+    """Notes the index and the number of its tasks with each value."""
+
+    def __init__(self, seen: list[tuple[Any, int, int]]) -> None:
+        self.seen = seen
+
+    def prepare(self, context: TaskContext) -> None:
+        self.task = (context.task_index, context.parallelism)
+
+    def execute(self, tup: Tuple[Any], out: Collector[None]) -> None:
+        self.seen.append((tup.value, *self.task))
+
+
+def flow(*logics: Any, by: str = "fields", values: Any = range(6), parallelism: int = 2) -> Topology:
+    """A spout and bolts in a row, each but the first after an exchange."""
+    topology: Any = Topology("flow")
+    stream = topology.spout("s", values)
+    for place, logic in enumerate(logics):
+        grouping = "shuffle" if place == 0 else by
+        stream = topology.bolt(f"b{place}", logic, getattr(stream, grouping)(), parallelism=parallelism)
+    return topology  # type: ignore[no-any-return]
+
+
+def test_the_same_topology() -> None:
+    """One object, both ways: the same words come to the end as often."""
+    seen: list[Any] = []
+    topology = flow(twice, same, partial(Note, seen))
+    run_simulated(run_to_end(topology))
+    there, seen[:] = Counter(seen), []
+    assert run(topology).differences() == []
+    assert Counter(seen) == there
+
+
+def test_outcomes() -> None:
+    """A message that is rejected behind an exchange is given up, with the reason; all others are acked."""
+
+    def refuse_three(value: int) -> None:
+        if value == 3:
+            raise Reject("three")
+
+    ran = run(flow(same, refuse_three))
+    (given_up,) = ran.given_up
+    assert len(given_up.messages) == 1
+    assert str(given_up.history[-1].exception) == "three"
+    assert ran.differences() == []
+
+
+def test_ledger() -> None:
+    """Whatever happens to a line or a chunk is seen."""
+    ran = run(flow(same, same))
+    assert ran.differences() == []
+    lost, *others = ran.lines
+    partitions = ran.cluster.partitions
+    assert differences(others, partitions)
+    assert differences([lost, lost, *others], partitions)
+    assert differences([replace(lost, words=lost.words ^ 1), *others], partitions)
+    assert differences([replace(lost, hashes=lost.hashes ^ 1), *others], partitions)
+
+
+class Tries(BasicBolt[int, int]):
+    """Notes the attempts at its inputs, emits each, and fails before the attempt with this number."""
+
+    def __init__(self, tried: list[tuple[str, int]], name: str, until: int) -> None:
+        self.tried = tried
+        self.name = name
+        self.until = until
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.tried.append((self.name, tup.attempt))
+        out.emit(tup.value)
+        if tup.attempt < self.until:
+            raise ValueError(tup.value)
+
+
+def test_replays() -> None:
+    """The bolt before the exchange is executed once; the one that fails, until it does not; one output leaves."""
+    tried: list[tuple[str, int]] = []
+    ends: list[int] = []
+    before, behind = partial(Tries, tried, "before", 1), partial(Tries, tried, "behind", 3)
+    ran = run(flow(before, behind, partial(Note, ends), values=[5]))
+    assert tried == [("before", 1), ("behind", 1), ("behind", 2), ("behind", 3)]
+    assert ends == [5]
+    assert list(ran.replayed.values()) == [3]
+
+
+def test_joins() -> None:
+    """Two messages are joined in one stage and given up together in the next."""
+    topology: Any = Topology("joins")
+    pairs = topology.bolt("join", Join, topology.spout("s", ["a", "b"]).fields(lambda value: 0))
+    topology.bolt("refuse", raise_value_error, pairs.fields(lambda value: 0))
+    (given_up,) = run(topology).given_up
+    assert len(given_up.messages) == 2
+
+
+def test_order() -> None:
+    """Over thousands of values, which take several chunks."""
+    seen: list[int] = []
+    run(flow(same, partial(Note, seen), values=range(2500), parallelism=1))
+    assert seen == list(range(2500))
+
+
+def test_keys() -> None:
+    """Each key has the index that it has in process."""
+    seen: list[tuple[Any, int, int]] = []
+    topology = flow(same, partial(Where, seen), values=["a", "b", "c", "d", "a"], parallelism=3)
+    run_simulated(run_to_end(topology))
+    there, seen[:] = sorted(seen), []
+    run(topology)
+    assert sorted(seen) == there
+
+
+def test_even() -> None:
+    """Fused: each partition keeps its own. Otherwise each producing task goes round."""
+    seen: list[tuple[Any, int, int]] = []
+    run(flow(partial(Where, seen)), partitions=2)
+    assert Counter(index for _, index, _ in seen) == {0: 6, 1: 6}
+    assert [index for _, index, _ in seen] == [0] * 6 + [1] * 6
+    topology: Any = Topology("round")
+    s, more = topology.spout("s", range(6)), topology.spout("more", [])
+    behind = topology.bolt("behind", same, more.fields())
+    topology.bolt("end", partial(Where, seen), s.shuffle(), behind.shuffle(), parallelism=2)
+    seen.clear()
+    run(topology)
+    assert Counter(index for _, index, _ in seen) == {0: 3, 1: 3}
+
+
+def test_parallelism() -> None:
+    """Of a fused bolt, that of the stage; of one that begins a stage, its own."""
+    seen: list[tuple[Any, int, int]] = []
+    run(flow(partial(Where, seen)), partitions=3)
+    assert {tasks for _, _, tasks in seen} == {3}
+    seen.clear()
+    run(flow(same, partial(Where, seen)), partitions=3)
+    assert {tasks for _, _, tasks in seen} == {2}
+
+
+class Last(BasicBolt[int, list[int]]):
+    def __init__(self) -> None:
+        self.values: list[int] = []
+
+    def execute(self, tup: Tuple[int], out: Collector[list[int]]) -> None:
+        self.values.append(tup.value)
+
+    def finish(self, out: Collector[list[int]]) -> None:
+        out.emit(sorted(self.values))
+
+
+def test_finish() -> None:
+    """Each task emits once, when it has all that came over the exchange."""
+    seen: list[list[int]] = []
+    run(flow(same, Last, partial(Note, seen), parallelism=1))
+    assert seen == [[0, 1, 2, 3, 4, 5]]
+
+
+class Slow(Bolt[int, None]):
+    async def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        await asyncio.sleep(0.02)
+        out.ack(tup)
+
+
+def test_time() -> None:
+    """A call that takes longer than the message timeout is acked all the same."""
+    topology: Any = Topology("time", message_timeout=0.001)
+    topology.bolt("slow", Slow, topology.spout("s", [1]).shuffle())
+    ran = run(topology)
+    assert (ran.given_up, ran.differences()) == ([], [])
+
+
+class Sums(BasicBolt[int, int]):
+    def __init__(self) -> None:
+        self.sum = 0
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.sum += tup.value
+        out.emit(self.sum)
+
+
+def test_state() -> None:
+    """It lasts for a run: a second one begins anew."""
+    seen: list[int] = []
+    topology = flow(same, Sums, partial(Note, seen), parallelism=1)
+    for _ in range(2):
+        run(topology)
+        assert seen == [0, 1, 3, 6, 10, 15]
+        seen.clear()
