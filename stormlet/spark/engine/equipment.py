@@ -189,7 +189,9 @@ class Doors:
             for stream, links in self._links.items()
             if stream.component == plan.component and any(each.consumer == link.consumer for each in links)
         )
-        return [self._exits.lane(plan.task, target, streams) for target in link.targets]
+        bolt = self._engine.plan.description.bolts.get(plan.component)
+        sorts = bolt is not None and bolt.concurrency > 1
+        return [self._exits.lane(plan.task, target, streams, sorts=sorts) for target in link.targets]
 
 
 class _Maker:

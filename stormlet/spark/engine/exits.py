@@ -81,6 +81,18 @@ class Tuples:
         self.roots.append(SEVERAL if len(roots) > 1 else roots[0] if roots else 0)
         self.values.append(value)
 
+    def by_root(self) -> Tuples:
+        """Return them in the order of their roots, if each has one."""
+        order = sorted(range(len(self.roots)), key=self.roots.__getitem__)
+        if not order or self.roots[order[0]] <= 0:
+            return self
+        ordered = Tuples()
+        for position in order:
+            stream = self.streams[position] if self.streams else None
+            attempt = self.attempts.get(position, 1)
+            ordered.append(self.values[position], stream, (self.roots[position],), attempt)
+        return ordered
+
     def extend(self, other: Tuples, roots: Sequence[int]) -> None:
         """Append others, each of which has one root, with these roots in the place of their own."""
         first = len(self.values)
@@ -93,14 +105,17 @@ class Tuples:
 class Lane:
     """The way from one producer task to one task in another stage."""
 
-    __slots__ = ("ids", "producer", "ready", "streams", "target", "waiting")
+    __slots__ = ("ids", "producer", "ready", "sorts", "streams", "target", "waiting")
 
-    def __init__(self, producer: int, target: int, streams: Sequence[str]) -> None:
+    def __init__(self, producer: int, target: int, streams: Sequence[str], *, sorts: bool) -> None:
         self.producer = producer
         self.target = target
         self.ids = (target,)
         self.streams = streams
         """All streams that come this way."""
+        self.sorts = sorts
+        """True if the producer's calls run beside each other, and so emit in another order each time. What they emit
+        leaves in the order of their inputs, so that an attempt that Spark makes again makes the same rows."""
         self.waiting = Tuples()
         """What was emitted, with the roots of its trees here."""
         self.ready = Tuples()
@@ -109,6 +124,11 @@ class Lane:
     def append(self, value: object, stream: str, roots: tuple[int, ...], lineage: Lineage) -> None:
         """A tuple was emitted."""
         self.waiting.append(value, stream if len(self.streams) > 1 else None, roots, lineage.attempt)
+
+    def take(self) -> Tuples:
+        """Take what waits."""
+        waiting, self.waiting = self.waiting, Tuples()
+        return waiting.by_root() if self.sorts else waiting
 
     def let_go(self, waiting: Tuples, messages_of: MessagesOf) -> None:
         """Let those of the waiting tuples leave whose trees have their outcomes; the others go on waiting."""
@@ -191,11 +211,11 @@ class Exits:
         """True if this task is in a later stage."""
         return task in self._places
 
-    def lane(self, producer: int, target: int, streams: Sequence[str]) -> Lane:
+    def lane(self, producer: int, target: int, streams: Sequence[str], *, sorts: bool) -> Lane:
         """Return the way between two tasks, of which ``streams`` are all streams of the producer that may come."""
         lane = self._lanes.get((producer, target))
         if lane is None:
-            lane = self._lanes[producer, target] = Lane(producer, target, streams)
+            lane = self._lanes[producer, target] = Lane(producer, target, streams, sorts=sorts)
         return lane
 
     @property
@@ -207,16 +227,14 @@ class Exits:
         """Let those tuples leave whose trees have their outcomes."""
         for lane in self._lanes.values():
             if lane.waiting.values:
-                waiting, lane.waiting = lane.waiting, Tuples()
-                lane.let_go(waiting, messages_of)
+                lane.let_go(lane.take(), messages_of)
 
     def release_all(self, first: int, messages: Sequence[int], messages_of: MessagesOf) -> None:
         """Let all tuples leave: the trees from this root on were acked, and have a message each."""
         for lane in self._lanes.values():
-            waiting = lane.waiting
-            if not waiting.values:
+            if not lane.waiting.values:
                 continue
-            lane.waiting = Tuples()
+            waiting = lane.take()
             if min(waiting.roots) >= first:
                 lane.ready.extend(waiting, [messages[root - first] for root in waiting.roots])
             else:
@@ -225,7 +243,7 @@ class Exits:
     def release_messages(self) -> None:
         """Let all tuples leave, whose roots are those of messages: no bolt is here that could fail them."""
         for lane in self._lanes.values():
-            waiting, lane.waiting = lane.waiting, Tuples()
+            waiting = lane.take()
             lane.ready.extend(waiting, waiting.roots)
 
     def full(self) -> Iterator[Row]:

@@ -204,6 +204,8 @@ class Inputs:
         acked, failed = self._ledger.take_verdicts()
         for tree in acked:
             self._ack(cast("int", tree.message_id))
+        # In the order of the inputs, as concurrent calls fail in another order each time.
+        failed.sort(key=lambda tree: cast("int", tree.message_id))
         again = [self._fail(cast("int", tree.message_id), tree.failure) for tree in failed]
         return [each for each in again if each is not None]
 
