@@ -186,7 +186,8 @@ class Inputs:
 
     def know_all(self, batch: Batch) -> None:
         """Note the messages of each root of a batch that was acked as a whole: some output needs them."""
-        self._acked.update(enumerate(batch.messages_of_each(), batch.first))
+        if batch.first not in self._acked:
+            self._acked.update(enumerate(batch.messages_of_each(), batch.first))
 
     def _take_up(self, batch: Batch) -> None:
         """Part a batch into its inputs."""
