@@ -1,6 +1,7 @@
 """The way out of a partition: tuples for other stages, from their emit until they are rows.
 
-A tuple leaves when each tree in this partition that it belongs to has its outcome. Of an attempt that failed nothing
+A tuple leaves when each tree in this partition that it belongs to has its outcome, and after those that were emitted
+before it for the same task: as in process, none overtakes another. Of an attempt that failed nothing
 leaves, as the input is executed again here, or given up. A tuple of several trees leaves with those that were acked: to
 drop it would lose it for them.
 
@@ -81,6 +82,20 @@ class Tuples:
         self.roots.append(SEVERAL if len(roots) > 1 else roots[0] if roots else 0)
         self.values.append(value)
 
+    def stream_at(self, position: int) -> str | None:
+        """Return the stream of a value; None if all have the same."""
+        return self.streams[position] if self.streams else None
+
+    def after(self, first: int) -> Tuples:
+        """Return those from this position on."""
+        if not first:
+            return self
+        rest = Tuples()
+        rest.values, rest.streams, rest.roots = self.values[first:], self.streams[first:], self.roots[first:]
+        rest.several = {at - first: roots for at, roots in self.several.items() if at >= first}
+        rest.attempts = {at - first: attempt for at, attempt in self.attempts.items() if at >= first}
+        return rest
+
     def by_root(self) -> Tuples:
         """Return them in the order of their roots, if each has one."""
         order = sorted(range(len(self.roots)), key=self.roots.__getitem__)
@@ -88,9 +103,8 @@ class Tuples:
             return self
         ordered = Tuples()
         for position in order:
-            stream = self.streams[position] if self.streams else None
             attempt = self.attempts.get(position, 1)
-            ordered.append(self.values[position], stream, (self.roots[position],), attempt)
+            ordered.append(self.values[position], self.stream_at(position), (self.roots[position],), attempt)
         return ordered
 
     def extend(self, other: Tuples, roots: Sequence[int]) -> None:
@@ -130,20 +144,19 @@ class Lane:
         waiting, self.waiting = self.waiting, Tuples()
         return waiting.by_root() if self.sorts else waiting
 
-    def let_go(self, waiting: Tuples, messages_of: MessagesOf) -> None:
-        """Let those of the waiting tuples leave whose trees have their outcomes; the others go on waiting."""
+    def let_go(self, messages_of: MessagesOf) -> None:
+        """Let those tuples leave whose trees have their outcomes, up to the first that must wait: none overtakes
+        another."""
+        waiting = self.take()
         for position, value in enumerate(waiting.values):
-            roots = waiting.roots_at(position)
-            stream = waiting.streams[position] if waiting.streams else None
-            attempt = waiting.attempts.get(position, 1)
             try:
-                messages = messages_of(roots)
+                messages = messages_of(waiting.roots_at(position))
             except Dropped:
                 continue
             if messages is None:
-                self.waiting.append(value, stream, roots, attempt)
-            else:
-                self.ready.append(value, stream, messages, attempt)
+                self.waiting = waiting.after(position)
+                return
+            self.ready.append(value, waiting.stream_at(position), messages, waiting.attempts.get(position, 1))
 
     def chunks(self, least: int) -> Iterator[dict[str, Any]]:
         """Iterate over the fields of chunks, while at least so many tuples are ready."""
@@ -154,10 +167,7 @@ class Lane:
         whole = count - count % least
         for first in range(0, whole, CHUNK):
             yield from self._parted(ready, first, min(first + CHUNK, whole))
-        for position in range(whole, count):
-            stream = ready.streams[position] if ready.streams else None
-            attempt = ready.attempts.get(position, 1)
-            self.ready.append(ready.values[position], stream, ready.roots_at(position), attempt)
+        self.ready = ready.after(whole)
 
     def _parted(self, ready: Tuples, first: int, end: int) -> Iterator[dict[str, Any]]:
         fields = self._packed(self._content(ready, first, end))
@@ -227,18 +237,18 @@ class Exits:
         """Let those tuples leave whose trees have their outcomes."""
         for lane in self._lanes.values():
             if lane.waiting.values:
-                lane.let_go(lane.take(), messages_of)
+                lane.let_go(messages_of)
 
     def release_all(self, first: int, messages: Sequence[int], messages_of: MessagesOf) -> None:
         """Let all tuples leave: the trees from this root on were acked, and have a message each."""
         for lane in self._lanes.values():
             if not lane.waiting.values:
                 continue
-            waiting = lane.take()
-            if min(waiting.roots) >= first:
+            if min(lane.waiting.roots) >= first:
+                waiting = lane.take()
                 lane.ready.extend(waiting, [messages[root - first] for root in waiting.roots])
             else:
-                lane.let_go(waiting, messages_of)
+                lane.let_go(messages_of)
 
     def release_messages(self) -> None:
         """Let all tuples leave, whose roots are those of messages: no bolt is here that could fail them."""

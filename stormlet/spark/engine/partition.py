@@ -14,11 +14,11 @@ trees               one for each message                 one for each input of t
 ackers              tasks that rotate                    a ledger that is asked when nothing moves
 outputs             go into the inboxes of consumers     wait for the outcomes of their trees, then leave
 a failed message    is emitted again by its spout        is executed again here, from its input on
-timeouts            yes                                  none: what hangs is a Spark task that hangs
+timeouts            yes                                  only of what is held when its bolt has finished
 ==================  ===================================  =================================================
 
-A chunk is handed to the tasks as a whole. When nothing moves any more, every tree has its outcome, unless a bolt holds
-its input. Then failed inputs are executed again, after a pause, until each was acked or given up, and the outputs leave
+Chunks for one task are handed to it together, about a thousand tuples at a time. When nothing moves any more, every
+tree has its outcome, unless a bolt holds its input. Then failed inputs are executed again, after a pause, until each was acked or given up, and the outputs leave
 in the order in which they were emitted. So an attempt that Spark makes at this partition repeats the one before, if the
 user's code does.
 """

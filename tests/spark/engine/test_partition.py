@@ -251,3 +251,29 @@ def test_a_failure_keeps_its_history() -> None:
     assert given_up.attempts == len(given_up.history) == 5
     failure: Failure = given_up.history[-1]
     assert failure.component == "fails"
+
+
+def test_no_output_overtakes_another() -> None:
+    """Though the first is anchored to an input that is held to the end."""
+
+    class HoldsFirst(Bolt[int, int]):
+        first: Tuple[int] | None = None
+
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            out.emit(tup.value, anchors=tup)
+            if self.first is None:
+                self.first = tup
+            else:
+                out.ack(tup)
+
+        def finish(self, out: Collector[int]) -> None:
+            if self.first is not None:
+                out.ack(self.first)
+                self.first = None
+
+    topology, source = numbers(3000)
+    held: Stream[Any] = topology.bolt("holds", HoldsFirst, source.shuffle())
+    topology.bolt("end", same, held.fields(lambda _: 0))
+    run = twin(topology, spouts=1)
+    assert run.differences == []
+    assert run.emitted("end") == [*range(3000)]
