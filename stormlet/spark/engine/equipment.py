@@ -9,10 +9,13 @@ from contextvars import copy_context
 from functools import partial
 from time import monotonic
 
+from stormlet.core.groupings import Chooser, One
 from stormlet.core.life import TaskEvent
 from stormlet.model.components import SharedObjects, TaskContext
 from stormlet.model.description import BoltSpec
 from stormlet.model.plan import TaskPlan
+from stormlet.model.planning import Link
+from stormlet.model.streams import StreamId
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.failure_log import FailureLog
@@ -21,9 +24,9 @@ from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.wiring import Producer, Wires
 from stormlet.runtime.slices import Activity, Pace
 from stormlet.runtime.usercode import all_ended
-from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.outbox import Outbox, Post
-from stormlet.runtime.wire.outlets import Outlet
+from stormlet.runtime.wire.outlets import CheckedOutlet, Outlet
+from stormlet.spark.engine.exits import Exit, Exits, Lane, SingleExit
 from stormlet.spark.engine.numbering import ClusterPlan, Place
 
 STEP = 1000
@@ -58,12 +61,14 @@ class Equipment:
         tasks: Mapping[int, BoltTask],
         outboxes: Sequence[Outbox],
         outlets: Mapping[int, dict[str, Outlet]],
+        feeding: frozenset[int],
     ) -> None:
         self.engine = engine
         self.tasks = tasks
         """The bolt tasks, by id."""
         self._outboxes = outboxes
         self._outlets = outlets
+        self._feeding = feeding
 
     def outlet(self, task: int, stream: str) -> Outlet:
         """Return the outlet of a stream of a task."""
@@ -72,6 +77,10 @@ class Equipment:
     def outlets_of(self, task: int) -> dict[str, Outlet]:
         """Return the outlets of a task, by stream; they may be replaced before anything is emitted."""
         return self._outlets[task]
+
+    def draws_edges(self, task: int) -> bool:
+        """True if a task's outputs may go to other tasks here."""
+        return task in self._feeding
 
     def by_component(self) -> Mapping[str, Sequence[BoltTask]]:
         """Return the bolt tasks by component; of each there is one."""
@@ -109,7 +118,7 @@ def equip(
     seed: int,
     kit: Kit,
     post: Post,
-    exits: Mapping[int, Inbox],
+    exits: Exits,
     crashed: Callable[[CrashSite, BaseException], None],
 ) -> Equipment:
     """Make the tasks of one partition. Acks and fails go to ``post``, tuples for other places into ``exits``."""
@@ -117,17 +126,70 @@ def equip(
     plans = cluster.tasks_at(place)
     maker = _Maker(cluster, engine, kit, post)
     tasks = {each.task: maker.bolt(each) for each in plans if each.component in maker.bolts}
-    inboxes = {**exits, **{id: task.inbox for id, task in tasks.items()}}
-    wires = Wires(engine, kit, cluster.links_from(place), inboxes)
+    links = cluster.links_from(place)
+    here = {stream: [each for each in all_ if not _leaves(each, exits)] for stream, all_ in links.items()}
+    away = {stream: [each for each in all_ if _leaves(each, exits)] for stream, all_ in links.items()}
+    wires = Wires(engine, kit, here, {id: task.inbox for id, task in tasks.items()})
+    doors = Doors(engine, kit, away, exits)
     producers = [maker.producer(each, tasks.get(each.task)) for each in plans]
     for each in producers:
         wires.lay([each], each.plan.component, cluster.outputs_of(each.plan.component))
+        doors.open(each)
+    feeding = {stream.component for stream, local in here.items() if local}
     return Equipment(
         engine,
         tasks,
         [each.outbox for each in producers],
         {each.plan.task: each.outlets for each in producers},
+        frozenset(each.task for each in plans if each.component in feeding),
     )
+
+
+def _leaves(link: Link, exits: Exits) -> bool:
+    return exits.leads_to(link.targets[0])
+
+
+class Doors:
+    """Makes the outlets that lead to other stages."""
+
+    def __init__(
+        self, engine: Engine, kit: Kit, links: Mapping[StreamId, Sequence[Link]], exits: Exits
+    ) -> None:
+        self._engine = engine
+        self._kit = kit
+        self._links = links
+        self._exits = exits
+
+    def open(self, producer: Producer) -> None:
+        """Put an outlet in the place of each that has consumers in other stages."""
+        for stream, outlet in list(producer.outlets.items()):
+            links = self._links[StreamId(producer.plan.component, stream)]
+            if links:
+                inner = outlet.inner if isinstance(outlet, CheckedOutlet) else outlet
+                door = self._door(producer.plan, inner, links)
+                producer.outlets[stream] = CheckedOutlet(door) if isinstance(outlet, CheckedOutlet) else door
+
+    def _door(self, plan: TaskPlan, inner: Outlet, links: Sequence[Link]) -> Outlet:
+        doors = [(self._chooser(plan, link), self._lanes(plan, link)) for link in links]
+        chooser, lanes = doors[0]
+        if type(inner) is not Outlet:  # it has consumers here
+            return Exit(inner.source, inner, doors)
+        if len(doors) == 1 and isinstance(chooser, One) and len(lanes[0].streams) == 1:
+            return SingleExit(inner.source, chooser, lanes)
+        return Exit(inner.source, None, doors)
+
+    def _chooser(self, plan: TaskPlan, link: Link) -> Chooser:
+        grouping = self._kit.grouping(plan, link.grouping)
+        random = self._engine.random(plan, f"to {link.consumer}")
+        return grouping.chooser(link.targets, random, f"{plan.component!r} -> {link.consumer!r}")
+
+    def _lanes(self, plan: TaskPlan, link: Link) -> Sequence[Lane]:
+        streams = tuple(
+            stream.stream
+            for stream, links in self._links.items()
+            if stream.component == plan.component and any(each.consumer == link.consumer for each in links)
+        )
+        return [self._exits.lane(plan.task, target, streams) for target in link.targets]
 
 
 class _Maker:

@@ -3,145 +3,329 @@
 A tuple leaves when each tree in this partition that it belongs to has its outcome. Of an attempt that failed nothing
 leaves, as the input is executed again here, or given up. A tuple of several trees leaves with those that were acked: to
 drop it would lose it for them.
+
+An outlet that leads to other stages makes no tuples, only entries in a :class:`Lane`, which has the values of one task
+for another in parallel lists. It draws no edges, either: an edge would be XORed into the tree here, and then out of it
+again. Lists leave as a whole where all the trees of their values were acked, as nearly all are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from random import Random
-from typing import Any
+from typing import Any, Final
 
-from stormlet.core.tuples import AnyTuple
-from stormlet.runtime.wire.inbox import Inbox
+from stormlet.core.groupings import Chooser, Many, One
+from stormlet.core.tuples import PLAIN, Lineage, Source
+from stormlet.runtime.wire.outlets import Anchors, Outlet
 from stormlet.spark.engine.account import Account
 from stormlet.spark.engine.numbering import Place
 from stormlet.spark.engine.rows import CHUNK, Content, Kind, Row, pack
 
+LARGEST: Final = 32 << 20
+"""Bytes of a row from which on it is parted in two, if it has more than one value."""
+SEVERAL: Final = -1
+"""Stands for the roots of an output of several trees, which are elsewhere."""
 
-class Exits:
-    """All ways out of one partition."""
-
-    def __init__(self, places: Mapping[int, Place], account: Account, random: Random) -> None:
-        """``places`` are those of the tasks in other stages."""
-        self.inboxes: Mapping[int, Inbox] = {task: Inbox(UNBOUNDED, _nobody) for task in places}
-        """By task id; nobody takes from them but this."""
-        self._places = places
-        self._account = account
-        self._randbytes = random.randbytes
-        self._waiting: dict[int, list[AnyTuple]] = {}
-        self._chunks: dict[tuple[int, int], _Chunk] = {}
-        self._numbers: dict[int, int] = {}
-
-    def emitted(self) -> Iterator[AnyTuple]:
-        """Iterate over the tuples that were emitted since the last call, all of which wait from now on."""
-        for task, inbox in self.inboxes.items():
-            if inbox.items:
-                items, inbox.items = inbox.items, []
-                self._waiting.setdefault(task, []).extend(items)
-                yield from items
-
-    def release(self, messages_of: Callable[[AnyTuple], tuple[int, ...] | None]) -> Iterator[Row]:
-        """Let tuples leave, and iterate over the chunks that are full. ``messages_of`` gives the roots of the messages
-        that a tuple belongs to; None if it must wait. It raises :class:`Dropped` if the tuple must not leave."""
-        for task, tuples in list(self._waiting.items()):
-            kept = list[AnyTuple]()
-            for tup in tuples:
-                try:
-                    roots = messages_of(tup)
-                except Dropped:
-                    continue
-                if roots is None:
-                    kept.append(tup)
-                else:
-                    yield from self._append(task, tup, roots)
-            if kept:
-                self._waiting[task] = kept
-            else:
-                del self._waiting[task]
-
-    @property
-    def waiting(self) -> bool:
-        """True if tuples wait for the outcomes of their trees."""
-        return bool(self._waiting)
-
-    def rest(self) -> Iterator[Row]:
-        """Return the chunks that are not full."""
-        for (task, producer), chunk in self._chunks.items():
-            if chunk.values:
-                yield self._row(task, producer, chunk)
-        self._chunks.clear()
-
-    def _append(self, task: int, tup: AnyTuple, roots: tuple[int, ...]) -> Iterator[Row]:
-        producer = tup.source.task
-        chunk = self._chunks.get((task, producer))
-        if chunk is None:
-            chunk = self._chunks[task, producer] = _Chunk()
-        chunk.append(tup, roots)
-        if len(chunk.values) >= CHUNK:
-            yield self._row(task, producer, chunk)
-            del self._chunks[task, producer]
-
-    def _row(self, task: int, producer: int, chunk: _Chunk) -> Row:
-        place = self._places[task]
-        words = self._randbytes(8 * len(chunk.values))
-        number = self._numbers[producer] = self._numbers.get(producer, 0) + 1
-        content = Content(chunk.values, chunk.streams_in_short(), chunk.roots, chunk.attempts)
-        row = Row(
-            Kind.CHUNK,
-            place.stage,
-            place.partition,
-            target=task,
-            producer=producer,
-            number=number,
-            words=words,
-            **pack(content),
-        )
-        self._account.emitted(words)
-        self._account.moved(row)
-        return row
-
-
-UNBOUNDED = 2**62
-"""More tuples than there can be: who emits to another stage never waits for room."""
+MessagesOf = Callable[[Sequence[int]], "tuple[int, ...] | None"]
+"""Gives the roots of the messages of an output that has these local roots; None if it must wait. Raises
+:class:`Dropped` if it must not leave."""
 
 
 class Dropped(Exception):
     """A tuple belongs to failed attempts alone."""
 
 
-class _Chunk:
-    """Tuples of one producer for one task."""
+class Unpicklable(Exception):
+    """A value cannot leave this process; ``__cause__`` says why."""
 
-    __slots__ = ("attempts", "roots", "streams", "values")
+    def __init__(self, producer: int, stream: str, value: object) -> None:
+        super().__init__(producer, stream, value)
+        self.producer = producer
+        self.stream = stream
+        self.value = value
+
+
+class Tuples:
+    """Tuples in parallel lists."""
+
+    __slots__ = ("attempts", "roots", "several", "streams", "values")
 
     def __init__(self) -> None:
         self.values: list[Any] = []
         self.streams: list[str] = []
-        self.roots: list[tuple[int, ...]] = []
-        self.attempts: list[int] = []
+        """The stream of each value, if there are several."""
+        self.roots: list[int] = []
+        """The root of each value; 0 if it has none, and :data:`SEVERAL` if it has several."""
+        self.several: dict[int, tuple[int, ...]] = {}
+        """The roots of those that have several, by position."""
+        self.attempts: dict[int, int] = {}
+        """The attempts of those that are not the first, by position."""
 
-    def append(self, tup: AnyTuple, roots: tuple[int, ...]) -> None:
-        self.values.append(tup.value)
-        self.streams.append(tup.source.stream)
-        self.roots.append(roots)
-        self.attempts.append(tup.lineage.attempt)
+    def roots_at(self, position: int) -> tuple[int, ...]:
+        """Return the roots of a value."""
+        root = self.roots[position]
+        if root == SEVERAL:
+            return self.several[position]
+        return (root,) if root else ()
 
-    def streams_in_short(self) -> Sequence[str]:
-        first = self.streams[0]
-        return [first] if all(each == first for each in self.streams) else self.streams
+    def append(self, value: Any, stream: str | None, roots: tuple[int, ...], attempt: int) -> None:
+        """Append one tuple."""
+        if len(roots) > 1:
+            self.several[len(self.values)] = roots
+        if attempt != 1:
+            self.attempts[len(self.values)] = attempt
+        if stream is not None:
+            self.streams.append(stream)
+        self.roots.append(SEVERAL if len(roots) > 1 else roots[0] if roots else 0)
+        self.values.append(value)
+
+    def extend(self, other: Tuples, roots: Sequence[int]) -> None:
+        """Append others, each of which has one root, with these roots in the place of their own."""
+        first = len(self.values)
+        self.attempts.update((first + position, attempt) for position, attempt in other.attempts.items())
+        self.streams += other.streams
+        self.roots += roots
+        self.values += other.values
 
 
-def _nobody() -> None:
-    """Wake nobody."""
+class Lane:
+    """The way from one producer task to one task in another stage."""
+
+    __slots__ = ("ids", "producer", "ready", "streams", "target", "waiting")
+
+    def __init__(self, producer: int, target: int, streams: Sequence[str]) -> None:
+        self.producer = producer
+        self.target = target
+        self.ids = (target,)
+        self.streams = streams
+        """All streams that come this way."""
+        self.waiting = Tuples()
+        """What was emitted, with the roots of its trees here."""
+        self.ready = Tuples()
+        """What may leave, with the roots of its messages."""
+
+    def append(self, value: object, stream: str, roots: tuple[int, ...], lineage: Lineage) -> None:
+        """A tuple was emitted."""
+        self.waiting.append(value, stream if len(self.streams) > 1 else None, roots, lineage.attempt)
+
+    def let_go(self, waiting: Tuples, messages_of: MessagesOf) -> None:
+        """Let those of the waiting tuples leave whose trees have their outcomes; the others go on waiting."""
+        for position, value in enumerate(waiting.values):
+            roots = waiting.roots_at(position)
+            stream = waiting.streams[position] if waiting.streams else None
+            attempt = waiting.attempts.get(position, 1)
+            try:
+                messages = messages_of(roots)
+            except Dropped:
+                continue
+            if messages is None:
+                self.waiting.append(value, stream, roots, attempt)
+            else:
+                self.ready.append(value, stream, messages, attempt)
+
+    def chunks(self, least: int) -> Iterator[dict[str, Any]]:
+        """Iterate over the fields of chunks, while at least so many tuples are ready."""
+        count = len(self.ready.values)
+        if count < least:
+            return
+        ready, self.ready = self.ready, Tuples()
+        whole = count - count % least
+        for first in range(0, whole, CHUNK):
+            yield from self._parted(ready, first, min(first + CHUNK, whole))
+        for position in range(whole, count):
+            stream = ready.streams[position] if ready.streams else None
+            attempt = ready.attempts.get(position, 1)
+            self.ready.append(ready.values[position], stream, ready.roots_at(position), attempt)
+
+    def _parted(self, ready: Tuples, first: int, end: int) -> Iterator[dict[str, Any]]:
+        fields = self._packed(self._content(ready, first, end))
+        if len(fields["payload"]) <= LARGEST or end - first == 1:
+            yield fields
+            return
+        middle = (first + end) // 2
+        yield from self._parted(ready, first, middle)
+        yield from self._parted(ready, middle, end)
+
+    def _content(self, ready: Tuples, first: int, end: int) -> Content:
+        streams: Sequence[str] = ready.streams[first:end] or self.streams
+        if len(set(streams)) == 1:
+            streams = streams[:1]
+        roots, counts, attempts = ready.roots[first:end], list[int](), list[int]()
+        if ready.several or 0 in roots:
+            each = [ready.roots_at(position) for position in range(first, end)]
+            roots, counts = list(chain.from_iterable(each)), list(map(len, each))
+        if ready.attempts:
+            attempts = [ready.attempts.get(position, 1) for position in range(first, end)]
+        return Content(ready.values[first:end], streams, roots, counts, attempts)
+
+    def _packed(self, content: Content) -> dict[str, Any]:
+        try:
+            return pack(content)
+        except Exception as error:
+            raise self._unpicklable(content) from error
+
+    def _unpicklable(self, content: Content) -> Unpicklable:
+        for position, value in enumerate(content.values):
+            stream = content.streams[position if len(content.streams) > 1 else 0]
+            try:
+                pack(Content([value], [stream], [], [], []))
+            except Exception:
+                return Unpicklable(self.producer, stream, value)
+        return Unpicklable(self.producer, content.streams[0], content.values)
 
 
-def edges_of(tuples: Iterable[AnyTuple]) -> Mapping[int, int]:
-    """Return the XOR of the edges of tuples, by root."""
-    edges: dict[int, int] = {}
-    for tup in tuples:
-        if tup.root:
-            edges[tup.root] = edges.get(tup.root, 0) ^ tup.edge
-        else:
-            for root, edge in tup.edges().items():
-                edges[root] = edges.get(root, 0) ^ edge
-    return edges
+class Exits:
+    """All ways out of one partition."""
+
+    def __init__(self, places: Mapping[int, Place], account: Account, random: Random) -> None:
+        """``places`` are those of the tasks in later stages."""
+        self._places = places
+        self._account = account
+        self._randbytes = random.randbytes
+        self._lanes: dict[tuple[int, int], Lane] = {}
+        self._numbers: dict[int, int] = {}
+
+    def leads_to(self, task: int) -> bool:
+        """True if this task is in a later stage."""
+        return task in self._places
+
+    def lane(self, producer: int, target: int, streams: Sequence[str]) -> Lane:
+        """Return the way between two tasks, of which ``streams`` are all streams of the producer that may come."""
+        lane = self._lanes.get((producer, target))
+        if lane is None:
+            lane = self._lanes[producer, target] = Lane(producer, target, streams)
+        return lane
+
+    @property
+    def waiting(self) -> bool:
+        """True if tuples wait for the outcomes of their trees."""
+        return any(lane.waiting.values for lane in self._lanes.values())
+
+    def release(self, messages_of: MessagesOf) -> None:
+        """Let those tuples leave whose trees have their outcomes."""
+        for lane in self._lanes.values():
+            if lane.waiting.values:
+                waiting, lane.waiting = lane.waiting, Tuples()
+                lane.let_go(waiting, messages_of)
+
+    def release_all(self, first: int, messages: Sequence[int], messages_of: MessagesOf) -> None:
+        """Let all tuples leave: the trees from this root on were acked, and have a message each."""
+        for lane in self._lanes.values():
+            waiting = lane.waiting
+            if not waiting.values:
+                continue
+            lane.waiting = Tuples()
+            if min(waiting.roots) >= first:
+                lane.ready.extend(waiting, [messages[root - first] for root in waiting.roots])
+            else:
+                lane.let_go(waiting, messages_of)
+
+    def release_messages(self) -> None:
+        """Let all tuples leave, whose roots are those of messages: no bolt is here that could fail them."""
+        for lane in self._lanes.values():
+            waiting, lane.waiting = lane.waiting, Tuples()
+            lane.ready.extend(waiting, waiting.roots)
+
+    def full(self) -> Iterator[Row]:
+        """Iterate over chunks that are full."""
+        return self._rows(CHUNK)
+
+    def rest(self) -> Iterator[Row]:
+        """Iterate over all chunks that are left."""
+        return self._rows(1)
+
+    def _rows(self, least: int) -> Iterator[Row]:
+        for lane in self._lanes.values():
+            for fields in lane.chunks(least):
+                yield self._row(lane, fields)
+
+    def _row(self, lane: Lane, fields: dict[str, Any]) -> Row:
+        place, producer = self._places[lane.target], lane.producer
+        number = self._numbers[producer] = self._numbers.get(producer, 0) + 1
+        words = self._randbytes(8 * fields["size"])
+        row = Row(
+            Kind.CHUNK,
+            place.stage,
+            place.partition,
+            target=lane.target,
+            producer=producer,
+            number=number,
+            words=words,
+            **fields,
+        )
+        self._account.emitted(words)
+        self._account.moved(row)
+        return row
+
+
+class Exit(Outlet):
+    """A stream with consumers in later stages, and with others in this one or none."""
+
+    __slots__ = ("_inner", "_links")
+
+    def __init__(
+        self, source: Source, inner: Outlet | None, links: Sequence[tuple[Chooser, Sequence[Lane]]]
+    ) -> None:
+        """``inner`` leads to the consumers in this stage."""
+        super().__init__(source)
+        self._inner = inner
+        self._links = links
+
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        """Deliver here and to other stages; return the XOR of the edges here."""
+        # All are chosen before any is reached, as everywhere.
+        chosen = self._choose(value)
+        edges = 0 if self._inner is None else self._inner.deliver(value, root, lineage)
+        self._append(chosen, value, (root,) if root else (), lineage)
+        return edges
+
+    def deliver_joined(self, value: object, anchors: Anchors, lineage: Lineage) -> None:
+        """Deliver as a member of several trees."""
+        chosen = self._choose(value)
+        if self._inner is not None:
+            self._inner.deliver_joined(value, anchors, lineage)
+        roots = tuple(dict.fromkeys(root for anchor in anchors for root in anchor.roots))
+        self._append(chosen, value, roots, lineage)
+
+    def _choose(self, value: object) -> Sequence[Lane]:
+        chosen: list[Lane] = []
+        for chooser, lanes in self._links:
+            if isinstance(chooser, Many):
+                chosen.extend(lanes[index] for index in chooser.choose(value))
+            else:
+                chosen.append(lanes[chooser.pick(value)])
+        return chosen
+
+    def _append(
+        self, chosen: Sequence[Lane], value: object, roots: tuple[int, ...], lineage: Lineage
+    ) -> None:
+        self._emitted += 1
+        inner = () if self._inner is None else self._inner.reached
+        self.reached = (*inner, *(lane.target for lane in chosen))
+        for lane in chosen:
+            lane.append(value, self.source.stream, roots, lineage)
+
+
+class SingleExit(Exit):
+    """The only stream on its lanes, with one consumer, whose grouping sends each value to one task."""
+
+    __slots__ = ("_chooser", "_lanes")
+
+    def __init__(self, source: Source, chooser: One, lanes: Sequence[Lane]) -> None:
+        super().__init__(source, None, [(chooser, lanes)])
+        self._chooser = chooser
+        self._lanes = lanes
+
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        """Deliver to another stage; return 0."""
+        lane = self._lanes[self._chooser.pick(value)]
+        self._emitted += 1
+        self.reached = lane.ids
+        waiting = lane.waiting
+        if lineage is not PLAIN and lineage.attempt > 1:
+            waiting.attempts[len(waiting.values)] = lineage.attempt
+        waiting.roots.append(root)
+        waiting.values.append(value)
+        return 0

@@ -7,7 +7,7 @@ fails is executed again under another root, so that outputs of a failed attempt 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import count
+from itertools import islice, repeat
 from typing import Any, Final, cast
 
 import msgspec
@@ -15,13 +15,43 @@ import msgspec
 from stormlet.core.ledger import Ledger, OpenTree
 from stormlet.core.outcomes import Failure, FailureKind, History
 from stormlet.core.retries import ReplayPolicy
-from stormlet.core.tuples import AnyTuple, JoinedTuple, Source
+from stormlet.core.tuples import Source
 from stormlet.runtime.wire.outbox import Control
 from stormlet.spark.engine.account import Account
 from stormlet.spark.engine.exits import Dropped
+from stormlet.spark.engine.rows import unpacked
 
 NO_WORD: Final = 0
 """The word of a message, which its spout emits in this partition."""
+
+
+class Batch(msgspec.Struct):
+    """Inputs for one task that are executed together, in parallel sequences."""
+
+    target: int
+    """The id of the task that they are for."""
+    values: Sequence[Any]
+    sources: Iterable[Source]
+    """The source of each."""
+    messages: Sequence[int]
+    """The roots of the messages that they belong to, one after another."""
+    counts: Sequence[int] = ()
+    """The number of messages of each; empty if each has one."""
+    attempts: Sequence[int] = ()
+    """The attempt of each; empty if each is the first."""
+    words: bytes = b""
+    """The word of each; empty for messages, which their spout emits in this partition."""
+    first: int = 0
+    """The root here of the first; those of the others follow."""
+    edges: Mapping[int, int] = msgspec.field(default_factory=dict[int, int])
+    """The XOR of the edges that each was delivered with, by root."""
+
+    def messages_of_each(self) -> Sequence[tuple[int, ...]]:
+        """Return the messages of each."""
+        if not self.counts:
+            return [(message,) for message in self.messages]
+        left = iter(self.messages)
+        return [tuple(islice(left, count)) for count in self.counts]
 
 
 class Input(msgspec.Struct):
@@ -56,17 +86,23 @@ class Inputs:
         self.given_up: list[GivenUp] = []
         self.replayed: dict[int, int] = {}
         """By root, the attempts of messages that were acked here after more than one."""
+        self.whole: Batch | None = None
+        """A batch, all of which was acked at once while nothing else was open; its outputs may leave as a whole."""
         self._account = account
         self._policy_of = policy_of
         self._ledger = Ledger()
-        self._roots = count(1)
+        self._next_root = 1
+        self._batch: Batch | None = None
+        self._acks: dict[int, int] = {}
+        self._fails: list[tuple[int, Failure]] = []
         self._open: dict[int, Input] = {}
         self._acked: dict[int, tuple[int, ...]] = {}
-        self._failed: dict[int, None] = {}
 
-    def new_root(self) -> int:
-        """Return the root for one attempt at one input."""
-        return next(self._roots)
+    def new_roots(self, count: int) -> int:
+        """Return the first of so many new roots, one for each attempt at one input."""
+        first = self._next_root
+        self._next_root += count
+        return first
 
     def begin(self, attempts: Iterable[tuple[int, int, Input]]) -> None:
         """Begin attempts: each is the root, the XOR of the edges that it was delivered with, and the input."""
@@ -76,23 +112,37 @@ class Inputs:
             inits[root] = OpenTree(message_id=root, checksum=checksum)
         self._ledger.init(inits)
 
+    def begin_batch(self, batch: Batch) -> None:
+        """Begin the first attempts here at all inputs of a batch."""
+        self._batch = batch
+
     def post(self, control: Control) -> None:
         """Take note of acks and fails of bolts."""
-        self._ledger.ack(control.acks)
-        for root, failure in control.fails:
+        self._fails += control.fails
+        acks = self._acks
+        if not acks:
+            self._acks = control.acks
+            return
+        for root, delta in control.acks.items():
+            acks[root] = acks.get(root, 0) ^ delta
+
+    def settle(self) -> Sequence[Input]:
+        """Take the outcomes so far; return the inputs that are to be executed again."""
+        acks, self._acks = self._acks, {}
+        fails, self._fails = self._fails, []
+        batch, self._batch = self._batch, None
+        if batch is not None:
+            # Nearly always all is acked, and then one comparison of two dicts says so.
+            if not fails and not self._open and acks == batch.edges:
+                self._ack_all(batch)
+                return ()
+            self._take_up(batch)
+        self._ledger.ack(acks)
+        for root, failure in fails:
             self._ledger.fail(root, failure)
+        return self._verdicts()
 
-    def settle(self, left: Mapping[int, int]) -> Sequence[Input]:
-        """Take the outcomes so far; return the inputs that are to be executed again. ``left`` has the edges of what
-        has been emitted to other stages, by root: to the trees here that is done."""
-        self._ledger.ack(left)
-        acked, failed = self._ledger.take_verdicts()
-        for tree in acked:
-            self._ack(cast("int", tree.message_id))
-        again = [self._fail(cast("int", tree.message_id), tree.failure) for tree in failed]
-        return [each for each in again if each is not None]
-
-    def fail_held(self, holders: Mapping[int, tuple[str, ...]]) -> None:
+    def fail_held(self, holders: Mapping[int, tuple[str, ...]]) -> Sequence[Input]:
         """Fail what is still open, though bolts were flushed and have finished: nothing would ever settle it.
         ``holders`` are the components that hold tuples, by root."""
         for root in list(self._open):
@@ -105,6 +155,7 @@ class Inputs:
                     permanent=True,
                 ),
             )
+        return self._verdicts()
 
     @property
     def any_open(self) -> bool:
@@ -113,20 +164,15 @@ class Inputs:
 
     def forget(self) -> None:
         """Forget what is settled: no output waits for it any more."""
-        self._acked.clear()
-        if not self._open:
-            self._failed.clear()
+        self.whole = None
+        if self._acked:
+            self._acked.clear()
+        if not self._open and self._ledger.settled:
+            self._ledger = Ledger()  # without the acks of trees that had failed before
 
-    def messages_of(self, tup: AnyTuple) -> tuple[int, ...] | None:
-        """Return the roots of the messages that an output belongs to; None while trees of it are open. Raise
-        :class:`Dropped` if it comes from failed attempts alone."""
-        if tup.root in self._acked:
-            return self._acked[tup.root]
-        if tup.root:
-            if tup.root in self._failed:
-                raise Dropped
-            return None
-        roots = tup.roots if isinstance(tup, JoinedTuple) else ()
+    def messages_of(self, roots: Sequence[int]) -> tuple[int, ...] | None:
+        """Return the roots of the messages that an output with these roots belongs to; None while trees of it are
+        open. Raise :class:`Dropped` if it comes from failed attempts alone."""
         if any(root in self._open for root in roots):
             return None
         acked = [self._acked[root] for root in roots if root in self._acked]
@@ -134,34 +180,64 @@ class Inputs:
             raise Dropped
         return tuple(dict.fromkeys(message for messages in acked for message in messages))
 
+    def _ack_all(self, batch: Batch) -> None:
+        self.whole = batch
+        self._account.settled(batch.words)
+
+    def know_all(self, batch: Batch) -> None:
+        """Note the messages of each root of a batch that was acked as a whole: some output needs them."""
+        self._acked.update(enumerate(batch.messages_of_each(), batch.first))
+
+    def _take_up(self, batch: Batch) -> None:
+        """Part a batch into its inputs."""
+        count = len(batch.values)
+        attempts = batch.attempts or repeat(1, count)
+        words = unpacked(batch.words) or repeat(NO_WORD, count)
+        fields = zip(batch.values, batch.sources, batch.messages_of_each(), words, attempts, strict=True)
+        begun: list[tuple[int, int, Input]] = []
+        for root, (value, source, messages, word, attempt) in enumerate(fields, batch.first):
+            each = Input(batch.target, value, source, messages, word, attempt, attempt - 1)
+            begun.append((root, batch.edges.get(root, 0), each))
+        self.begin(begun)
+
+    def _verdicts(self) -> Sequence[Input]:
+        acked, failed = self._ledger.take_verdicts()
+        for tree in acked:
+            self._ack(cast("int", tree.message_id))
+        again = [self._fail(cast("int", tree.message_id), tree.failure) for tree in failed]
+        return [each for each in again if each is not None]
+
     def _ack(self, root: int) -> None:
         each = self._open.pop(root)
         self._acked[root] = each.messages
         self._done(each)
-        if each.attempt > 1:
+        # Earlier attempts were noted where they were made: of messages that were joined, only some have had them.
+        if each.history:
             for message in each.messages:
                 self.replayed[message] = max(each.attempt, self.replayed.get(message, 1))
 
     def _fail(self, root: int, failure: Failure | None) -> Input | None:
         assert failure is not None, "a failed tree says why"
         each = self._open.pop(root)
-        self._failed[root] = None
         each.history = each.history.and_also(failure)
+        if not each.messages:
+            # Nobody waits for it, so that it is not tried again (law L10); what it has given leaves, as in process.
+            self._acked[root] = ()
+            self._done(each)
+            return None
         if self._gives_up(each, failure):
             self._done(each)
+            self._account.named(each.messages)
             self.given_up.append(GivenUp(each.messages, each.attempts, each.history.without_frames()))
             return None
         each.attempt += 1
         return each
 
     def _gives_up(self, each: Input, failure: Failure) -> bool:
-        # Nobody waits for what belongs to no message, so that it is not tried again (law L10).
-        if not each.messages:
-            return True
         policy = self._policy_of(each.messages[0])
         each.attempts += policy.counts(failure)
         return policy.gives_up(failure, each.attempts)
 
     def _done(self, each: Input) -> None:
         if each.word != NO_WORD:
-            self._account.settled(each.word)
+            self._account.settled_one(each.word)

@@ -26,13 +26,15 @@ user's code does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice, repeat
 from random import Random
-from typing import cast
+from typing import Any, Final, cast
 
 from stormlet.core.ids import IdSource
 from stormlet.core.retries import ReplayPolicy
+from stormlet.core.shortened import shortened
 from stormlet.core.tuples import PLAIN, Lineage, Source, plain_tuple
 from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.model.components import DEFAULT_STREAM, To
@@ -43,12 +45,18 @@ from stormlet.runtime.context import CrashSite
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.tasks import Tasks
+from stormlet.runtime.wire.collector import undeclared
+from stormlet.runtime.wire.outbox import Control
+from stormlet.runtime.wire.outlets import Outlet
 from stormlet.spark.engine.account import Account, Line
 from stormlet.spark.engine.equipment import Equipment, equip
-from stormlet.spark.engine.exits import Exits, edges_of
-from stormlet.spark.engine.inputs import NO_WORD, GivenUp, Input, Inputs
+from stormlet.spark.engine.exits import Exits, Unpicklable
+from stormlet.spark.engine.inputs import Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.numbering import ClusterPlan, Place
-from stormlet.spark.engine.rows import Row, unpack, unpacked
+from stormlet.spark.engine.rows import CHUNK, Content, Row, unpack
+
+ONLY_EDGE: Final = 1
+"""The edge of an input that no other task here gets a part of: its tree has no other edge, so that any will do."""
 
 SPOUT_BITS = 40
 """The root of a message is the id of its spout task, shifted by so many bits, plus its number there."""
@@ -75,14 +83,16 @@ class Partition:
         self._crash: TopologyCrashed | None = None
         purpose = f"{seed}/{place.stage}/{place.partition}"
         self._account = Account(place)
+        self._place = place
+        self._word = asyncio.Event()
         self._inputs = Inputs(self._account, self._policy_of)
         self._exits = Exits(cluster.places_after(place), self._account, Random(f"{purpose}/words"))
         self._edges = iter(IdSource(Random(f"{purpose}/edges")))
         self._pauses = Random(f"{purpose}/pauses")
         self._sources: dict[tuple[int, str], Source] = {}
-        self._equipment: Equipment = equip(
-            cluster, place, seed, kit, self._inputs.post, self._exits.inboxes, self._crashed
-        )
+        self._lineages = {1: PLAIN}
+        self._gathered: list[Row] = []
+        self._equipment: Equipment = equip(cluster, place, seed, kit, self._post, self._exits, self._crashed)
         self._tasks = self._equipment.tasks
         self._activity = self._equipment.engine.activity
 
@@ -122,83 +132,156 @@ class Partition:
                 raise StartFailed(self._name, self._crash.task, self._crash.what) from self._crash.__cause__
 
     async def execute(self, row: Row) -> Sequence[Row]:
-        """Execute the tuples of a chunk, and return the chunks that leave."""
+        """Execute the tuples of a chunk, and return the chunks that leave. Small chunks for one task are executed
+        together, with the last of them: else calls could run beside each other only within a chunk."""
         self._account.moved(row)
-        content = unpack(row)
-        streams = content.streams if len(content.streams) == row.size else repeat(content.streams[0])
-        fields = zip(
-            content.values, streams, content.roots, unpacked(row.words), content.attempts, strict=False
-        )
-        return await self._execute(
-            [
-                Input(
-                    row.target, value, self._source(row.producer, stream), roots, word, attempt, attempt - 1
-                )
-                for value, stream, roots, word, attempt in fields
-            ]
-        )
+        if row.place != self._place or row.target not in self._tasks:
+            return ()  # what it was sent with is never settled, so that the ledger shows it
+        gathered = self._gathered
+        left = await self._execute_gathered() if gathered and gathered[0].target != row.target else ()
+        gathered.append(row)
+        if sum(each.size for each in gathered) >= CHUNK:
+            return [*left, *await self._execute_gathered()]
+        return left
 
     async def emit(self, task: int, values: Sequence[object], first: int) -> Sequence[Row]:
         """Have the spout task of this partition emit messages, the first of which has this number, from 1."""
         self._account.messages += len(values)
-        source = self._source(task, DEFAULT_STREAM)
-        return await self._execute(
-            [
-                Input(task, value, source, (root_of(task, number),), NO_WORD, 1, 0)
-                for number, value in enumerate(values, first)
-            ]
-        )
+        root = root_of(task, first)
+        if not self._tasks:  # nobody is here who could fail a message, so that it needs no tree
+            self._emit_all(task, values, root)
+            self._exits.release_messages()
+            return list(self._full())
+        messages = range(root, root + len(values))
+        source = next(iter(self._equipment.outlets_of(task).values())).source
+        batch = Batch(task, values, repeat(source, len(values)), messages)
+        batch.first = self._inputs.new_roots(len(values))
+        batch.edges = self._emit_all(task, values, batch.first)
+        self._inputs.begin_batch(batch)
+        return await self._executed()
 
     async def finish(self) -> Sequence[Row]:
         """No more input will come: flush and finish all bolts, and return the rest of the chunks."""
+        left = await self._execute_gathered()
         while True:
             await self._conduct()
-            again = self._inputs.settle(edges_of(self._exits.emitted()))
+            again = self._inputs.settle()
             if not again and self._inputs.any_open:
-                self._inputs.fail_held(self._equipment.holders())
-                again = self._inputs.settle({})
-            if not again:
-                return [*self._leave(), *self._exits.rest()]
-            await self._execute_again(again)
+                again = await self._wait_for_held()
+            if again:
+                await self._execute_again(again)
+            elif not self._inputs.any_open:
+                return [*left, *self._leave(), *self._chunks(self._exits.rest())]
 
     async def close(self) -> None:
         """End all tasks: their bolts clean up."""
         await self._equipment.close()
 
-    async def _execute(self, inputs: Sequence[Input]) -> Sequence[Row]:
-        self._hand_over(inputs)
+    async def _execute_gathered(self) -> Sequence[Row]:
+        if not self._gathered:
+            return ()
+        rows, self._gathered[:] = self._gathered[:], ()
+        self._hand_over_batch(rows)
+        return await self._executed()
+
+    async def _executed(self) -> Sequence[Row]:
         await self._settle()
         return list(self._leave())
 
+    def _hand_over_batch(self, rows: Sequence[Row]) -> None:
+        """Hand over the tuples of chunks for one task."""
+        task = self._tasks[rows[0].target]
+        batch = self._batch_of(rows)
+        count = len(batch.values)
+        batch.first = first = self._inputs.new_roots(count)
+        roots = range(first, first + count)
+        edges = self._new_edges(batch.target, count)
+        batch.edges = dict(zip(roots, edges, strict=True))
+        if batch.attempts:
+            each = zip(
+                batch.values, batch.sources, map(self._lineage, batch.attempts), roots, edges, strict=True
+            )
+            tuples = [plain_tuple(*fields) for fields in each]
+        else:
+            tuples = [
+                plain_tuple(value, source, PLAIN, root, edge)
+                for value, source, root, edge in zip(batch.values, batch.sources, roots, edges, strict=True)
+            ]
+        task.inbox.items += tuples
+        self._inputs.begin_batch(batch)
+        task.wake()
+
+    def _batch_of(self, rows: Sequence[Row]) -> Batch:
+        contents = [self._unpacked(row) for row in rows]
+        values, sources, messages = list[Any](), list[Source](), list[int]()
+        for row, content in zip(rows, contents, strict=True):
+            each = [self._source(row.producer, stream) for stream in content.streams]
+            values += content.values
+            sources += each if len(each) == row.size else each * row.size
+            messages += content.roots
+        counts = _padded([content.counts for content in contents], rows)
+        attempts = _padded([content.attempts for content in contents], rows)
+        words = b"".join(row.words for row in rows)
+        return Batch(rows[0].target, values, sources, messages, counts, attempts, words)
+
+    def _new_edges(self, task: int, count: int) -> Sequence[int]:
+        """Return the edges of new inputs of a task."""
+        if self._equipment.draws_edges(task):
+            return list(islice(self._edges, count))
+        return [ONLY_EDGE] * count
+
+    def _emit_all(self, task: int, values: Iterable[object], first: int) -> Mapping[int, int]:
+        """Have a spout task emit these values with roots from this one on; return the edges of each root."""
+        edges: dict[int, int] = {}
+        try:
+            emit = partial(self._emit, task)
+            default = self._equipment.outlets_of(task).get(DEFAULT_STREAM)
+            deliver = emit if default is None else default.deliver
+            for root, value in enumerate(values, first):
+                edge = (emit if To is type(value) else deliver)(value, root, PLAIN)
+                if edge:
+                    edges[root] = edge
+        except Exception as error:
+            raise self._crash_of(task, "next_tuple") from error
+        self._flush()
+        return edges
+
     def _hand_over(self, inputs: Sequence[Input]) -> None:
-        attempts: list[tuple[int, int, Input]] = []
-        for each in inputs:
-            root = self._inputs.new_root()
-            lineage = PLAIN if each.attempt == 1 else Lineage(each.attempt)
-            task = self._tasks.get(each.target)
-            if task is None:
-                edge = self._emit(each, root, lineage)
-            else:
-                edge = next(self._edges)
-                task.inbox.items.append(plain_tuple(each.value, each.source, lineage, root, edge))
-            attempts.append((root, edge, each))
+        first = self._inputs.new_roots(len(inputs))
+        attempts = [(root, self._deliver(each, root), each) for root, each in enumerate(inputs, first)]
         self._inputs.begin(attempts)
+        self._flush()
+
+    def _deliver(self, each: Input, root: int) -> int:
+        """Deliver an input once more; return its edges."""
+        lineage, task = self._lineage(each.attempt), self._tasks.get(each.target)
+        if task is None:
+            return self._emit(each.target, each.value, root, lineage)
+        (edge,) = self._new_edges(each.target, 1)
+        task.inbox.items.append(plain_tuple(each.value, each.source, lineage, root, edge))
+        return edge
+
+    def _emit(self, task: int, value: object, root: int, lineage: Lineage) -> int:
+        stream = DEFAULT_STREAM
+        if type(value) is To:
+            to = cast("To[object]", value)
+            value, stream = to.value, to.stream
+        return self._outlet(task, stream).deliver(value, root, lineage)
+
+    def _flush(self) -> None:
         for task in self._tasks.values():
             if task.inbox.items:
                 task.wake()
 
-    def _emit(self, each: Input, root: int, lineage: Lineage) -> int:
-        value, stream = each.value, DEFAULT_STREAM
-        if type(value) is To:
-            to = cast("To[object]", value)
-            value, stream = to.value, to.stream
-        return self._equipment.outlet(each.target, stream).deliver(value, root, lineage)
+    def _post(self, control: Control) -> None:
+        self._inputs.post(control)
+        self._word.set()
 
     async def _settle(self) -> None:
         """Wait until nothing moves, and execute again what has failed, until all is acked, given up or held."""
         while True:
             await self._quiet()
-            again = self._inputs.settle(edges_of(self._exits.emitted()))
+            again = self._inputs.settle()
             if not again:
                 return
             await self._pause(again)
@@ -209,14 +292,62 @@ class Partition:
         self._hand_over(again)
         await self._settle()
 
+    async def _wait_for_held(self) -> Sequence[Input]:
+        """Wait for a timer or a thread that settles what is held, and give up what nobody settles in time."""
+        self._word.clear()
+        try:
+            async with asyncio.timeout(self._cluster.plan.description.configuration.message_timeout):
+                await self._word.wait()
+        except TimeoutError:
+            return self._inputs.fail_held(self._equipment.holders())
+        return ()
+
     async def _pause(self, again: Sequence[Input]) -> None:
         pauses = (self._policy_of(each.messages[0]).pause(len(each.history), self._pauses) for each in again)
         await asyncio.sleep(max(pauses))
 
-    def _leave(self) -> Iterable[Row]:
-        yield from self._exits.release(self._inputs.messages_of)
+    def _leave(self) -> Iterator[Row]:
+        inputs, whole = self._inputs, self._inputs.whole
+        if whole is None:
+            self._exits.release(inputs.messages_of)
+        elif not whole.counts:
+            self._exits.release_all(whole.first, whole.messages, partial(self._messages_of, whole))
+        else:
+            self._exits.release(partial(self._messages_of, whole))
         if not self._exits.waiting:
-            self._inputs.forget()
+            inputs.forget()
+        return self._full()
+
+    def _messages_of(self, whole: Batch, roots: Sequence[int]) -> tuple[int, ...] | None:
+        self._inputs.know_all(whole)
+        return self._inputs.messages_of(roots)
+
+    def _full(self) -> Iterator[Row]:
+        return self._chunks(self._exits.full())
+
+    def _chunks(self, rows: Iterator[Row]) -> Iterator[Row]:
+        try:
+            yield from rows
+        except Unpicklable as error:
+            way_out = (
+                f"what goes from stage to stage is pickled, and {shortened(error.value)} on stream {error.stream!r} "
+                f"cannot be: emit a record, or let its consumers subscribe by shuffle() to stay in its stage"
+            )
+            raise self._crash_of(error.producer, "the emit", way_out) from error.__cause__
+
+    def _unpacked(self, row: Row) -> Content:
+        try:
+            return unpack(row)
+        except Exception as error:
+            way_out = (
+                f"a value of {self._cluster.component_of(row.producer)!r} cannot be made again on this machine: "
+                f"define its class in a file that goes along, and let it be pickled"
+            )
+            raise self._crash_of(row.target, "the input", way_out) from error
+
+    def _crash_of(self, task: int, what: str, way_out: str = "") -> TopologyCrashed:
+        plan = next(each for each in self._cluster.tasks_at(self._place) if each.task == task)
+        return TopologyCrashed(self._name, plan.name, what, "", way_out)
 
     async def _conduct(self) -> None:
         """Have the bolts flush and finish, upstream first, until there is nothing left to do (law C2)."""
@@ -261,6 +392,19 @@ class Partition:
         if self._crash is not None:
             raise self._crash
 
+    def _outlet(self, task: int, stream: str) -> Outlet:
+        outlets = self._equipment.outlets_of(task)
+        if stream not in outlets:
+            plan = next(each for each in self._cluster.tasks_at(self._place) if each.task == task)
+            raise undeclared(outlets, stream, plan)
+        return outlets[stream]
+
+    def _lineage(self, attempt: int) -> Lineage:
+        lineage = self._lineages.get(attempt)
+        if lineage is None:
+            lineage = self._lineages[attempt] = Lineage(attempt)
+        return lineage
+
     def _source(self, task: int, stream: str) -> Source:
         source = self._sources.get((task, stream))
         if source is None:
@@ -272,3 +416,10 @@ class Partition:
     def _policy_of(self, message: int) -> ReplayPolicy:
         config = self._cluster.configurations[self._cluster.component_of(origin_of(message)[0])]
         return ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
+
+
+def _padded(numbers: Sequence[Sequence[int]], rows: Sequence[Row]) -> Sequence[int]:
+    """Return the numbers of all rows, 1 for each value of a row without; nothing if all are without."""
+    if not any(numbers):
+        return ()
+    return [number for each, row in zip(numbers, rows, strict=True) for number in each or repeat(1, row.size)]

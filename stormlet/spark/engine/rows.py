@@ -13,11 +13,11 @@ addresses or in values, the accounts do not add up: each chunk's hash is XORed i
 from __future__ import annotations
 
 import pickle
+import sys
 from array import array
 from collections.abc import Sequence
 from enum import IntEnum
 from hashlib import blake2b
-from itertools import islice
 from struct import Struct as Layout
 from typing import Any, Final
 
@@ -28,7 +28,7 @@ from stormlet.spark.engine.numbering import Place
 CHUNK: Final = 1000
 """The most values of a chunk."""
 
-_numbers = Layout("<qqqq").pack
+_numbers = Layout("<7q").pack
 
 
 class Kind(IntEnum):
@@ -72,8 +72,11 @@ class Row(msgspec.Struct, frozen=True):
 
     @property
     def hash(self) -> int:
-        """64 bits that depend on all of its content."""
-        hashed = blake2b(_numbers(self.target, self.producer, self.number, self.size), digest_size=8)
+        """64 bits that depend on all of its content, its address included."""
+        numbers = _numbers(
+            self.kind, self.stage, self.partition, self.target, self.producer, self.number, self.size
+        )
+        hashed = blake2b(numbers, digest_size=8)
         for part in (self.roots, self.counts, self.attempts, self.words, self.payload):
             hashed.update(len(part).to_bytes(8, "little"))
             hashed.update(part)
@@ -86,19 +89,21 @@ class Content(msgspec.Struct, frozen=True):
     values: Sequence[Any]
     streams: Sequence[str]
     """The stream of each value; a single one if all have the same."""
-    roots: Sequence[tuple[int, ...]]
+    roots: Sequence[int]
+    """The roots of all values, one after another."""
+    counts: Sequence[int]
+    """The number of roots of each value; empty if each has one."""
     attempts: Sequence[int]
+    """The attempt of each value; empty if each is the first."""
 
 
 def pack(content: Content) -> dict[str, Any]:
     """Return the fields of a row with this content, but for its words."""
-    roots, attempts = content.roots, content.attempts
-    single = all(len(each) == 1 for each in roots)
     return {
         "size": len(content.values),
-        "roots": packed([root for each in roots for root in each]),
-        "counts": b"" if single else packed([len(each) for each in roots]),
-        "attempts": b"" if all(each == 1 for each in attempts) else packed(attempts),
+        "roots": packed(content.roots),
+        "counts": packed(content.counts),
+        "attempts": packed(content.attempts),
         "payload": pickle.dumps((content.values, content.streams), pickle.HIGHEST_PROTOCOL),
     }
 
@@ -106,15 +111,7 @@ def pack(content: Content) -> dict[str, Any]:
 def unpack(row: Row) -> Content:
     """Return the content of a chunk."""
     values, streams = pickle.loads(row.payload)
-    attempts = unpacked(row.attempts) if row.attempts else [1] * row.size
-    return Content(values, streams, _by_value(unpacked(row.roots), row.counts), attempts)
-
-
-def _by_value(roots: Sequence[int], counts: bytes) -> Sequence[tuple[int, ...]]:
-    if not counts:
-        return [(root,) for root in roots]
-    left = iter(roots)
-    return [tuple(islice(left, count)) for count in unpacked(counts)]
+    return Content(values, streams, unpacked(row.roots), unpacked(row.counts), unpacked(row.attempts))
 
 
 def packed(numbers: Sequence[int]) -> bytes:
@@ -127,3 +124,14 @@ def unpacked(numbers: bytes) -> list[int]:
     unpacked = array("Q")
     unpacked.frombytes(numbers)
     return unpacked.tolist()
+
+
+def xor_of(numbers: bytes) -> int:
+    """Return the XOR of packed numbers."""
+    # As one large integer that is folded in half again and again: numbers one by one cost a hundred times as much.
+    folded, width = int.from_bytes(numbers, sys.byteorder), len(numbers) // 8
+    while width > 1:
+        half = (width + 1) // 2
+        folded = (folded >> 64 * half) ^ (folded & ((1 << 64 * half) - 1))
+        width = half
+    return folded

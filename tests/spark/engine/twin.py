@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from stormlet import Topology
 from stormlet.model.components import DEFAULT_STREAM, To
@@ -22,14 +22,14 @@ from stormlet.spark.engine.account import Line, differences
 from stormlet.spark.engine.equipment import Equipment
 from stormlet.spark.engine.inputs import GivenUp
 from stormlet.spark.engine.numbering import ClusterPlan, Place, number
-from stormlet.spark.engine.partition import SPOUT_BITS, Partition
-from stormlet.spark.engine.refusals import check_batch
+from stormlet.spark.engine.partition import Partition, root_of
+from stormlet.spark.engine.refusals import reasons
 from stormlet.spark.engine.rows import CHUNK, Row
 from stormlet.testing import SimulatedLoop
 from stormlet.testing.watched_run import WatchedOutlet
 
-Fault: TypeAlias = Callable[[Place, Sequence[Row]], Sequence[Row]]
-"""Changes the rows that a partition has made."""
+Fault: TypeAlias = Callable[[Place, Sequence[Row], Callable[[], Sequence[Row]]], Sequence[Row]]
+"""Changes the rows that a partition has made. It is given those of another attempt, if it asks for them."""
 Emitted: TypeAlias = tuple[str, str, Any]
 """Component, stream and value."""
 
@@ -66,7 +66,7 @@ class Twin:
     @property
     def differences(self) -> Sequence[str]:
         """What the ledger of the whole run says."""
-        return differences(self.lines, self.cluster.partitions)
+        return differences(self.lines, self.cluster.partitions, [each.messages for each in self.given_up])
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
@@ -107,21 +107,26 @@ class Twin:
             for each in range(partitions):
                 place = Place(stage, each)
                 rows = sorted(arriving.pop(place, []), key=lambda row: (row.producer, row.number))
-                self.rows[place] = self._one(place, rows, values, real_time=real_time)
-                for row in self.fault(place, self.rows[place]) if self.fault else self.rows[place]:
+                attempt = partial(self._attempt, place, rows, values, real_time=real_time)
+                partition, self.rows[place] = attempt()
+                self._note_end(partition)
+                leaving: Sequence[Row] = self.rows[place]
+                if self.fault is not None:
+                    leaving = self.fault(place, leaving, partial(_rows_of, attempt))
+                for row in leaving:
                     arriving[row.place].append(row)
         assert not arriving, f"rows for places that are not there: {[*arriving]}"
 
-    def _one(
+    def _attempt(
         self, place: Place, rows: Sequence[Row], values: Mapping[int, Sequence[Any]], *, real_time: bool
-    ) -> list[Row]:
+    ) -> tuple[Partition, list[Row]]:
         loop = None if real_time else partial(SimulatedLoop, self.seed)
         with asyncio.Runner(loop_factory=loop) as runner:
             return runner.run(self._work(place, rows, values))
 
     async def _work(
         self, place: Place, rows: Sequence[Row], values: Mapping[int, Sequence[Any]]
-    ) -> list[Row]:
+    ) -> tuple[Partition, list[Row]]:
         partition = self._partition(place)
         left: list[Row] = []
         try:
@@ -136,20 +141,18 @@ class Twin:
             left += await partition.finish()
         finally:
             await partition.close()
+        return partition, left
+
+    def _note_end(self, partition: Partition) -> None:
         self.lines.append(partition.line)
         self.given_up += partition.given_up
         for root, attempts in partition.replayed:
             self.replayed[root] = max(attempts, self.replayed.get(root, 1))
-        return left
 
     def _note(self, task: int, values: Iterable[Any], first: int) -> None:
         for position, value in enumerate(values, first):
-            stream = DEFAULT_STREAM
-            if isinstance(value, To):
-                to = cast("To[Any]", value)
-                value, stream = to.value, to.stream
-            root = (task << SPOUT_BITS) + position
-            self.messages[root] = (self.cluster.component_of(task), stream, value)
+            to = (_itself if To is type(value) else To)(value)
+            self.messages[root_of(task, position)] = (self.cluster.component_of(task), to.stream, to.value)
 
     def _partition(self, place: Place) -> Partition:
         partition = Partition(self.cluster, place, self.seed, Kit())
@@ -167,6 +170,14 @@ class Twin:
         self.tasks[component, stream, repr(value)].add(index)
 
 
+def _itself(to: To[Any]) -> To[Any]:
+    return to
+
+
+def _rows_of(attempt: Callable[[], tuple[Partition, list[Row]]]) -> Sequence[Row]:
+    return attempt()[1]
+
+
 def twin(
     topology: Topology,
     sources: Mapping[str, Sequence[Any]] | None = None,
@@ -178,7 +189,8 @@ def twin(
 ) -> Twin:
     """Run a topology; each spout has so many partitions."""
     description = topology.describe()
-    check_batch(description.with_sources(sources or {}))
+    # All but where classes are defined: rows stay in this process.
+    assert not [*reasons(description.with_sources(sources or {}))]
     description, configurations = description.configured(description.configuration, "run")
     values = {id: (sources or {}).get(id) or _values(spec) for id, spec in description.spouts.items()}
     tasks = dict.fromkeys(values, spouts) if isinstance(spouts, int) else spouts

@@ -1,0 +1,189 @@
+"""``run --engine spark`` as a program, on this machine's cores and on a standalone cluster."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+WORD_COUNT = ["run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
+PATIENCE = 120.0
+"""Seconds until a cluster has begun to work."""
+
+
+@pytest.fixture(autouse=True)
+def needs_spark(request: pytest.FixtureRequest) -> None:
+    """Where Spark cannot start, these tests are skipped, and fail in CI."""
+    request.getfixturevalue("spark")
+
+
+def stormlet(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line."""
+    command = [sys.executable, "-m", "stormlet", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def rows(summary: str) -> Sequence[Sequence[str]]:
+    """The counts of the closing table, by component."""
+    return [line.split()[:4] for line in summary.splitlines()]
+
+
+def test_an_example_prints_what_it_prints_in_process() -> None:
+    """The summary has the counts of all partitions."""
+    here, there = stormlet(*WORD_COUNT[:2]), stormlet(*WORD_COUNT)
+    assert (there.stdout, there.returncode) == (here.stdout, 0)
+    assert ["count", "27", "36", "36"] in rows(there.stderr)
+
+
+def test_messages_that_were_given_up_are_exit_code_1() -> None:
+    """As in process, and with the same failures."""
+    finished = stormlet("run", str(EXAMPLES / "replay.py"), "--engine", "spark")
+    assert finished.returncode == 1
+    assert "dead letters: 2" in finished.stderr
+    assert "6 times charge[0]: ConnectionError('the bank does not answer')" in finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--duration", "5"], "--duration has no effect with --engine spark, as a batch ends by itself"),
+        (["--set", "ackers=0"], "has ackers=0, and a batch is checked by its ledger"),
+    ],
+)
+def test_what_spark_cannot_do_is_wrong_usage(arguments: Sequence[str], problem: str) -> None:
+    """Exit code 2, before a JVM starts."""
+    finished = stormlet(*WORD_COUNT, *arguments)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert problem in finished.stderr
+
+
+def test_a_master_is_for_spark() -> None:
+    """In process it is refused."""
+    finished = stormlet(*WORD_COUNT[:2], "--master", "local")
+    assert finished.returncode == 2
+    assert "--master has no effect with --engine process, as it is for --engine spark" in finished.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
+@pytest.mark.parametrize("seconds", [1.5, 9.0], ids=["in the start", "in the run"])
+def test_one_ctrl_c_ends_all(tmp_path: Path, seconds: float) -> None:
+    """Nothing is left: no JVM, no folder, no word of Java's or of PySpark's."""
+    command = [sys.executable, "-m", "stormlet", "run", str(EXAMPLES / "flights.py"), "--engine", "spark"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, start_new_session=True
+    ) as child:
+        time.sleep(seconds)
+        os.killpg(child.pid, signal.SIGINT)
+        output, errors = child.communicate(timeout=60)
+    assert (child.returncode, output, errors) == (130, b"", b"SIGINT: cancelling; once more kills\n")
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("stormlet-")] == []
+
+
+# A standalone cluster.
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster of two workers with one core each."""
+    folder = tmp_path_factory.mktemp("cluster")
+    port = free_port()
+    address = f"spark://127.0.0.1:{port}"
+    with ExitStack() as running:
+        running.enter_context(
+            daemon(folder, "Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        )
+        wait_for("127.0.0.1", port)
+        for number in (1, 2):
+            options = ["--host", "127.0.0.1", "-c", "1", "-m", "1g", "--webui-port", "0", "-d", str(folder)]
+            running.enter_context(daemon(folder, "Worker", *options, address, log=f"worker{number}.log"))
+        yield address
+
+
+@contextmanager
+def daemon(folder: Path, kind: str, *options: str, log: str = "master.log") -> Iterator[None]:
+    """One process of the cluster."""
+    import pyspark
+
+    command = Path(pyspark.__file__).parent / "bin" / "spark-class"
+    name = f"org.apache.spark.deploy.{kind.lower()}.{kind}"
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    with (folder / log).open("wb") as file:
+        process = subprocess.Popen([command, name, *options], stdout=file, stderr=file, env=environment)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(host: str, port: int) -> None:
+    """Wait until somebody listens there."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        with socket.socket() as probe:
+            if probe.connect_ex((host, port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"nobody listens at {host}:{port}")
+
+
+def test_a_cluster_gives_the_same(master: str) -> None:
+    """The example's module travels to the workers."""
+    here, there = stormlet(*WORD_COUNT[:2]), stormlet(*WORD_COUNT, "--master", master)
+    assert (there.stdout, there.returncode) == (here.stdout, 0)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc")
+def test_an_executor_that_is_killed_costs_nothing(master: str) -> None:
+    """Spark repeats its work; the ledger adds up, and the example's own check passes."""
+    flights = ["run", str(EXAMPLES / "flights.py"), "--arg", "limit=100000", "--engine", "spark"]
+    command = [sys.executable, "-m", "stormlet", *flights, "--master", master]
+    earlier = executors()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        executor = another_executor(earlier)
+        time.sleep(3)
+        os.kill(executor, signal.SIGKILL)
+        output, _ = child.communicate()
+    assert child.returncode == 0
+    assert "100,000 flights; computed directly, the tables are the same" in output
+
+
+def another_executor(earlier: Collection[int]) -> int:
+    """The process id of an executor that was not there earlier, once there is one."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        if others := executors() - set(earlier):
+            return min(others)
+        time.sleep(0.1)
+    raise TimeoutError("no executor has begun")
+
+
+def executors() -> set[int]:
+    """The process ids of all executors on this machine."""
+    found = set[int]()
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().split(b"\0")
+        except OSError:  # it has ended
+            continue
+        if b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words:
+            found.add(int(entry.parent.name))
+    return found
