@@ -34,7 +34,7 @@ from stormlet.model.description import Description, SpoutSpec
 from stormlet.model.streams import Stream, StreamId
 from stormlet.runtime.dead_letters import DeadLetterSink, DeadLetterTarget, opened
 from stormlet.runtime.run.kit import Kit
-from stormlet.spark.engine.account import differences
+from stormlet.spark.engine.account import Line, differences
 from stormlet.spark.engine.arrow_rows import DDL
 from stormlet.spark.engine.chain import chained, exchanged
 from stormlet.spark.engine.code import code_of, pickled, ship
@@ -47,10 +47,9 @@ from stormlet.spark.engine.partition import Partition
 from stormlet.spark.engine.refusals import check_batch
 from stormlet.spark.engine.reports import (
     Report,
-    arrived_in,
+    ends_of,
     failures_of,
     report_of,
-    reports_in,
     statistics_of,
 )
 from stormlet.spark.engine.result import BatchResult
@@ -150,6 +149,7 @@ class Batch:
         self._cluster = number(described, configurations, partitions)
         self._pickled = pickled(self._cluster)
         self._messages: dict[str, DataFrame] = {}
+        self._messages_read = 0
 
     def run(self, staging: str | None) -> BatchResult:
         """Run all four steps."""
@@ -168,8 +168,8 @@ class Batch:
             place = str(folder.path / "rows")
             self._chain().write.parquet(place)
             rows = self._session.read.schema(DDL).parquet(place)
-            reports = list(reports_in(rows))
-            self._check(reports, rows)
+            reports, arrived = ends_of(rows, self._cluster.driver)
+            self._check([*(each.line for each in reports), arrived])
             reports += self._in_driver(rows)
             letters = self._letters([each for report in reports for each in report.given_up])
             self._hand_over(letters.values())
@@ -206,13 +206,21 @@ class Batch:
     def _read(self, spout: SpoutSpec) -> DataFrame:
         """The messages of a spout that the driver reads, in its partitions."""
         if spout.id not in self._messages:
-            rows = frame_of(self._session, message_rows(self._cluster, spout))
+            rows = frame_of(self._session, self._counted(message_rows(self._cluster, spout)))
             self._messages[spout.id] = exchanged(rows, 0, len(self._cluster.plan.tasks[spout.id]))
         return self._messages[spout.id]
 
-    def _check(self, reports: Sequence[Report], rows: DataFrame) -> None:
-        lines = [*(each.line for each in reports), arrived_in(rows, self._cluster.driver)]
-        found = differences(lines, self._cluster.partitions)
+    def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            self._messages_read += row.size
+            yield row
+
+    def _check(self, lines: Sequence[Line]) -> None:
+        found = [*differences(lines, self._cluster.partitions)]
+        by_spark = self._cluster.partitions_of(self._frames)
+        emitted = sum(line.messages for line in lines if line.place not in by_spark)
+        if emitted != self._messages_read:
+            found.append(f"{self._messages_read:,} messages were read by the driver, and {emitted:,} emitted")
         if found:
             raise SparkFailed(
                 f"the ledger of topology {self._cluster.plan.description.name!r} does not add up: {'; '.join(found)}. "

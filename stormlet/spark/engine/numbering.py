@@ -6,7 +6,7 @@ layout gives them. So ``fields`` chooses the same task, by its index, on both en
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -55,6 +55,10 @@ class ClusterPlan(msgspec.Struct, frozen=True):
     def places_after(self, place: Place) -> Mapping[int, Place]:
         """Return the places of the tasks in later stages, by task id."""
         return {task: at for task, at in self.places.items() if at.stage > place.stage}
+
+    def partitions_of(self, components: Iterable[str]) -> Collection[Place]:
+        """Return the places of all tasks of these components."""
+        return {self.places[task.task] for id in components for task in self.plan.tasks[id]}
 
     def component_of(self, task: int) -> str:
         """Return the component of a task."""

@@ -18,9 +18,9 @@ timeouts            yes                                  only of what is held wh
 ==================  ===================================  =================================================
 
 Chunks for one task are handed to it together, about a thousand tuples at a time. When nothing moves any more, every
-tree has its outcome, unless a bolt holds its input. Then failed inputs are executed again, after a pause, until each was acked or given up, and the outputs leave
-in the order in which they were emitted. So an attempt that Spark makes at this partition repeats the one before, if the
-user's code does.
+tree has its outcome, unless a bolt holds its input. Then failed inputs are executed again, after a pause, until each
+was acked or given up, and the outputs leave in the order in which they were emitted. So an attempt that Spark makes at
+this partition repeats the one before, if the user's code does.
 """
 
 from __future__ import annotations

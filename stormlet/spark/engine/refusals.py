@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterable, Iterator, Sequence
+from typing import cast
 
 from stormlet.errors import InvalidTopology
+from stormlet.model.configuration import configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import SourceKind, what_is_called
-from stormlet.model.traits import bolt_traits, spout_traits
+from stormlet.model.traits import bolt_traits
 from stormlet.spark.engine.shipping import unfound
+from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
 from stormlet.spark.stream.stream import StreamSource
 
@@ -27,7 +30,7 @@ def reasons(description: Description) -> Iterator[str]:
     for spout in description.spouts.values():
         yield from _of_spout(spout)
     for bolt in description.bolts.values():
-        yield from _of_bolt(bolt)
+        yield from _of_bolt(bolt, description)
 
 
 def _of_topology(description: Description) -> Iterator[str]:
@@ -49,16 +52,14 @@ def _bolts(cycle: Sequence[str]) -> str:
 
 
 def _of_spout(spout: SpoutSpec) -> Iterator[str]:
-    where, source, traits = f"spout {spout.id!r}", spout.source, spout_traits(spout.source)
+    where, source = f"spout {spout.id!r}", spout.source
     reads = f"pass a list, a generator function or a DataFrameSpout by sources={{{spout.id!r}: ...}}"
     if spout.kind is SourceKind.FED:
         yield f"{where} has no source, and nothing can be emitted into a batch; {reads}"
     elif isinstance(source, StreamSource):
         yield f"{where} reads a stream, and a batch has an end; run the topology with stream_on_spark"
     elif isinstance(source, DataFrameSpout):
-        if traits.resumes:
-            options = "checkpoint= and epoch_rows=" if traits.gives_epochs else "checkpoint="
-            yield f"{where} has a checkpoint, and a batch is written whole or not at all; leave out {options}"
+        yield from _of_frame(where, cast("DataFrameSpout[object]", source))
     elif spout.kind is SourceKind.FACTORY:
         yield f"{where} is made by a Spout class, which only a task in this process can ask; {reads}"
     elif _is_async(source):
@@ -67,10 +68,31 @@ def _of_spout(spout: SpoutSpec) -> Iterator[str]:
         yield _direct(where)
 
 
-def _of_bolt(bolt: BoltSpec) -> Iterator[str]:
+def _of_frame(where: str, source: DataFrameSpout[object]) -> Iterator[str]:
+    if source.resumes:
+        options = "checkpoint= and epoch_rows=" if source.gives_epochs else "checkpoint="
+        yield f"{where} has a checkpoint, and a batch is written whole or not at all; leave out {options}"
+    if source.order_by:
+        yield f"{where} sorts its rows, and partitions are read beside each other; leave out order_by="
+    if source.transport != "arrow":
+        yield (
+            f"{where} reads rows, and stages read Arrow; leave out transport=, and cast columns of types that Arrow "
+            "lacks"
+        )
+
+
+def _of_bolt(bolt: BoltSpec, description: Description) -> Iterator[str]:
     where = f"bolt {bolt.id!r}"
-    if bolt.tick is not None:
-        yield f"{where} ticks every {bolt.tick:g} s, and a batch knows no time; emit in finish, or leave out tick="
+    # Not spec.tick, which is not told of options that a run overrides.
+    tick = configure(description.configuration, bolt.options, where).tick
+    if bolt.ticks and tick is not None:
+        yield f"{where} ticks every {tick:g} s, and a batch knows no time; emit in finish, or leave out tick="
+    for each in dict.fromkeys(each.source.component for each in bolt.inputs):
+        if isinstance(getattr(description.components[each], "logic", None), DataFrameSink):
+            yield (
+                f"{where} takes from sink {each!r}, which is written when all bolts have finished; do after the run "
+                "what comes after the sink"
+            )
     if bolt_traits(bolt.logic).needs_epochs:
         yield f"{where} writes epochs, and a batch is written once, as a whole; leave out exactly_once="
     if any(output.direct for output in bolt.outputs.values()):

@@ -69,33 +69,37 @@ def _without_exception(failure: Failure) -> Failure:
     return failure if error is None else replace(failure, exception=RuntimeError(shown(error)))
 
 
-def reports_in(rows: DataFrame) -> Iterator[Report]:
-    """Iterate over the reports in what the last stage has left."""
-    payloads = rows.where(rows["kind"] == int(Kind.REPORT)).select("payload").toLocalIterator()
-    return (pickle.loads(payload) for (payload,) in cast("Iterable[tuple[bytes]]", payloads))
-
-
-class Arrived(msgspec.Struct, frozen=True):
-    """A function that adds up the chunks that have come to their end."""
+class Ends(msgspec.Struct, frozen=True):
+    """A function for what the last stage has left: it hands on reports, and adds up the chunks."""
 
     end: Place
+    """The address of all chunks by now."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Add up those of one partition."""
+        """Do so for one partition."""
         import pyarrow as pa
 
-        account = Account(self.end)
+        account, reports = Account(self.end), list[bytes]()
         for batch in batches:
             for row in rows_of(batch):
-                account.arrived(row)
-        yield pa.RecordBatch.from_pydict({"line": [pickle.dumps(account.line())]})
+                if row.kind == Kind.REPORT:
+                    reports.append(row.payload)
+                else:
+                    account.arrived(row)
+        line = pa.array([pickle.dumps(account.line())], pa.binary())
+        yield pa.RecordBatch.from_arrays(
+            [line, pa.array([reports], pa.list_(pa.binary()))], names=["line", "reports"]
+        )
 
 
-def arrived_in(rows: DataFrame, end: Place) -> Line:
-    """Return the line of all chunks that have come to the driver, as if it had settled them."""
-    chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["stage"] == end.stage))
-    lines = chunks.mapInArrow(Arrived(end), "line binary").collect()
-    return added(end, (pickle.loads(line) for (line,) in cast("list[tuple[bytes]]", lines)))
+def ends_of(rows: DataFrame, end: Place) -> tuple[list[Report], Line]:
+    """Return all reports, and the line of the chunks that have come to their end, as if they had been settled there."""
+    ends = rows.mapInArrow(Ends(end), "line binary, reports array<binary>").toLocalIterator()
+    reports, lines = list[Report](), list[Line]()
+    for line, payloads in cast("Iterable[tuple[bytes, Sequence[bytes]]]", ends):
+        lines.append(pickle.loads(line))
+        reports += map(pickle.loads, payloads)
+    return reports, added(end, lines)
 
 
 def failures_of(reports: Iterable[Report]) -> Sequence[RepeatedFailure]:

@@ -131,6 +131,10 @@ class DataFrameSpout(Generic[T]):
         self.gives_epochs = epoch_rows is not None
         """See :attr:`stormlet.model.traits.SpoutTraits.gives_epochs`."""
         self._epoch_rows = epoch_rows
+        self.order_by = tuple(order_by)
+        """The columns that Spark sorts the rows by."""
+        self.transport = transport
+        """The form in which rows come from Spark."""
         refining = Refining(zone_of_session(df), transport)
         self._conversion = conversion(df.schema, refining, record=as_, columns=columns)
         self._new_read: Callable[[], Read]

@@ -185,7 +185,18 @@ def with_main() -> Topology:
     return simple(logic=made_here)
 
 
-FRAME = partial(unmade, DataFrameSpout)
+def frame(**attributes: object) -> Any:
+    plain = {"resumes": False, "gives_epochs": False, "order_by": (), "transport": "arrow"}
+    return unmade(DataFrameSpout, **{**plain, **attributes})
+
+
+def after_a_sink() -> Topology:
+    topology: Any = Topology("after")
+    written = topology.bolt("write", DataFrameSink("out"), spout(topology).shuffle())
+    topology.bolt("report", Count, written.global_())
+    return topology  # type: ignore[no-any-return]
+
+
 REFUSED: dict[str, Callable[[], Topology]] = {
     "a cycle": looping,
     "`ackers=0`": partial(simple, ackers=0),
@@ -195,9 +206,12 @@ REFUSED: dict[str, Callable[[], Topology]] = {
     "a `Spout` class": partial(simple, Counting),
     "an asynchronous source": partial(simple, arriving),
     "a source by `stream(...)`": partial(simple, unmade(StreamSource)),
-    "`DataFrameSpout(checkpoint=...)`": partial(simple, FRAME(resumes=True, gives_epochs=False)),
+    "`DataFrameSpout(checkpoint=...)`": partial(simple, frame(resumes=True)),
+    "`DataFrameSpout(order_by=...)`": partial(simple, frame(order_by=("id",))),
+    '`DataFrameSpout(transport="rows")`': partial(simple, frame(transport="rows")),
+    "a bolt that takes from a `DataFrameSink`": after_a_sink,
     "`DataFrameSink(exactly_once=True)`": partial(
-        simple, FRAME(resumes=False, gives_epochs=True), DataFrameSink("out", exactly_once=True)
+        simple, frame(gives_epochs=True), DataFrameSink("out", exactly_once=True)
     ),
     "a class of `__main__`, or made in a function": with_main,
 }

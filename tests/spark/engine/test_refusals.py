@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from stormlet import DirectStream, InvalidTopology, TaskContext, Topology
 from stormlet.model.configuration import configure
@@ -23,6 +24,11 @@ def unmade(cls: type[Any], **attributes: object) -> Any:
     made: Any = object.__new__(cls)
     made.__dict__.update(attributes)
     return made
+
+
+def frame(**attributes: object) -> Any:
+    plain = {"resumes": False, "gives_epochs": False, "order_by": (), "transport": "arrow"}
+    return unmade(DataFrameSpout, **{**plain, **attributes})
 
 
 def fed_by(source: object, **options: object) -> Topology:
@@ -126,16 +132,31 @@ def test_an_asynchronous_source(source: object) -> None:
 
 def test_a_checkpoint() -> None:
     """A batch does not go on where another one has ended."""
-    assert only(fed_by(unmade(DataFrameSpout, resumes=True, gives_epochs=False))) == (
+    assert only(fed_by(frame(resumes=True))) == (
         "spout 'numbers' has a checkpoint, and a batch is written whole or not at all; leave out checkpoint="
     )
 
 
 def test_a_checkpoint_with_epochs() -> None:
     """The one option needs the other, so that both must go."""
-    assert only(fed_by(unmade(DataFrameSpout, resumes=True, gives_epochs=True))) == (
+    assert only(fed_by(frame(resumes=True, gives_epochs=True))) == (
         "spout 'numbers' has a checkpoint, and a batch is written whole or not at all; leave out checkpoint= and "
         "epoch_rows="
+    )
+
+
+def test_an_order() -> None:
+    """There is none between partitions."""
+    assert only(fed_by(frame(order_by=("id",)))) == (
+        "spout 'numbers' sorts its rows, and partitions are read beside each other; leave out order_by="
+    )
+
+
+def test_rows_without_arrow() -> None:
+    """Types that need them must be cast."""
+    assert only(fed_by(frame(transport="rows"))) == (
+        "spout 'numbers' reads rows, and stages read Arrow; leave out transport=, and cast columns of types that Arrow "
+        "lacks"
     )
 
 
@@ -163,7 +184,7 @@ def resumable(resume: object = None) -> Iterator[int]:
         numbers,
         resumable,
         partial(resumable),
-        unmade(DataFrameSpout, resumes=False, gives_epochs=False),
+        frame(),
     ],
 )
 def test_what_can_be_read(source: object) -> None:
@@ -213,21 +234,46 @@ def configured(topology: Topology, **values: object) -> Description:
     return description.configured(configure(description.configuration, values, "x"), "x", values)[0]
 
 
+@pytest.mark.parametrize("configured", [True, False])
 @pytest.mark.parametrize("where", ["topology", "settings"])
-def test_ticks_of_the_whole_topology(where: str) -> None:
+def test_ticks_of_the_whole_topology(where: str, *, configured: bool) -> None:
     """They reach the bolts that have a method tick, also by ``--set``; the others are content."""
     topology = fed_by([1], **({"tick": 5} if where == "topology" else {}))
     topology.bolt("clock", Ticks, topology.spout("more", [1]).shuffle())
     topology.bolt("burst", Burst, topology.spout("others", [1]).shuffle())
-    assert only(configured(topology, **({"tick": 5} if where == "settings" else {}))) == (
+    description = topology.describe()
+    settings = {"tick": 5} if where == "settings" else {}
+    configuration = configure(description.configuration, settings, "x")
+    changed = replace(description, configuration=configuration)
+    assert only(changed.configured(configuration, "x")[0] if configured else changed) == (
         "bolt 'clock' ticks every 5 s, and a batch knows no time; emit in finish, or leave out tick="
+    )
+
+
+def test_a_bolt_that_switches_its_ticks_off() -> None:
+    """It does not tick, whatever the topology says."""
+    topology = fed_by([1], tick=5)
+    topology.bolt(
+        "clock", Ticks, topology.spout("more", [1]).shuffle(), **{"topology.tick.tuple.freq.secs": None}
+    )
+    check_batch(topology.describe())
+
+
+def test_a_bolt_after_a_sink() -> None:
+    """In process it finishes after the sink has; here nothing is written before all is settled."""
+    topology: Any = Topology("after")
+    written = topology.bolt("write", DataFrameSink("out"), topology.spout("s", [1]).shuffle())
+    topology.bolt("report", Burst, written.global_())
+    assert only(topology) == (
+        "bolt 'report' takes from sink 'write', which is written when all bolts have finished; do after the run what "
+        "comes after the sink"
     )
 
 
 def test_a_sink_that_writes_epochs() -> None:
     """Its directories and columns are those of epochs, which a batch does not have; it is written once anyway."""
     topology: Any = Topology("exact")
-    rows = unmade(DataFrameSpout, resumes=False, gives_epochs=True)
+    rows = frame(gives_epochs=True)
     topology.bolt("write", DataFrameSink("out", exactly_once=True), topology.spout("rows", rows).shuffle())
     assert only(topology) == (
         "bolt 'write' writes epochs, and a batch is written once, as a whole; leave out exactly_once="

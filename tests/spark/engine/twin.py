@@ -23,6 +23,7 @@ from stormlet.spark.engine.equipment import Equipment
 from stormlet.spark.engine.inputs import GivenUp
 from stormlet.spark.engine.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.partition import Partition, root_of
+from stormlet.spark.engine.refusals import reasons
 from stormlet.spark.engine.rows import CHUNK, Row
 from stormlet.testing import SimulatedLoop
 from stormlet.testing.watched_run import WatchedOutlet
@@ -189,6 +190,8 @@ def twin(
 ) -> Twin:
     """Run a topology; each spout has so many partitions."""
     description = topology.describe()
+    # All but where classes are defined: rows stay in this process.
+    assert not [*reasons(description.with_sources(sources or {}))]
     description, configurations = description.configured(description.configuration, "run")
     values = {id: (sources or {}).get(id) or _values(spec) for id, spec in description.spouts.items()}
     tasks = dict.fromkeys(values, spouts) if isinstance(spouts, int) else spouts
