@@ -15,7 +15,7 @@ from stormlet.errors import Reject, TopologyCrashed
 from stormlet.spark.engine import exits
 from stormlet.spark.engine.rows import packed, xor_of
 from stormlet.testing import complete
-from tests.cast import ForwardUnanchored, Note, ignore, same
+from tests.cast import ForwardUnanchored, HoldUntilFinished, Note, ignore, same
 from tests.spark.engine.twin import Twin, twin
 
 
@@ -100,6 +100,16 @@ def test_an_output_has_the_attempt_of_its_input(grouping: str) -> None:
     assert len(seen) == (8 if grouping == "shuffle" else 6)
 
 
+def test_attempts_stay_with_their_values() -> None:
+    """From stage to stage, whatever they leave together with."""
+    topology, source = numbers(3000)
+    once: Stream[Any] = topology.bolt("once", Once, source.shuffle())
+    passed: Stream[Any] = topology.bolt("passed", same, once.fields(lambda _: 0))
+    topology.bolt("attempts", Attempts, passed.fields(lambda number: number % 2), parallelism=2)
+    seen = twin(topology).emitted("attempts")
+    assert sorted(seen) == [(number, 1 + (number % 3 == 0)) for number in range(3000)]
+
+
 def test_a_message_that_was_joined_has_the_attempts_of_its_own() -> None:
     """Not those of the one that it was joined with."""
 
@@ -118,7 +128,8 @@ def test_a_message_that_was_joined_has_the_attempts_of_its_own() -> None:
 
     topology, source = numbers()
     once: Stream[Any] = topology.bolt("once", Once, source.shuffle())
-    topology.bolt("end", ignore, topology.bolt("both", Both, once.global_(), parallelism=2).fields())
+    both: Stream[Any] = topology.bolt("both", Both, once.global_(), parallelism=2)
+    topology.bolt("end", HoldUntilFinished, both.fields())
     run = twin(topology)
     assert {each.value: each.attempts for each in run.outcomes} == {0: 2, 1: 1, 2: 1, 3: 2, 4: 1, 5: 1}
 
