@@ -12,6 +12,7 @@ again. Lists leave as a whole where all the trees of their values were acked, as
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from random import Random
@@ -22,7 +23,7 @@ from stormlet.core.tuples import PLAIN, Lineage, Source
 from stormlet.runtime.wire.outlets import Anchors, Outlet
 from stormlet.spark.engine.account import Account
 from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.rows import CHUNK, Content, Kind, Row, pack
+from stormlet.spark.engine.rows import CHUNK, HEAVY, Content, Kind, Row, pack
 
 LARGEST: Final = 32 << 20
 """Bytes of a row from which on it is parted in two, if it has more than one value."""
@@ -159,8 +160,10 @@ class Lane:
             self.ready.append(value, waiting.stream_at(position), messages, waiting.attempts.get(position, 1))
 
     def chunks(self, least: int) -> Iterator[dict[str, Any]]:
-        """Iterate over the fields of chunks, while at least so many tuples are ready."""
+        """Iterate over the fields of chunks, while at least so many tuples are ready, or so few of large values."""
         count = len(self.ready.values)
+        if count and sys.getsizeof(self.ready.values[-1]) * count >= HEAVY:
+            least = 1
         if count < least:
             return
         ready, self.ready = self.ready, Tuples()

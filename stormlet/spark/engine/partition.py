@@ -53,7 +53,7 @@ from stormlet.spark.engine.equipment import Equipment, equip
 from stormlet.spark.engine.exits import Exits, Unpicklable
 from stormlet.spark.engine.inputs import Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.numbering import ClusterPlan, Place
-from stormlet.spark.engine.rows import CHUNK, Content, Row, unpack
+from stormlet.spark.engine.rows import CHUNK, HEAVY, Content, Row, unpack
 
 ONLY_EDGE: Final = 1
 """The edge of an input that no other task here gets a part of: its tree has no other edge, so that any will do."""
@@ -140,7 +140,10 @@ class Partition:
         gathered = self._gathered
         left = await self._execute_gathered() if gathered and gathered[0].target != row.target else ()
         gathered.append(row)
-        if sum(each.size for each in gathered) >= CHUNK:
+        if (
+            sum(each.size for each in gathered) >= CHUNK
+            or sum(len(each.payload) for each in gathered) >= HEAVY
+        ):
             return [*left, *await self._execute_gathered()]
         return left
 

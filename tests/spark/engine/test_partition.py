@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial, reduce
 from operator import xor
 from typing import Any
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from stormlet import BasicBolt, Bolt, Collector, Failure, Stream, To, Topology, Tuple
 from stormlet.errors import Reject, TopologyCrashed
-from stormlet.spark.engine import exits
-from stormlet.spark.engine.rows import packed, xor_of
+from stormlet.spark.engine import exits, partition
+from stormlet.spark.engine.inputs import Batch
+from stormlet.spark.engine.rows import Row, packed, xor_of
 from stormlet.testing import complete
 from tests.cast import ForwardUnanchored, HoldUntilFinished, Note, ignore, same
 from tests.spark.engine.twin import Twin, twin
@@ -201,6 +203,33 @@ def test_chunks_of_large_values_are_parted(monkeypatch: pytest.MonkeyPatch) -> N
     sizes = [row.size for rows in run.rows.values() for row in rows]
     assert len(sizes) > 5
     assert all(len(row.payload) <= 5_000 or row.size == 1 for rows in run.rows.values() for row in rows)
+
+
+def test_large_values_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand of them would fill the memory of whoever sends them, and of whoever gets them."""
+    monkeypatch.setattr(exits, "HEAVY", 20_000)
+    monkeypatch.setattr(partition, "HEAVY", 20_000)
+    together = list[int]()
+    batch_of = partition.Partition._batch_of  # pyright: ignore[reportPrivateUsage]
+
+    def noted(self: partition.Partition, rows: Sequence[Row]) -> Batch:
+        together.append(sum(row.size for row in rows))
+        return batch_of(self, rows)
+
+    monkeypatch.setattr(partition.Partition, "_batch_of", noted)
+    topology = Topology("large")
+    source: Stream[str] = topology.spout("source", [f"{number:0200}" for number in range(3000)])
+    topology.bolt("end", same, source.fields(_last_digit), parallelism=5)
+    run = twin(topology, spouts=1)
+    assert run.differences == []
+    assert len(run.emitted("end")) == 3000
+    sizes = [row.size for rows in run.rows.values() for row in rows]
+    assert set(sizes) == {200, 400}
+    assert sorted(together) == sorted(sizes)
+
+
+def _last_digit(text: str) -> int:
+    return int(text[-1]) % 5
 
 
 class Unmade:
