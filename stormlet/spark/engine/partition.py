@@ -140,10 +140,8 @@ class Partition:
         gathered = self._gathered
         left = await self._execute_gathered() if gathered and gathered[0].target != row.target else ()
         gathered.append(row)
-        if (
-            sum(each.size for each in gathered) >= CHUNK
-            or sum(len(each.payload) for each in gathered) >= HEAVY
-        ):
+        size, weight = sum(each.size for each in gathered), sum(len(each.payload) for each in gathered)
+        if size >= CHUNK or weight >= HEAVY:
             return [*left, *await self._execute_gathered()]
         return left
 
