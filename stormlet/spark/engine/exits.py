@@ -372,3 +372,27 @@ class SingleExit(Exit):
         waiting.roots.append(root)
         waiting.values.append(value)
         return 0
+
+
+class FanExit(Exit):
+    """The only stream on its lanes, with several consumers, each of whose groupings sends a value to one task."""
+
+    __slots__ = ("_ways",)
+
+    def __init__(self, source: Source, ways: Sequence[tuple[One, Sequence[Lane]]]) -> None:
+        super().__init__(source, None, ways)
+        self._ways = ways
+
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        """Deliver to other stages; return 0."""
+        if lineage is not PLAIN:
+            return super().deliver(value, root, lineage)
+        chosen = [lanes[chooser.pick(value)] for chooser, lanes in self._ways]
+        self._emitted += 1
+        self._sent += len(chosen)
+        self.reached = tuple([lane.target for lane in chosen])
+        for lane in chosen:
+            waiting = lane.waiting
+            waiting.roots.append(root)
+            waiting.values.append(value)
+        return 0
