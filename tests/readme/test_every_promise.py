@@ -23,11 +23,20 @@ def what_happens_when() -> Prose:
     return Prose(section, TESTS / "what_happens_when")
 
 
+def spark_engine() -> tuple[Prose, Prose]:
+    """The page about topologies on Spark: what needs Spark is held beside the engine, the rest by tests here."""
+    text = (ROOT / "docs" / "spark-engine.md").read_text("utf-8")
+    opening, rest = text.split("## Run it\n", 1)
+    runs, plan = rest.split("## The plan\n", 1)
+    return Prose(runs, TESTS.parent / "spark" / "engine"), Prose(opening + plan, TESTS / "spark_engine_page")
+
+
+ON_SPARK, PLAN_FOR_SPARK = spark_engine()
 PROSE = [
     what_happens_when(),
     page("explaining.md", "explaining_page"),
     page("testing.md", "testing_page"),
-    page("spark-engine.md", "spark_engine_page"),
+    PLAN_FOR_SPARK,
 ]
 each_prose = pytest.mark.parametrize("prose", PROSE, ids=lambda prose: prose.folder.name)
 
@@ -63,7 +72,7 @@ def test_no_page_names_tests_unseen() -> None:
     pages = "\n".join(
         path.read_text("utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
     )
-    named = [name for prose in PROSE for promise in prose.promises() for name in promise.tests]
+    named = [name for prose in (*PROSE, ON_SPARK) for promise in prose.promises() for name in promise.tests]
     assert pages.count("tested by:") == len(ANCHOR.findall(pages))
     assert sum(len(names.split(",")) for names in ANCHOR.findall(pages)) == len(named)
 
@@ -97,3 +106,10 @@ of two lines.
         ("| a | row <!-- tested by: test_three --> |", ["test_three"]),
         ("| another | row |", []),
     ]
+
+
+def test_what_a_run_on_spark_promises_is_held_beside_the_engine() -> None:
+    """Each of these promises names its tests, and they exist; they need Spark, as others there do."""
+    promises = ON_SPARK.promises()
+    assert [promise.text for promise in promises if not promise.tests] == []
+    assert {name for promise in promises for name in promise.tests} - set(ON_SPARK.tests()) == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,14 +12,18 @@ import pytest
 from stormlet import InvalidTopology, Topology
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, Origin, run_on_spark
+from stormlet.spark.engine import batch
+from stormlet.spark.engine.account import Line
 from stormlet.spark.engine.batch import SETTINGS
 from stormlet.spark.engine.chain import representatives
+from stormlet.spark.engine.numbering import Place
+from stormlet.spark.engine.reports import Report, ends_of
 from stormlet.testing import complete
 from tests.spark.engine import flows
 from tests.spark.engine.flows import Double, Number, Total
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 LINES = ["the sun was shining on the sea", "shining with all his might", "and this was odd"] * 50
 
@@ -120,6 +125,36 @@ def test_a_crash_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     wanted = "topology 'doubles' crashed: finish of unfinished[0] raised OSError('the disk is full')"
     assert str(raised.value).startswith(wanted)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_ledger_that_does_not_add_up_writes_nothing(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error says how, and what to do."""
+
+    def without_one(rows: DataFrame, end: Place) -> tuple[list[Report], Line]:
+        reports, arrived = ends_of(rows, end)
+        return reports[1:], arrived
+
+    monkeypatch.setattr(batch, "ends_of", without_one)
+    topology, numbers = flows.doubles([Number(n) for n in range(5)])
+    topology.bolt("write", DataFrameSink(tmp_path / "out"), numbers.shuffle())
+    with pytest.raises(
+        SparkFailed, match=r"the ledger of topology 'doubles' does not add up: .*left no line"
+    ):
+        run_on_spark(topology, spark)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_folder_goes_with_the_result(spark: SparkSession, tmp_path: Path) -> None:
+    """As long as somebody has the result, its streams can be read."""
+    topology, numbers = flows.doubles([Number(1)])
+    result = run_on_spark(topology, spark, streams=[numbers], staging=tmp_path)
+    assert result.stream(numbers).count() == 1
+    assert len([*tmp_path.iterdir()]) == 1
+    del result
+    gc.collect()
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_what_is_held_for_ever_is_given_up(spark: SparkSession) -> None:
