@@ -72,7 +72,10 @@ def _alter(rows: list[Row], random: Random, again: Again) -> list[Row]:
 
 def _other_root(rows: list[Row], random: Random, again: Again) -> list[Row]:
     """A value belongs to another message."""
-    at = random.choice([at for at, row in enumerate(rows) if row.roots])
+    rooted = [at for at, row in enumerate(rows) if row.roots]
+    if not rooted:
+        return rows
+    at = random.choice(rooted)
     roots = unpacked(rows[at].roots)
     roots[random.randrange(len(roots))] ^= 1
     rows[at] = replace(rows[at], roots=packed(roots))
