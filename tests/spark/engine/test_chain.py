@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from examples.flights import delays
 from examples.join import topology as join
 from examples.word_count import word_count
 from stormlet import BasicBolt, BatchBolt, Collector, Stream, TaskContext, To, Topology, Tuple
@@ -545,3 +546,30 @@ def test_a_generator_is_a_source() -> None:
     topology = Topology("words")
     topology.bolt("count", Count, topology.spout("words", words).fields(), parallelism=2)
     assert sorted(checked(topology).emitted("count")) == [1, 1, 2]
+
+
+class Partly(BatchBolt[int, int]):
+    """Fails one input of each batch for good, and emits the sum of the others, anchored to them."""
+
+    size = 4
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[int]) -> None:
+        out.fail(tups[0], "the first", permanent=True)
+        out.emit(sum(tup.value for tup in tups[1:]), anchors=tups[1:])
+
+
+def test_a_batch_may_fail_in_part() -> None:
+    """The rest is acked, and its output leaves."""
+    topology, source = numbers()
+    sums: Stream[int] = topology.bolt("sums", Partly, source.global_(), parallelism=2)
+    topology.bolt("end", same, sums.fields())
+    run = twin(topology, spouts=1)
+    equal(run, complete(topology))
+    assert len(run.failed) == 8
+
+
+def test_the_flights_add_up() -> None:
+    """The example checks its tables by itself."""
+    run = twin(delays(3000), spouts=3)
+    assert run.differences == []
+    assert len(run.acked) == 3000
