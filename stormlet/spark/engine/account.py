@@ -16,20 +16,18 @@ a task's output is lost whole                     its line is missing
 two attempts are mixed that emit other numbers    words are left over
 two attempts are mixed that emit other values     hashes are left over
 a chunk comes to another task                     its hash, which has its address, is left over
-the name of a message that was given up is lost   the lines have another number of them, or another hash
 ================================================  ===================================================
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
-from hashlib import blake2b
 
 import msgspec
 
 from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.rows import Row, packed, xor_of
+from stormlet.spark.engine.rows import Row, xor_of
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -46,10 +44,6 @@ class Line(msgspec.Struct, frozen=True):
     """The number of tuples from other stages that it has settled."""
     messages: int = 0
     """The number of messages that its spout has emitted."""
-    named: int = 0
-    """The number of inputs that it has given up, and that were part of messages."""
-    given_up: int = 0
-    """The XOR of the hashes of their messages."""
 
 
 class Account:
@@ -61,8 +55,6 @@ class Account:
         self._hashes = 0
         self._emitted = 0
         self._settled = 0
-        self._named = 0
-        self._given_up = 0
         self.messages = 0
 
     def moved(self, row: Row) -> None:
@@ -84,11 +76,6 @@ class Account:
         self._words ^= word
         self._settled += 1
 
-    def named(self, messages: Sequence[int]) -> None:
-        """An input was given up, and with it these messages; the driver will hear of them."""
-        self._given_up ^= hash_of(messages)
-        self._named += 1
-
     def arrived(self, row: Row) -> None:
         """A chunk has come to where all of its tuples count as settled."""
         self.moved(row)
@@ -96,16 +83,7 @@ class Account:
 
     def line(self) -> Line:
         """Return all of it."""
-        return Line(
-            self._place,
-            self._words,
-            self._hashes,
-            self._emitted,
-            self._settled,
-            self.messages,
-            self._named,
-            self._given_up,
-        )
+        return Line(self._place, self._words, self._hashes, self._emitted, self._settled, self.messages)
 
 
 def added(place: Place, lines: Iterable[Line]) -> Line:
@@ -119,22 +97,13 @@ def added(place: Place, lines: Iterable[Line]) -> Line:
             total.emitted + line.emitted,
             total.settled + line.settled,
             total.messages + line.messages,
-            total.named + line.named,
-            total.given_up ^ line.given_up,
         )
     return total
 
 
-def hash_of(messages: Sequence[int]) -> int:
-    """Return 64 bits that depend on all of these roots."""
-    return int.from_bytes(blake2b(packed(messages), digest_size=8).digest(), "little")
-
-
-def differences(
-    lines: Iterable[Line], partitions: Sequence[int], given_up: Iterable[Sequence[int]] | None = None
-) -> Sequence[str]:
+def differences(lines: Iterable[Line], partitions: Sequence[int]) -> Sequence[str]:
     """Return what does not add up, in words; nothing if every message that is not named is acked. ``partitions`` are
-    those of each stage, ``given_up`` the messages of each input that the driver has heard was given up."""
+    those of each stage."""
     lines = list(lines)
     found = list[str]()
     expected = {Place(stage, each) for stage, count in enumerate(partitions) for each in range(count)}
@@ -151,15 +120,4 @@ def differences(
         found.append("the tuples that were settled are not those that were sent")
     if reduce(int.__xor__, (line.hashes for line in lines), 0):
         found.append("chunks that were read differ from those that were written")
-    if given_up is not None:
-        found += _unnamed(lines, list(given_up))
     return found
-
-
-def _unnamed(lines: Sequence[Line], given_up: Sequence[Sequence[int]]) -> Iterator[str]:
-    said, heard = sum(line.named for line in lines), len(given_up)
-    sums = reduce(int.__xor__, (line.given_up for line in lines), 0)
-    if said != heard:
-        yield f"{said:,} inputs were given up, and {heard:,} were named"
-    elif reduce(int.__xor__, map(hash_of, given_up), 0) != sums:
-        yield "the inputs that were given up are not those that were named"

@@ -26,7 +26,7 @@ from stormlet.runtime.slices import Activity, Pace
 from stormlet.runtime.usercode import all_ended
 from stormlet.runtime.wire.outbox import Outbox, Post
 from stormlet.runtime.wire.outlets import CheckedOutlet, Outlet
-from stormlet.spark.engine.exits import Exit, Exits, Lane, SingleExit
+from stormlet.spark.engine.exits import Exit, Exits, FanExit, Lane, SingleExit
 from stormlet.spark.engine.numbering import ClusterPlan, Place
 
 STEP = 1000
@@ -171,12 +171,14 @@ class Doors:
 
     def _door(self, plan: TaskPlan, inner: Outlet, links: Sequence[Link]) -> Outlet:
         doors = [(self._chooser(plan, link), self._lanes(plan, link)) for link in links]
-        chooser, lanes = doors[0]
         if type(inner) is not Outlet:  # it has consumers here
             return Exit(inner.source, inner, doors)
-        if len(doors) == 1 and isinstance(chooser, One) and len(lanes[0].streams) == 1:
-            return SingleExit(inner.source, chooser, lanes)
-        return Exit(inner.source, None, doors)
+        ways = [
+            (each, lanes) for each, lanes in doors if isinstance(each, One) and len(lanes[0].streams) == 1
+        ]
+        if len(ways) < len(doors):
+            return Exit(inner.source, None, doors)
+        return SingleExit(inner.source, *ways[0]) if len(ways) == 1 else FanExit(inner.source, ways)
 
     def _chooser(self, plan: TaskPlan, link: Link) -> Chooser:
         grouping = self._kit.grouping(plan, link.grouping)
@@ -189,7 +191,9 @@ class Doors:
             for stream, links in self._links.items()
             if stream.component == plan.component and any(each.consumer == link.consumer for each in links)
         )
-        return [self._exits.lane(plan.task, target, streams) for target in link.targets]
+        bolt = self._engine.plan.description.bolts.get(plan.component)
+        sorts = bolt is not None and bolt.concurrency > 1
+        return [self._exits.lane(plan.task, target, streams, sorts=sorts) for target in link.targets]
 
 
 class _Maker:

@@ -1,6 +1,7 @@
 """The way out of a partition: tuples for other stages, from their emit until they are rows.
 
-A tuple leaves when each tree in this partition that it belongs to has its outcome. Of an attempt that failed nothing
+A tuple leaves when each tree in this partition that it belongs to has its outcome, and after those that were emitted
+before it for the same task: as in process, none overtakes another. Of an attempt that failed nothing
 leaves, as the input is executed again here, or given up. A tuple of several trees leaves with those that were acked: to
 drop it would lose it for them.
 
@@ -11,6 +12,7 @@ again. Lists leave as a whole where all the trees of their values were acked, as
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from random import Random
@@ -21,7 +23,7 @@ from stormlet.core.tuples import PLAIN, Lineage, Source
 from stormlet.runtime.wire.outlets import Anchors, Outlet
 from stormlet.spark.engine.account import Account
 from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.rows import CHUNK, Content, Kind, Row, pack
+from stormlet.spark.engine.rows import CHUNK, HEAVY, Content, Kind, Row, pack
 
 LARGEST: Final = 32 << 20
 """Bytes of a row from which on it is parted in two, if it has more than one value."""
@@ -81,6 +83,31 @@ class Tuples:
         self.roots.append(SEVERAL if len(roots) > 1 else roots[0] if roots else 0)
         self.values.append(value)
 
+    def stream_at(self, position: int) -> str | None:
+        """Return the stream of a value; None if all have the same."""
+        return self.streams[position] if self.streams else None
+
+    def after(self, first: int) -> Tuples:
+        """Return those from this position on."""
+        if not first:
+            return self
+        rest = Tuples()
+        rest.values, rest.streams, rest.roots = self.values[first:], self.streams[first:], self.roots[first:]
+        rest.several = {at - first: roots for at, roots in self.several.items() if at >= first}
+        rest.attempts = {at - first: attempt for at, attempt in self.attempts.items() if at >= first}
+        return rest
+
+    def by_root(self) -> Tuples:
+        """Return them in the order of their roots, if each has one."""
+        order = sorted(range(len(self.roots)), key=self.roots.__getitem__)
+        if not order or self.roots[order[0]] <= 0:
+            return self
+        ordered = Tuples()
+        for position in order:
+            attempt = self.attempts.get(position, 1)
+            ordered.append(self.values[position], self.stream_at(position), (self.roots[position],), attempt)
+        return ordered
+
     def extend(self, other: Tuples, roots: Sequence[int]) -> None:
         """Append others, each of which has one root, with these roots in the place of their own."""
         first = len(self.values)
@@ -93,14 +120,17 @@ class Tuples:
 class Lane:
     """The way from one producer task to one task in another stage."""
 
-    __slots__ = ("ids", "producer", "ready", "streams", "target", "waiting")
+    __slots__ = ("ids", "producer", "ready", "sorts", "streams", "target", "waiting")
 
-    def __init__(self, producer: int, target: int, streams: Sequence[str]) -> None:
+    def __init__(self, producer: int, target: int, streams: Sequence[str], *, sorts: bool) -> None:
         self.producer = producer
         self.target = target
         self.ids = (target,)
         self.streams = streams
         """All streams that come this way."""
+        self.sorts = sorts
+        """True if the producer's calls run beside each other, and so emit in another order each time. What they emit
+        leaves in the order of their inputs, so that an attempt that Spark makes again makes the same rows."""
         self.waiting = Tuples()
         """What was emitted, with the roots of its trees here."""
         self.ready = Tuples()
@@ -110,34 +140,37 @@ class Lane:
         """A tuple was emitted."""
         self.waiting.append(value, stream if len(self.streams) > 1 else None, roots, lineage.attempt)
 
-    def let_go(self, waiting: Tuples, messages_of: MessagesOf) -> None:
-        """Let those of the waiting tuples leave whose trees have their outcomes; the others go on waiting."""
+    def take(self) -> Tuples:
+        """Take what waits."""
+        waiting, self.waiting = self.waiting, Tuples()
+        return waiting.by_root() if self.sorts else waiting
+
+    def let_go(self, messages_of: MessagesOf) -> None:
+        """Let those tuples leave whose trees have their outcomes, up to the first that must wait: none overtakes
+        another."""
+        waiting = self.take()
         for position, value in enumerate(waiting.values):
-            roots = waiting.roots_at(position)
-            stream = waiting.streams[position] if waiting.streams else None
-            attempt = waiting.attempts.get(position, 1)
             try:
-                messages = messages_of(roots)
+                messages = messages_of(waiting.roots_at(position))
             except Dropped:
                 continue
             if messages is None:
-                self.waiting.append(value, stream, roots, attempt)
-            else:
-                self.ready.append(value, stream, messages, attempt)
+                self.waiting = waiting.after(position)
+                return
+            self.ready.append(value, waiting.stream_at(position), messages, waiting.attempts.get(position, 1))
 
     def chunks(self, least: int) -> Iterator[dict[str, Any]]:
-        """Iterate over the fields of chunks, while at least so many tuples are ready."""
+        """Iterate over the fields of chunks, while at least so many tuples are ready, or so few of large values."""
         count = len(self.ready.values)
+        if count and sys.getsizeof(self.ready.values[-1]) * count >= HEAVY:
+            least = 1
         if count < least:
             return
         ready, self.ready = self.ready, Tuples()
         whole = count - count % least
         for first in range(0, whole, CHUNK):
             yield from self._parted(ready, first, min(first + CHUNK, whole))
-        for position in range(whole, count):
-            stream = ready.streams[position] if ready.streams else None
-            attempt = ready.attempts.get(position, 1)
-            self.ready.append(ready.values[position], stream, ready.roots_at(position), attempt)
+        self.ready = ready.after(whole)
 
     def _parted(self, ready: Tuples, first: int, end: int) -> Iterator[dict[str, Any]]:
         fields = self._packed(self._content(ready, first, end))
@@ -191,11 +224,11 @@ class Exits:
         """True if this task is in a later stage."""
         return task in self._places
 
-    def lane(self, producer: int, target: int, streams: Sequence[str]) -> Lane:
+    def lane(self, producer: int, target: int, streams: Sequence[str], *, sorts: bool) -> Lane:
         """Return the way between two tasks, of which ``streams`` are all streams of the producer that may come."""
         lane = self._lanes.get((producer, target))
         if lane is None:
-            lane = self._lanes[producer, target] = Lane(producer, target, streams)
+            lane = self._lanes[producer, target] = Lane(producer, target, streams, sorts=sorts)
         return lane
 
     @property
@@ -207,25 +240,23 @@ class Exits:
         """Let those tuples leave whose trees have their outcomes."""
         for lane in self._lanes.values():
             if lane.waiting.values:
-                waiting, lane.waiting = lane.waiting, Tuples()
-                lane.let_go(waiting, messages_of)
+                lane.let_go(messages_of)
 
     def release_all(self, first: int, messages: Sequence[int], messages_of: MessagesOf) -> None:
         """Let all tuples leave: the trees from this root on were acked, and have a message each."""
         for lane in self._lanes.values():
-            waiting = lane.waiting
-            if not waiting.values:
+            if not lane.waiting.values:
                 continue
-            lane.waiting = Tuples()
-            if min(waiting.roots) >= first:
+            if min(lane.waiting.roots) >= first:
+                waiting = lane.take()
                 lane.ready.extend(waiting, [messages[root - first] for root in waiting.roots])
             else:
-                lane.let_go(waiting, messages_of)
+                lane.let_go(messages_of)
 
     def release_messages(self) -> None:
         """Let all tuples leave, whose roots are those of messages: no bolt is here that could fail them."""
         for lane in self._lanes.values():
-            waiting, lane.waiting = lane.waiting, Tuples()
+            waiting = lane.take()
             lane.ready.extend(waiting, waiting.roots)
 
     def full(self) -> Iterator[Row]:
@@ -263,7 +294,7 @@ class Exits:
 class Exit(Outlet):
     """A stream with consumers in later stages, and with others in this one or none."""
 
-    __slots__ = ("_inner", "_links")
+    __slots__ = ("_inner", "_links", "_sent")
 
     def __init__(
         self, source: Source, inner: Outlet | None, links: Sequence[tuple[Chooser, Sequence[Lane]]]
@@ -272,6 +303,12 @@ class Exit(Outlet):
         super().__init__(source)
         self._inner = inner
         self._links = links
+        self._sent = 0
+
+    @property
+    def transferred(self) -> int:
+        """The number of tuples it has delivered, here and to other stages."""
+        return self._sent + (0 if self._inner is None else self._inner.transferred)
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         """Deliver here and to other stages; return the XOR of the edges here."""
@@ -302,6 +339,7 @@ class Exit(Outlet):
         self, chosen: Sequence[Lane], value: object, roots: tuple[int, ...], lineage: Lineage
     ) -> None:
         self._emitted += 1
+        self._sent += len(chosen)
         inner = () if self._inner is None else self._inner.reached
         self.reached = (*inner, *(lane.target for lane in chosen))
         for lane in chosen:
@@ -318,6 +356,11 @@ class SingleExit(Exit):
         self._chooser = chooser
         self._lanes = lanes
 
+    @property
+    def transferred(self) -> int:
+        """The number of tuples it has delivered."""
+        return self._emitted
+
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         """Deliver to another stage; return 0."""
         lane = self._lanes[self._chooser.pick(value)]
@@ -328,4 +371,28 @@ class SingleExit(Exit):
             waiting.attempts[len(waiting.values)] = lineage.attempt
         waiting.roots.append(root)
         waiting.values.append(value)
+        return 0
+
+
+class FanExit(Exit):
+    """The only stream on its lanes, with several consumers, each of whose groupings sends a value to one task."""
+
+    __slots__ = ("_ways",)
+
+    def __init__(self, source: Source, ways: Sequence[tuple[One, Sequence[Lane]]]) -> None:
+        super().__init__(source, None, ways)
+        self._ways = ways
+
+    def deliver(self, value: object, root: int, lineage: Lineage) -> int:
+        """Deliver to other stages; return 0."""
+        if lineage is not PLAIN:
+            return super().deliver(value, root, lineage)
+        chosen = [lanes[chooser.pick(value)] for chooser, lanes in self._ways]
+        self._emitted += 1
+        self._sent += len(chosen)
+        self.reached = tuple([lane.target for lane in chosen])
+        for lane in chosen:
+            waiting = lane.waiting
+            waiting.roots.append(root)
+            waiting.values.append(value)
         return 0

@@ -43,8 +43,8 @@ class Batch(msgspec.Struct):
     """The word of each; empty for messages, which their spout emits in this partition."""
     first: int = 0
     """The root here of the first; those of the others follow."""
-    edges: Mapping[int, int] = msgspec.field(default_factory=dict[int, int])
-    """The XOR of the edges that each was delivered with, by root."""
+    edges: dict[int, int] = msgspec.field(default_factory=dict[int, int])
+    """The XOR of the edges that each was delivered with, by root; without those that have none."""
 
     def messages_of_each(self) -> Sequence[tuple[int, ...]]:
         """Return the messages of each."""
@@ -186,7 +186,8 @@ class Inputs:
 
     def know_all(self, batch: Batch) -> None:
         """Note the messages of each root of a batch that was acked as a whole: some output needs them."""
-        self._acked.update(enumerate(batch.messages_of_each(), batch.first))
+        if batch.first not in self._acked:
+            self._acked.update(enumerate(batch.messages_of_each(), batch.first))
 
     def _take_up(self, batch: Batch) -> None:
         """Part a batch into its inputs."""
@@ -204,6 +205,8 @@ class Inputs:
         acked, failed = self._ledger.take_verdicts()
         for tree in acked:
             self._ack(cast("int", tree.message_id))
+        # In the order of the inputs, as concurrent calls fail in another order each time.
+        failed.sort(key=lambda tree: cast("int", tree.message_id))
         again = [self._fail(cast("int", tree.message_id), tree.failure) for tree in failed]
         return [each for each in again if each is not None]
 
@@ -220,14 +223,8 @@ class Inputs:
         assert failure is not None, "a failed tree says why"
         each = self._open.pop(root)
         each.history = each.history.and_also(failure)
-        if not each.messages:
-            # Nobody waits for it, so that it is not tried again (law L10); what it has given leaves, as in process.
-            self._acked[root] = ()
-            self._done(each)
-            return None
         if self._gives_up(each, failure):
             self._done(each)
-            self._account.named(each.messages)
             self.given_up.append(GivenUp(each.messages, each.attempts, each.history.without_frames()))
             return None
         each.attempt += 1

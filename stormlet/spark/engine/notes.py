@@ -13,7 +13,6 @@ _NO_TIMEOUTS: Final = "nothing times out, and what hangs is a task of Spark's"
 _ONE_LEDGER: Final = "one ledger spans all tasks"
 _NO_WAITING: Final = "stages follow one another, so that nobody waits for room"
 _REASONS: Final[Mapping[str, str]] = {
-    "message_timeout": _NO_TIMEOUTS,
     "timeout_buckets": _NO_TIMEOUTS,
     "timeout_restarts_on": _NO_TIMEOUTS,
     "ackers": _ONE_LEDGER,

@@ -14,13 +14,13 @@ trees               one for each message                 one for each input of t
 ackers              tasks that rotate                    a ledger that is asked when nothing moves
 outputs             go into the inboxes of consumers     wait for the outcomes of their trees, then leave
 a failed message    is emitted again by its spout        is executed again here, from its input on
-timeouts            yes                                  none: what hangs is a Spark task that hangs
+timeouts            yes                                  only of what is held when its bolt has finished
 ==================  ===================================  =================================================
 
-A chunk is handed to the tasks as a whole. When nothing moves any more, every tree has its outcome, unless a bolt holds
-its input. Then failed inputs are executed again, after a pause, until each was acked or given up, and the outputs leave
-in the order in which they were emitted. So an attempt that Spark makes at this partition repeats the one before, if the
-user's code does.
+Chunks for one task are handed to it together, about a thousand tuples at a time. When nothing moves any more, every
+tree has its outcome, unless a bolt holds its input. Then failed inputs are executed again, after a pause, until each
+was acked or given up, and the outputs leave in the order in which they were emitted. So an attempt that Spark makes at
+this partition repeats the one before, if the user's code does.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from stormlet.spark.engine.equipment import Equipment, equip
 from stormlet.spark.engine.exits import Exits, Unpicklable
 from stormlet.spark.engine.inputs import Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.numbering import ClusterPlan, Place
-from stormlet.spark.engine.rows import CHUNK, Content, Row, unpack
+from stormlet.spark.engine.rows import CHUNK, HEAVY, Content, Row, unpack
 
 ONLY_EDGE: Final = 1
 """The edge of an input that no other task here gets a part of: its tree has no other edge, so that any will do."""
@@ -140,7 +140,8 @@ class Partition:
         gathered = self._gathered
         left = await self._execute_gathered() if gathered and gathered[0].target != row.target else ()
         gathered.append(row)
-        if sum(each.size for each in gathered) >= CHUNK:
+        size, weight = sum(each.size for each in gathered), sum(len(each.payload) for each in gathered)
+        if size >= CHUNK or weight >= HEAVY:
             return [*left, *await self._execute_gathered()]
         return left
 
@@ -194,13 +195,16 @@ class Partition:
         batch = self._batch_of(rows)
         count = len(batch.values)
         batch.first = first = self._inputs.new_roots(count)
-        roots = range(first, first + count)
+        roots: Sequence[int] = range(first, first + count)
         edges = self._new_edges(batch.target, count)
+        if 0 in batch.counts:  # what belongs to no message has no tree here, either (law L10)
+            edges = [edge if count else 0 for edge, count in zip(edges, batch.counts, strict=True)]
+            roots = [root if edge else 0 for root, edge in zip(roots, edges, strict=True)]
         batch.edges = dict(zip(roots, edges, strict=True))
+        batch.edges.pop(0, None)
         if batch.attempts:
-            each = zip(
-                batch.values, batch.sources, map(self._lineage, batch.attempts), roots, edges, strict=True
-            )
+            lineages = map(self._lineage, batch.attempts)
+            each = zip(batch.values, batch.sources, lineages, roots, edges, strict=True)
             tuples = [plain_tuple(*fields) for fields in each]
         else:
             tuples = [
@@ -230,7 +234,7 @@ class Partition:
             return list(islice(self._edges, count))
         return [ONLY_EDGE] * count
 
-    def _emit_all(self, task: int, values: Iterable[object], first: int) -> Mapping[int, int]:
+    def _emit_all(self, task: int, values: Iterable[object], first: int) -> dict[int, int]:
         """Have a spout task emit these values with roots from this one on; return the edges of each root."""
         edges: dict[int, int] = {}
         try:

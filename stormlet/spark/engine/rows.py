@@ -27,6 +27,8 @@ from stormlet.spark.engine.numbering import Place
 
 CHUNK: Final = 1000
 """The most values of a chunk."""
+HEAVY: Final = 8 << 20
+"""Bytes that are not gathered any longer, however few values they are."""
 
 _numbers = Layout("<7q").pack
 

@@ -6,9 +6,7 @@ from random import Random
 
 import pytest
 
-from stormlet import Topology
 from stormlet.spark.engine.account import differences
-from tests.cast import refuse
 from tests.spark.engine.faults import WAYS, faulty, topology
 from tests.spark.engine.twin import twin
 
@@ -35,15 +33,3 @@ def test_a_line_that_is_missing_or_comes_twice_is_named() -> None:
     partitions = run.cluster.partitions
     assert differences(run.lines[1:], partitions)[0].startswith("1 of ")
     assert differences([*run.lines, run.lines[0]], partitions)[0].startswith("1 lines")
-
-
-def test_a_name_that_is_missing_or_another_is_seen() -> None:
-    """Else a message that was given up would count as acked."""
-    refused = Topology("refused")
-    refused.bolt("refuse", refuse, refused.spout("source", range(5)).fields())
-    run = twin(refused)
-    names = [each.messages for each in run.given_up]
-    partitions = run.cluster.partitions
-    assert differences(run.lines, partitions, names) == []
-    for wrong in (names[1:], [*names, names[0]], [*names[1:], names[1]], [(1,), *names[1:]]):
-        assert len(differences(run.lines, partitions, wrong)) == 1

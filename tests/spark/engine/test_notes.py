@@ -15,7 +15,7 @@ from tests.cast import Burst, ignore
 from tests.spark.engine.sketches import sketch
 
 HAVE_EFFECT = {
-    "max_attempts", "replay_delay", "replay_delay_max",
+    "message_timeout", "max_attempts", "replay_delay", "replay_delay_max",
     "max_restarts", "restart_window", "restart_delay", "restart_delay_max",
 }  # fmt: skip
 REFUSED = {"tick"}
@@ -35,7 +35,6 @@ def simple(**options: Any) -> Topology:
 @pytest.mark.parametrize(
     ("option", "shown", "reason"),
     [
-        ({"message_timeout": 10}, "10", "nothing times out, and what hangs is a task of Spark's"),
         (
             {"timeout_restarts_on": "activity"},
             "'activity'",
@@ -58,8 +57,8 @@ def test_options_of_the_topology(option: dict[str, Any], shown: str, reason: str
 
 def test_the_setting_that_wins_is_the_one_that_is_told() -> None:
     """Once."""
-    (sentence,) = said(simple(message_timeout=10), message_timeout=20)
-    assert sentence.startswith("message_timeout=20 has no effect")
+    (sentence,) = said(simple(queue_capacity=10), queue_capacity=20)
+    assert sentence.startswith("queue_capacity=20 has no effect")
 
 
 def test_options_of_components() -> None:
@@ -95,7 +94,7 @@ def test_defaults_are_not_worth_a_note() -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        {"message_timeout": None},
+        {"message_timeout": 10},
         {"max_spout_pending": None},
         {"ackers": 1},
         {"record_edges": 0},
@@ -103,7 +102,7 @@ def test_defaults_are_not_worth_a_note() -> None:
     ],
 )
 def test_what_spark_does_anyway_is_not_worth_a_note(option: dict[str, Any]) -> None:
-    """No timeout, no bound, one ledger; and attempts count there, too."""
+    """No bound, one ledger; attempts count there, too, and what is held in the end times out."""
     assert said(simple(**option)) == []
 
 

@@ -66,7 +66,7 @@ class Twin:
     @property
     def differences(self) -> Sequence[str]:
         """What the ledger of the whole run says."""
-        return differences(self.lines, self.cluster.partitions, [each.messages for each in self.given_up])
+        return differences(self.lines, self.cluster.partitions)
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
@@ -186,6 +186,7 @@ def twin(
     seed: int = 1,
     fault: Fault | None = None,
     real_time: bool = False,
+    kind: type[Twin] = Twin,
 ) -> Twin:
     """Run a topology; each spout has so many partitions."""
     description = topology.describe()
@@ -194,7 +195,7 @@ def twin(
     description, configurations = description.configured(description.configuration, "run")
     values = {id: (sources or {}).get(id) or _values(spec) for id, spec in description.spouts.items()}
     tasks = dict.fromkeys(values, spouts) if isinstance(spouts, int) else spouts
-    run = Twin(number(description, configurations, tasks), seed, fault)
+    run = kind(number(description, configurations, tasks), seed, fault)
     run.run(values, real_time=real_time)
     return run
 
