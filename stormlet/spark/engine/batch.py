@@ -73,7 +73,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
 }
-OURS: Final = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
+OUR_ERROR: Final = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
 """The line of one of our errors in the traceback that Spark gives for a task."""
 
 
@@ -328,7 +328,7 @@ def _explained() -> Generator[None]:
     except StormletError:
         raise
     except PySparkException as error:
-        ours = OURS.findall(str(error))
+        ours = OUR_ERROR.findall(str(error))
         raise SparkFailed(ours[-1] if ours else summary(error)) from error
 
 

@@ -21,7 +21,9 @@ from zipfile import ZipFile, ZipInfo
 
 import msgspec
 
-from stormlet.model.description import BoltSpec, SpoutSpec
+from stormlet.core.shortened import shown
+from stormlet.errors import InvalidTopology
+from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import what_is_called
 from stormlet.spark.engine.numbering import ClusterPlan
 
@@ -103,9 +105,10 @@ def _files(module: Path) -> Iterator[Path]:
 
 
 def pickled(cluster: ClusterPlan) -> bytes:
-    """Return the plan as the tasks of Spark get it: without sources, and without the logic of bolts in the driver."""
-    from pyspark import cloudpickle
+    """Return the plan as the tasks of Spark get it: without sources, and without the logic of bolts in the driver.
 
+    Raises :class:`~stormlet.errors.InvalidTopology` naming the component of which something cannot be pickled.
+    """
     description = cluster.plan.description
     driver = cluster.layout.driver
     shipped = msgspec.structs.replace(
@@ -114,7 +117,27 @@ def pickled(cluster: ClusterPlan) -> bytes:
         bolts={id: _shipped(each, in_driver=id in driver) for id, each in description.bolts.items()},
     )
     plan = msgspec.structs.replace(cluster.plan, description=shipped)
-    return cast("bytes", cast("Any", cloudpickle).dumps(msgspec.structs.replace(cluster, plan=plan)))
+    try:
+        return _dumped(msgspec.structs.replace(cluster, plan=plan))
+    except Exception as error:
+        raise _unfit(shipped, error) from error
+
+
+def _unfit(description: Description, error: Exception) -> InvalidTopology:
+    for id, component in description.components.items():
+        try:
+            _dumped(component)
+        except Exception as cause:
+            return InvalidTopology(
+                f"on Spark, {id!r} cannot travel to other machines: {shown(cause)}; make in prepare what stays on one"
+            )
+    return InvalidTopology(f"on Spark, the topology cannot travel to other machines: {shown(error)}")
+
+
+def _dumped(thing: object) -> bytes:
+    from pyspark import cloudpickle
+
+    return cast("bytes", cast("Any", cloudpickle).dumps(thing))
 
 
 def code_of(spout: SpoutSpec) -> bytes:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
+OURS: Final = "__"
+"""The first characters of the ids of components that no user has declared, as Storm's own have them."""
 ROWS: Final = 10_000
 """Rows of a table that is sent on."""
 
@@ -102,13 +104,13 @@ def with_outputs(
             inputs = [_schema(description, each.source) for each in bolt.inputs]
             sink: DataFrameSink = bolt.logic
             schema = _columns(f"bolt {id!r}", sink.schema, inputs)
-            leaving[id] = Leaving(f"{id} rows", schema, sink.destination)
+            leaving[id] = Leaving(f"{OURS}rows of {id}", schema, sink.destination)
             bolts[id] = _making(bolt, schema)
-            bolts[f"{id} rows"] = _taking(f"{id} rows", id)
+            bolts[f"{OURS}rows of {id}"] = _taking(f"{OURS}rows of {id}", id)
     for stream in streams:
         name = stream_name(stream.component, stream.stream)
         schema = _columns(str(stream), None, [_schema(description, stream)])
-        tables, rows = f"{name} tables", f"{name} rows of the result"
+        tables, rows = f"{OURS}tables of {name}", f"{OURS}rows of {name}"
         taken: Subscription[object] = Subscription(stream, Shuffle(), None)
         bolts[tables] = _making(_taking(tables, name), schema, [taken])
         bolts[rows] = _taking(rows, tables)

@@ -16,6 +16,7 @@ from stormlet.spark.engine.account import Account, Line, added
 from stormlet.spark.engine.arrow_rows import rows_of
 from stormlet.spark.engine.inputs import GivenUp
 from stormlet.spark.engine.numbering import ClusterPlan, Place
+from stormlet.spark.engine.outputs import OURS
 from stormlet.spark.engine.partition import Partition, origin_of
 from stormlet.spark.engine.rows import Kind
 
@@ -128,6 +129,7 @@ def statistics_of(cluster: ClusterPlan, reports: Sequence[Report], letters: Iter
         {
             id: of_component({task.task: counted.get(task.task, TaskStatistics()) for task in tasks})
             for id, tasks in cluster.plan.tasks.items()
+            if not id.startswith(OURS)
         }
     )
 

@@ -95,6 +95,11 @@ def double(number: Number) -> Double:
     return Double(number.n, 2 * number.n)
 
 
+def with_lock(lock: object, number: Number) -> Double:
+    """Takes along what cannot be pickled."""
+    return double(number)
+
+
 def unlucky(number: Number) -> Double:
     """Never succeeds for four."""
     if number.n == 4:

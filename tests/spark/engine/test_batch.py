@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +46,8 @@ def test_a_word_count_is_that_of_this_process(spark: SparkSession) -> None:
 def test_the_counts_are_those_of_this_process(spark: SparkSession) -> None:
     """Emitted, executed and acked of each component are summed up over all partitions."""
     topology, _ = flows.word_count(LINES)
-    result, there = run_on_spark(topology, spark), complete(topology)
+    result, there = run_on_spark(topology, spark, streams=["count"]), complete(topology)
+    assert set(result.statistics.components) == {"lines", "split", "count"}
     for id in ("lines", "split", "count"):
         here, wanted = result.statistics.components[id], there.statistics.components[id]
         assert (here.emitted, here.executed, here.acked) == (wanted.emitted, wanted.executed, wanted.acked)
@@ -172,6 +175,15 @@ def test_refused_before_spark_starts() -> None:
     topology.bolt("double", flows.double, topology.spout("numbers", outputs=Number).shuffle())
     with pytest.raises(InvalidTopology, match="spout 'numbers' has no source"):
         run_on_spark(topology)
+
+
+def test_what_cannot_travel_is_named(spark: SparkSession) -> None:
+    """A lock belongs to one process."""
+    topology, _ = flows.doubles([Number(1)], logic=partial(flows.with_lock, threading.Lock()))
+    with pytest.raises(
+        InvalidTopology, match=r"on Spark, 'double' cannot travel .*lock.*prepare"
+    ):
+        run_on_spark(topology, spark)
 
 
 def test_a_stream_that_there_is_not(spark: SparkSession) -> None:
