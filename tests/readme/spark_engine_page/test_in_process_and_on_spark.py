@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stormlet import BasicBolt, Bolt, Collector, Reject, TaskContext, Topology, Tuple
+from stormlet import BasicBolt, Bolt, Collector, FailureKind, Reject, TaskContext, Topology, Tuple
 from stormlet.spark.engine.account import differences
 from stormlet.testing import run_simulated
-from tests.cast import Join, Note, raise_value_error, same, twice
+from tests.cast import AckLater, Join, Note, raise_value_error, same, twice
 from tests.helpers import run_to_end
 from tests.readme.spark_engine_page.whole_runs import run
 
@@ -183,6 +183,16 @@ def test_time() -> None:
     topology.bolt("slow", Slow, topology.spout("s", [1]).shuffle())
     ran = run(topology)
     assert (ran.given_up, ran.differences()) == ([], [])
+
+
+def test_held_to_the_end() -> None:
+    """A timer settles the input in time, or it is given up."""
+    for timeout, kinds in ((10.0, []), (0.01, [FailureKind.TIMEOUT])):
+        topology: Any = Topology("held", message_timeout=timeout)
+        topology.bolt("later", partial(AckLater, 0.05), topology.spout("s", [1]).shuffle())
+        ran = run(topology)
+        assert ran.differences() == []
+        assert [each.history[-1].kind for each in ran.given_up] == kinds
 
 
 class Sums(BasicBolt[int, int]):
