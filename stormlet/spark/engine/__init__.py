@@ -9,8 +9,11 @@ From the ground up::
     numbering   tasks, and the stage and partition of each
     rows        the rows that stages hand on: chunks of tuples, and others
     account     the ledger of the whole run: one XOR over all partitions
-    exits       the way out of a partition, for tuples of other stages
+    lanes       what one task has emitted for one task in another stage
+    exits       the way out of a partition: all lanes, and the chunks that they give
+    outlets     outlets that lead into lanes
     inputs      the inputs of a partition, each with a tree of its own there
+    deliveries  the tuples that are made of them
     equipment   the engine's parts in a partition: bolt tasks, outboxes, outlets
     partition   one partition at work
     arrow_rows  rows as Spark moves them

@@ -9,13 +9,11 @@ from contextvars import copy_context
 from functools import partial
 from time import monotonic
 
-from stormlet.core.groupings import Chooser, One
 from stormlet.core.life import TaskEvent
 from stormlet.model.components import SharedObjects, TaskContext
 from stormlet.model.description import BoltSpec
 from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Link
-from stormlet.model.streams import StreamId
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.failure_log import FailureLog
@@ -25,9 +23,10 @@ from stormlet.runtime.run.wiring import Producer, Wires
 from stormlet.runtime.slices import Activity, Pace
 from stormlet.runtime.usercode import all_ended
 from stormlet.runtime.wire.outbox import Outbox, Post
-from stormlet.runtime.wire.outlets import CheckedOutlet, Outlet
-from stormlet.spark.engine.exits import Exit, Exits, FanExit, Lane, SingleExit
+from stormlet.runtime.wire.outlets import Outlet
+from stormlet.spark.engine.exits import Exits
 from stormlet.spark.engine.numbering import ClusterPlan, Place
+from stormlet.spark.engine.outlets import OutletsToStages
 
 STEP = 1000
 """Inputs that a task executes before it looks around: nobody else waits for the loop."""
@@ -130,11 +129,11 @@ def equip(
     here = {stream: [each for each in all_ if not _leaves(each, exits)] for stream, all_ in links.items()}
     away = {stream: [each for each in all_ if _leaves(each, exits)] for stream, all_ in links.items()}
     wires = Wires(engine, kit, here, {id: task.inbox for id, task in tasks.items()})
-    doors = Doors(engine, kit, away, exits)
+    leading_out = OutletsToStages(engine, kit, away, exits)
     producers = [maker.producer(each, tasks.get(each.task)) for each in plans]
     for each in producers:
         wires.lay([each], each.plan.component, cluster.outputs_of(each.plan.component))
-        doors.open(each)
+        leading_out.lay(each)
     feeding = {stream.component for stream, local in here.items() if local}
     return Equipment(
         engine,
@@ -147,53 +146,6 @@ def equip(
 
 def _leaves(link: Link, exits: Exits) -> bool:
     return exits.leads_to(link.targets[0])
-
-
-class Doors:
-    """Makes the outlets that lead to other stages."""
-
-    def __init__(
-        self, engine: Engine, kit: Kit, links: Mapping[StreamId, Sequence[Link]], exits: Exits
-    ) -> None:
-        self._engine = engine
-        self._kit = kit
-        self._links = links
-        self._exits = exits
-
-    def open(self, producer: Producer) -> None:
-        """Put an outlet in the place of each that has consumers in other stages."""
-        for stream, outlet in list(producer.outlets.items()):
-            links = self._links[StreamId(producer.plan.component, stream)]
-            if links:
-                inner = outlet.inner if isinstance(outlet, CheckedOutlet) else outlet
-                door = self._door(producer.plan, inner, links)
-                producer.outlets[stream] = CheckedOutlet(door) if isinstance(outlet, CheckedOutlet) else door
-
-    def _door(self, plan: TaskPlan, inner: Outlet, links: Sequence[Link]) -> Outlet:
-        doors = [(self._chooser(plan, link), self._lanes(plan, link)) for link in links]
-        if type(inner) is not Outlet:  # it has consumers here
-            return Exit(inner.source, inner, doors)
-        ways = [
-            (each, lanes) for each, lanes in doors if isinstance(each, One) and len(lanes[0].streams) == 1
-        ]
-        if len(ways) < len(doors):
-            return Exit(inner.source, None, doors)
-        return SingleExit(inner.source, *ways[0]) if len(ways) == 1 else FanExit(inner.source, ways)
-
-    def _chooser(self, plan: TaskPlan, link: Link) -> Chooser:
-        grouping = self._kit.grouping(plan, link.grouping)
-        random = self._engine.random(plan, f"to {link.consumer}")
-        return grouping.chooser(link.targets, random, f"{plan.component!r} -> {link.consumer!r}")
-
-    def _lanes(self, plan: TaskPlan, link: Link) -> Sequence[Lane]:
-        streams = tuple(
-            stream.stream
-            for stream, links in self._links.items()
-            if stream.component == plan.component and any(each.consumer == link.consumer for each in links)
-        )
-        bolt = self._engine.plan.description.bolts.get(plan.component)
-        sorts = bolt is not None and bolt.concurrency > 1
-        return [self._exits.lane(plan.task, target, streams, sorts=sorts) for target in link.targets]
 
 
 class _Maker:

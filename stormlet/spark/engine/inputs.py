@@ -18,7 +18,7 @@ from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import Source
 from stormlet.runtime.wire.outbox import Control
 from stormlet.spark.engine.account import Account
-from stormlet.spark.engine.exits import Dropped
+from stormlet.spark.engine.lanes import Dropped
 from stormlet.spark.engine.rows import unpacked
 
 NO_WORD: Final = 0

@@ -28,17 +28,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice, repeat
+from itertools import repeat
 from random import Random
-from typing import Any, Final, cast
+from typing import cast
 
 from stormlet.core.ids import IdSource
 from stormlet.core.retries import ReplayPolicy
 from stormlet.core.shortened import shortened
-from stormlet.core.tuples import PLAIN, Lineage, Source, plain_tuple
+from stormlet.core.tuples import PLAIN, Lineage
 from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.model.components import DEFAULT_STREAM, To
-from stormlet.model.streams import StreamId
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.context import CrashSite
@@ -49,14 +48,13 @@ from stormlet.runtime.wire.collector import undeclared
 from stormlet.runtime.wire.outbox import Control
 from stormlet.runtime.wire.outlets import Outlet
 from stormlet.spark.engine.account import Account, Line
+from stormlet.spark.engine.deliveries import Deliveries, Unreadable
 from stormlet.spark.engine.equipment import Equipment, equip
-from stormlet.spark.engine.exits import Exits, Unpicklable
+from stormlet.spark.engine.exits import Exits
 from stormlet.spark.engine.inputs import Batch, GivenUp, Input, Inputs
+from stormlet.spark.engine.lanes import Unpicklable
 from stormlet.spark.engine.numbering import ClusterPlan, Place
-from stormlet.spark.engine.rows import CHUNK, HEAVY, Content, Row, unpack
-
-ONLY_EDGE: Final = 1
-"""The edge of an input that no other task here gets a part of: its tree has no other edge, so that any will do."""
+from stormlet.spark.engine.rows import CHUNK, HEAVY, Row
 
 SPOUT_BITS = 40
 """The root of a message is the id of its spout task, shifted by so many bits, plus its number there."""
@@ -87,12 +85,12 @@ class Partition:
         self._word = asyncio.Event()
         self._inputs = Inputs(self._account, self._policy_of)
         self._exits = Exits(cluster.places_after(place), self._account, Random(f"{purpose}/words"))
-        self._edges = iter(IdSource(Random(f"{purpose}/edges")))
         self._pauses = Random(f"{purpose}/pauses")
-        self._sources: dict[tuple[int, str], Source] = {}
-        self._lineages = {1: PLAIN}
         self._gathered: list[Row] = []
         self._equipment: Equipment = equip(cluster, place, seed, kit, self._post, self._exits, self._crashed)
+        self._deliveries = Deliveries(
+            cluster, IdSource(Random(f"{purpose}/edges")), self._equipment.draws_edges
+        )
         self._tasks = self._equipment.tasks
         self._activity = self._equipment.engine.activity
 
@@ -191,48 +189,18 @@ class Partition:
 
     def _hand_over_batch(self, rows: Sequence[Row]) -> None:
         """Hand over the tuples of chunks for one task."""
-        task = self._tasks[rows[0].target]
-        batch = self._batch_of(rows)
-        count = len(batch.values)
-        batch.first = first = self._inputs.new_roots(count)
-        roots: Sequence[int] = range(first, first + count)
-        edges = self._new_edges(batch.target, count)
-        if 0 in batch.counts:  # what belongs to no message has no tree here, either (law L10)
-            edges = [edge if count else 0 for edge, count in zip(edges, batch.counts, strict=True)]
-            roots = [root if edge else 0 for root, edge in zip(roots, edges, strict=True)]
-        batch.edges = dict(zip(roots, edges, strict=True))
-        batch.edges.pop(0, None)
-        if batch.attempts:
-            lineages = map(self._lineage, batch.attempts)
-            each = zip(batch.values, batch.sources, lineages, roots, edges, strict=True)
-            tuples = [plain_tuple(*fields) for fields in each]
-        else:
-            tuples = [
-                plain_tuple(value, source, PLAIN, root, edge)
-                for value, source, root, edge in zip(batch.values, batch.sources, roots, edges, strict=True)
-            ]
+        try:
+            batch, tuples = self._deliveries.of_chunks(rows, self._inputs.new_roots)
+        except Unreadable as error:
+            way_out = (
+                f"a value of {self._cluster.component_of(error.producer)!r} cannot be made again on this machine: "
+                f"define its class in a file that goes along, and let it be pickled"
+            )
+            raise self._crash_of(rows[0].target, "the input", way_out) from error.__cause__
+        task = self._tasks[batch.target]
         task.inbox.items += tuples
         self._inputs.begin_batch(batch)
         task.wake()
-
-    def _batch_of(self, rows: Sequence[Row]) -> Batch:
-        contents = [self._unpacked(row) for row in rows]
-        values, sources, messages = list[Any](), list[Source](), list[int]()
-        for row, content in zip(rows, contents, strict=True):
-            each = [self._source(row.producer, stream) for stream in content.streams]
-            values += content.values
-            sources += each if len(each) == row.size else each * row.size
-            messages += content.roots
-        counts = _padded([content.counts for content in contents], rows)
-        attempts = _padded([content.attempts for content in contents], rows)
-        words = b"".join(row.words for row in rows)
-        return Batch(rows[0].target, values, sources, messages, counts, attempts, words)
-
-    def _new_edges(self, task: int, count: int) -> Sequence[int]:
-        """Return the edges of new inputs of a task."""
-        if self._equipment.draws_edges(task):
-            return list(islice(self._edges, count))
-        return [ONLY_EDGE] * count
 
     def _emit_all(self, task: int, values: Iterable[object], first: int) -> dict[int, int]:
         """Have a spout task emit these values with roots from this one on; return the edges of each root."""
@@ -258,12 +226,12 @@ class Partition:
 
     def _deliver(self, each: Input, root: int) -> int:
         """Deliver an input once more; return its edges."""
-        lineage, task = self._lineage(each.attempt), self._tasks.get(each.target)
+        task = self._tasks.get(each.target)
         if task is None:
-            return self._emit(each.target, each.value, root, lineage)
-        (edge,) = self._new_edges(each.target, 1)
-        task.inbox.items.append(plain_tuple(each.value, each.source, lineage, root, edge))
-        return edge
+            return self._emit(each.target, each.value, root, self._deliveries.lineage(each.attempt))
+        tup = self._deliveries.of_input(each, root)
+        task.inbox.items.append(tup)
+        return tup.edge
 
     def _emit(self, task: int, value: object, root: int, lineage: Lineage) -> int:
         stream = DEFAULT_STREAM
@@ -339,16 +307,6 @@ class Partition:
             )
             raise self._crash_of(error.producer, "the emit", way_out) from error.__cause__
 
-    def _unpacked(self, row: Row) -> Content:
-        try:
-            return unpack(row)
-        except Exception as error:
-            way_out = (
-                f"a value of {self._cluster.component_of(row.producer)!r} cannot be made again on this machine: "
-                f"define its class in a file that goes along, and let it be pickled"
-            )
-            raise self._crash_of(row.target, "the input", way_out) from error
-
     def _crash_of(self, task: int, what: str, way_out: str = "") -> TopologyCrashed:
         plan = next(each for each in self._cluster.tasks_at(self._place) if each.task == task)
         return TopologyCrashed(self._name, plan.name, what, "", way_out)
@@ -403,27 +361,6 @@ class Partition:
             raise undeclared(outlets, stream, plan)
         return outlets[stream]
 
-    def _lineage(self, attempt: int) -> Lineage:
-        lineage = self._lineages.get(attempt)
-        if lineage is None:
-            lineage = self._lineages[attempt] = Lineage(attempt)
-        return lineage
-
-    def _source(self, task: int, stream: str) -> Source:
-        source = self._sources.get((task, stream))
-        if source is None:
-            component = self._cluster.component_of(task)
-            schema = self._cluster.schema(StreamId(component, stream))
-            source = self._sources[task, stream] = Source(component, stream, task, schema)
-        return source
-
     def _policy_of(self, message: int) -> ReplayPolicy:
         config = self._cluster.configurations[self._cluster.component_of(origin_of(message)[0])]
         return ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
-
-
-def _padded(numbers: Sequence[Sequence[int]], rows: Sequence[Row]) -> Sequence[int]:
-    """Return the numbers of all rows, 1 for each value of a row without; nothing if all are without."""
-    if not any(numbers):
-        return ()
-    return [number for each, row in zip(numbers, rows, strict=True) for number in each or repeat(1, row.size)]

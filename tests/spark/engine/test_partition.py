@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from stormlet import BasicBolt, Bolt, Collector, Failure, Stream, To, Topology, Tuple
 from stormlet.errors import Reject, TopologyCrashed
-from stormlet.spark.engine import exits, partition
+from stormlet.spark.engine import lanes, partition
+from stormlet.spark.engine.deliveries import Deliveries
 from stormlet.spark.engine.inputs import Batch
 from stormlet.spark.engine.rows import Row, packed, xor_of
 from stormlet.testing import complete
@@ -192,7 +193,7 @@ def test_bolts_in_the_driver_get_what_is_for_them() -> None:
 
 def test_chunks_of_large_values_are_parted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each value leaves, in its order; one value cannot be parted."""
-    monkeypatch.setattr(exits, "LARGEST", 5_000)
+    monkeypatch.setattr(lanes, "LARGEST", 5_000)
     topology = Topology("large")
     values = [f"{number}" * 1000 for number in range(1, 20)]
     source: Stream[str] = topology.spout("source", values)
@@ -207,16 +208,16 @@ def test_chunks_of_large_values_are_parted(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_large_values_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand of them would fill the memory of whoever sends them, and of whoever gets them."""
-    monkeypatch.setattr(exits, "HEAVY", 20_000)
+    monkeypatch.setattr(lanes, "HEAVY", 20_000)
     monkeypatch.setattr(partition, "HEAVY", 20_000)
     together = list[int]()
-    batch_of = partition.Partition._batch_of  # pyright: ignore[reportPrivateUsage]
+    batch_of = Deliveries._batch_of  # pyright: ignore[reportPrivateUsage]
 
-    def noted(self: partition.Partition, rows: Sequence[Row]) -> Batch:
+    def noted(self: Deliveries, rows: Sequence[Row]) -> Batch:
         together.append(sum(row.size for row in rows))
         return batch_of(self, rows)
 
-    monkeypatch.setattr(partition.Partition, "_batch_of", noted)
+    monkeypatch.setattr(Deliveries, "_batch_of", noted)
     topology = Topology("large")
     source: Stream[str] = topology.spout("source", [f"{number:0200}" for number in range(3000)])
     topology.bolt("end", same, source.fields(_last_digit), parallelism=5)
