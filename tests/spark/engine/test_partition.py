@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, reduce
-from operator import xor
 from typing import Any
 
 import pytest
@@ -31,7 +30,7 @@ def numbers(count: int = 6) -> tuple[Topology, Stream[int]]:
 @given(st.lists(st.integers(0, 2**64 - 1)))
 def test_packed_numbers_are_xored_as_they_are_one_by_one(words: list[int]) -> None:
     """Of any number of them."""
-    assert xor_of(packed(words)) == reduce(xor, words, 0)
+    assert xor_of(packed(words)) == reduce(int.__xor__, words, 0)
 
 
 class PairsOff(Bolt[int, str]):
