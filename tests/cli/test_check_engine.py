@@ -141,12 +141,12 @@ def test_settings_are_noted_with_the_topologys_own_options(capsys: pytest.Captur
     """)
     notes = [
         each
-        for each in check(capsys, "flow.py", "--set", "message_timeout=9").splitlines()
+        for each in check(capsys, "flow.py", "--set", "idle_max=9").splitlines()
         if "note:" in each
     ]
     assert [each.partition(" has")[0] for each in notes] == [
         "note: queue_capacity=5",
-        "note: message_timeout=9",
+        "note: idle_max=9",
     ]
 
 
