@@ -180,9 +180,7 @@ def test_refused_before_spark_starts() -> None:
 def test_what_cannot_travel_is_named(spark: SparkSession) -> None:
     """A lock belongs to one process."""
     topology, _ = flows.doubles([Number(1)], logic=partial(flows.with_lock, threading.Lock()))
-    with pytest.raises(
-        InvalidTopology, match=r"on Spark, 'double' cannot travel .*lock.*prepare"
-    ):
+    with pytest.raises(InvalidTopology, match=r"on Spark, 'double' cannot travel .*lock.*prepare"):
         run_on_spark(topology, spark)
 
 
