@@ -139,14 +139,10 @@ def test_settings_are_noted_with_the_topologys_own_options(capsys: pytest.Captur
     topology = Topology("noted", queue_capacity=5)
     topology.bolt("write", DataFrameSink("out"), topology.spout("s", [1]).shuffle())
     """)
-    notes = [
-        each
-        for each in check(capsys, "flow.py", "--set", "max_spout_pending=9").splitlines()
-        if "note:" in each
-    ]
+    notes = [each for each in check(capsys, "flow.py", "--set", "idle_max=9").splitlines() if "note:" in each]
     assert [each.partition(" has")[0] for each in notes] == [
         "note: queue_capacity=5",
-        "note: max_spout_pending=9",
+        "note: idle_max=9",
     ]
 
 

@@ -162,7 +162,7 @@ def test_the_folder_goes_with_the_result(spark: SparkSession, tmp_path: Path) ->
 
 def test_what_is_held_for_ever_is_given_up(spark: SparkSession) -> None:
     """Nothing would ever settle it, so it fails at the end, and its letter says who has it."""
-    topology = Topology("held", message_timeout=1)
+    topology = Topology("held", message_timeout=0.5)
     numbers = topology.spout("numbers", [Number(1)], outputs=Number)
     topology.bolt("holds", flows.Holds, numbers.fields("n"))
     (letter,) = run_on_spark(topology, spark).dead_letters
