@@ -88,14 +88,14 @@ class Tuples:
         return rest
 
     def by_root(self) -> Tuples:
-        """Return them in the order of their roots, if each has one."""
-        order = sorted(range(len(self.roots)), key=self.roots.__getitem__)
-        if not order or self.roots[order[0]] <= 0:
+        """Return them in the order of their roots, or of the first ones of those with several; as they are, if some
+        have none."""
+        firsts = [self.several[at][0] if root == SEVERAL else root for at, root in enumerate(self.roots)]
+        if 0 in firsts:
             return self
         ordered = Tuples()
-        for position in order:
-            attempt = self.attempts.get(position, 1)
-            ordered.append(self.values[position], self.stream_at(position), (self.roots[position],), attempt)
+        for at in sorted(range(len(firsts)), key=firsts.__getitem__):
+            ordered.append(self.values[at], self.stream_at(at), self.roots_at(at), self.attempts.get(at, 1))
         return ordered
 
     def extend(self, other: Tuples, roots: Sequence[int]) -> None:

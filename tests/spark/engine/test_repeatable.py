@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from stormlet import Stream, Topology
+from stormlet import BatchBolt, Collector, Stream, Topology, Tuple
 from stormlet.spark.engine.numbering import Place
 from stormlet.spark.engine.rows import Row
 from stormlet.testing import complete
@@ -68,6 +68,27 @@ def test_calls_beside_each_other_make_the_same_rows(fails: bool) -> None:
     topology = Topology("calls")
     source: Stream[int] = topology.spout("source", range(60))
     topology.bolt("end", same, topology.bolt("slow", slow, source.shuffle(), concurrency=8).fields())
+    assert twin(topology, fault=repeated, spouts=1).differences == []
+
+
+def test_batches_beside_each_other_make_the_same_rows() -> None:
+    """Each output is anchored to a whole batch."""
+    random = Random(0)
+
+    class Sums(BatchBolt[int, int]):
+        size = 5
+
+        async def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[int]) -> None:
+            await asyncio.sleep(random.random())
+            out.emit(sum(tup.value for tup in tups), anchors=tups)
+
+    def repeated(place: Place, rows: Sequence[Row], again: Callable[[], Sequence[Row]]) -> Sequence[Row]:
+        assert again() == rows
+        return rows
+
+    topology = Topology("batches")
+    source: Stream[int] = topology.spout("source", range(60))
+    topology.bolt("end", same, topology.bolt("sums", Sums, source.shuffle(), concurrency=40).fields())
     assert twin(topology, fault=repeated, spouts=1).differences == []
 
 
