@@ -26,8 +26,8 @@ PARTITIONS = 8
 WARM_UP = 10
 """A JVM is slow at first: everything runs once with this fraction of the rows, unmeasured."""
 HEAP = {"spark.driver.memory": "4g"}
-"""Spark keeps what each iterator has read, whoever reads, as long as the session lasts: 60 bytes of a row. One run reads
-once; here the default of 1 GB would be full before the last measurement."""
+"""Spark keeps what each iterator has read, whoever reads, for as long as the session lasts: 60 bytes of a row. One run
+reads once; here the default of 1 GB would be full before the last measurement."""
 EPOCH_ROWS = 100_000
 """Rows of an epoch; nothing else of a source or a sink is set."""
 
