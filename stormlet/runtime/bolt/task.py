@@ -116,6 +116,7 @@ class BoltTask(Task):
             self.out,
             self.account,
             self._pending,
+            engine.activity,
             self.life.check_cancelled,
         )
         self.worker = make_worker(self._wiring)
