@@ -10,10 +10,11 @@ from stormlet.errors import InvalidConfiguration
 from stormlet.model.components import BatchBolt
 from stormlet.model.number_checks import is_int, is_seconds
 from stormlet.spark.sink.bolts import BatchWriter, EpochSink
+from stormlet.spark.sink.portions import AT_ONCE
 from stormlet.spark.sink.writer import Destination, EpochWriter, Mode, SparkWriter
 
 PENDING_BATCHES = 4
-"""Batches' worth of messages that may be pending for each task: one is written while others fill."""
+"""Portions of ``rows`` rows that may be pending for each task of an exactly-once sink, which acks what it has kept."""
 
 
 class DataFrameSink:
@@ -84,7 +85,9 @@ class DataFrameSink:
         self._schema = schema
         self._rows = rows
         self._seconds = seconds
-        self.least_pending = PENDING_BATCHES * rows
+        self.least_pending = (
+            PENDING_BATCHES if exactly_once else AT_ONCE + 1
+        ) * rows  # one more is being gathered
         """See :attr:`stormlet.model.components.BoltBase.least_pending`."""
         self.keeps_state = mode == "overwrite"
         """True for "overwrite": a run that resumes after another would replace the rows of that one. See
