@@ -14,6 +14,7 @@ UNITS: Mapping[str, str] = {
     "plain_rows_per_s": "{:,.0f} rows/s by Spark's iterator as its own rows",
     "batched_rows_per_s": "{:,.0f} rows/s as record batches",
     "single_rows_per_s": "{:,.0f} rows/s as records",
+    "sunk_batches_rows_per_s": "{:,.0f} rows/s as record batches, and back by a sink",
     "sunk_rows_per_s": "{:,.0f} rows/s as records, and back by a sink",
     "exact_rows_per_s": "{:,.0f} rows/s as records, and back exactly once",
     "longest_us": "{:,.0f} µs at the longest",
@@ -36,7 +37,10 @@ UNITS: Mapping[str, str] = {
 
 LIMITS: Mapping[str, tuple[str, str]] = {
     "tuples_per_s": ("loops", "tuples_per_s"),
-    **{f"{rows}_rows_per_s": ("spark", "raw_rows_per_s") for rows in ("plain", "batched", "single", "sunk")},
+    **{
+        f"{rows}_rows_per_s": ("spark", "raw_rows_per_s")
+        for rows in ("plain", "batched", "single", "sunk_batches", "sunk")
+    },
     "exact_rows_per_s": ("spark", "raw_files_rows_per_s"),
 }
 """Rate -> the workload and its figure that it is compared with."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pyarrow as pa
 
 from benchmarks.memory import peak_mib
 from stormlet.bench.workload import Figures, expect
@@ -43,13 +44,15 @@ class Row(msgspec.Struct, frozen=True):
 def spark(size: int) -> Figures:
     """Rows per second, of one DataFrame: of Spark's iterator over packed batches, and over its own rows; of a source
     into a bolt that does nothing, as record batches and as records; of a source into a sink by way of a bolt that
-    changes each record, without and with epochs. The last needs files, and has the iterator over these beside it."""
+    changes each batch, or each record, the latter without and with epochs. The last needs files, and has the iterator
+    over these beside it."""
     with _session() as session:
         measurements: dict[str, Callable[[SparkSession, int], float]] = {
             "raw_rows_per_s": _raw,
             "plain_rows_per_s": _plain,
             "batched_rows_per_s": _batches,
             "single_rows_per_s": _records,
+            "sunk_batches_rows_per_s": _batches_written,
             "sunk_rows_per_s": _written,
             "raw_files_rows_per_s": _raw_of_files,
             "exact_rows_per_s": _written_exactly_once,
@@ -128,6 +131,13 @@ def _written(session: SparkSession, count: int) -> float:
         return _rate(session.read.parquet(folder), count, seconds)
 
 
+def _batches_written(session: SparkSession, count: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        source = DataFrameSpout(_rows(session, count), batches=True)
+        seconds = _run_to(DataFrameSink(folder), source, change=_halve_all)
+        return _rate(session.read.parquet(folder), count, seconds)
+
+
 def _written_exactly_once(session: SparkSession, count: int) -> float:
     with _files(session, count) as folder:
         frame, checkpoint = session.read.parquet(f"{folder}/in"), f"{folder}/checkpoint"
@@ -149,9 +159,14 @@ def _rate(written: DataFrame, count: int, seconds: float) -> float:
     return count / seconds
 
 
-def _run_to(sink: DataFrameSink, source: DataFrameSpout[Row], dead_letters: str | None = None) -> float:
+def _run_to(
+    sink: DataFrameSink,
+    source: DataFrameSpout[Any],
+    dead_letters: str | None = None,
+    change: Callable[[Any], object] | None = None,
+) -> float:
     topology = Topology("bench")
-    halved = topology.bolt("halve", _halve, topology.spout("rows", source).shuffle())
+    halved = topology.bolt("halve", change or _halve, topology.spout("rows", source).shuffle())
     topology.bolt("write", sink, halved.shuffle())
     return asyncio.run(_seconds(topology, dead_letters))
 
@@ -178,3 +193,11 @@ def _ignore(value: object) -> None:
 
 def _halve(row: Row) -> Row:
     return Row(row.id, row.word, row.ratio / 2)
+
+
+def _halve_all(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow.compute as pc
+
+    return pa.RecordBatch.from_arrays(
+        [batch["id"], batch["word"], pc.divide(batch["ratio"], 2.0)], schema=batch.schema
+    )
