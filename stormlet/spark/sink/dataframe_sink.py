@@ -86,9 +86,8 @@ class DataFrameSink:
         self._schema = schema
         self._rows = rows
         self._seconds = seconds
-        self.least_pending = (
-            PENDING_BATCHES if exactly_once else AT_ONCE + 1
-        ) * rows  # one more is being gathered
+        gathered = PENDING_BATCHES if exactly_once else AT_ONCE + 1  # one more is filling
+        self.least_pending = gathered * rows
         """See :attr:`stormlet.model.components.BoltBase.least_pending`."""
         self.keeps_state = mode == "overwrite"
         """True for "overwrite": a run that resumes after another would replace the rows of that one. See
