@@ -9,7 +9,7 @@ It costs a small part of what single records do: see "Whole batches" in docs/spa
 ::
 
     python -m stormlet run examples/batches_spark.py
-    python -m stormlet run examples/batches_spark.py --arg rows=10_000_000 --arg directory=readings
+    python -m stormlet run examples/batches_spark.py --arg rows=10000000 --arg directory=readings
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def test_it_runs(
 ) -> None:
     """Every reading is there in degrees Celsius, but for those of broken sensors, of which it tells."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    code = main(["run", str(EXAMPLE), "--arg", f"directory={tmp_path}", "--arg", "rows=20_000"])
+    code = main(["run", str(EXAMPLE), "--arg", f"directory={tmp_path}", "--arg", "rows=20000"])
     sys.modules.pop("batches_spark")
     place = tmp_path / "celsius"
     assert sorted(capsys.readouterr().out.splitlines()) == [
