@@ -140,7 +140,9 @@ TARGETS = (
         0.85,
     ),
     *(
-        Target(f"rows from Spark, {text} of Spark's iterator", _share("spark", which), least)
+        Target(
+            f"rows from Spark, {text} of Spark's iterator", _share("spark", which), least, build="compiled"
+        )
         for text, which, least in OF_SPARK
     ),
     *(
