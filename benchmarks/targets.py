@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from benchmarks.peers.bytewax_peer import BATCHES
-from benchmarks.units import UNITS
+from benchmarks.units import LIMITS, UNITS
 from stormlet.bench.rounds import Measured, Results, figure
 from stormlet.model.configuration import Configuration
 
@@ -38,6 +38,15 @@ AT_MOST: Sequence[tuple[str, str, str, float, Build | None]] = (
     ("`check` of the word count, less than 300 ms", "start-up", "check_ms", 300, None),
 )
 """Target, workload, figure, bound, build."""
+
+
+OF_SPARK: Sequence[tuple[str, str, float]] = (
+    ("as records, at least 0.45", "single_rows_per_s", 0.45),
+    ("as records to a sink and back, at least 0.2", "sunk_rows_per_s", 0.2),
+    ("as records to a sink and back, wanted 0.3", "sunk_rows_per_s", 0.3),
+    ("as records to a sink and back exactly once, at least 0.18", "exact_rows_per_s", 0.18),
+)
+"""Target, figure, and the least share of Spark's own iterator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,16 @@ def _rates(name: str, *others: str) -> Callable[[Results], Measured | None]:
     return measured
 
 
+def _share(name: str, which: str) -> Callable[[Results], Measured | None]:
+    """The share that a figure has of its limit."""
+
+    def measured(results: Results) -> Measured | None:
+        ours, limit = figure(results, name, which), figure(results, *LIMITS[which])
+        return None if ours is None or limit is None else ours.over(limit)
+
+    return measured
+
+
 def _figure(name: str, which: str) -> Callable[[Results], Measured | None]:
     return lambda results: figure(results, name, which)
 
@@ -119,6 +138,12 @@ TARGETS = (
         "word count with 1,000,000 trees open : with 1,000, at least 0.85",
         _rates("pending-1m", "pending-1k"),
         0.85,
+    ),
+    *(
+        Target(
+            f"rows from Spark, {text} of Spark's iterator", _share("spark", which), least, build="compiled"
+        )
+        for text, which, least in OF_SPARK
     ),
     *(
         Target(text, _figure(name, which), most=most, unit=UNITS[which], build=build)

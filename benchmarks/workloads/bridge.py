@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pyarrow as pa
 
 from benchmarks.memory import peak_mib
 from stormlet.bench.workload import Figures, expect
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 PARTITIONS = 8
 WARM_UP = 10
 """A JVM is slow at first: everything runs once with this fraction of the rows, unmeasured."""
-SINK_SHARE = 4
-"""The sink gets this fraction of the rows, as it is slower by about as much."""
+HEAP = {"spark.driver.memory": "4g"}
+"""Spark keeps what each iterator has read, whoever reads, for as long as the session lasts: 60 bytes of a row. One run
+reads once; here the default of 1 GB would be full before the last measurement."""
 EPOCH_ROWS = 100_000
+"""Rows of an epoch; nothing else of a source or a sink is set."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -39,15 +42,19 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def spark(size: int) -> Figures:
-    """Rows per second: of Spark's iterator over packed batches, of a source into a bolt that does nothing, as
-    record batches and as records, and of a source into a sink by way of a bolt that changes each record, without and
-    with epochs."""
+    """Rows per second, of one DataFrame: of Spark's iterator over packed batches, and over its own rows; of a source
+    into a bolt that does nothing, as record batches and as records; of a source into a sink by way of a bolt that
+    changes each batch, or each record, the latter without and with epochs. The last needs files, and has the iterator
+    over these beside it."""
     with _session() as session:
         measurements: dict[str, Callable[[SparkSession, int], float]] = {
             "raw_rows_per_s": _raw,
+            "plain_rows_per_s": _plain,
             "batched_rows_per_s": _batches,
             "single_rows_per_s": _records,
+            "sunk_batches_rows_per_s": _batches_written,
             "sunk_rows_per_s": _written,
+            "raw_files_rows_per_s": _raw_of_files,
             "exact_rows_per_s": _written_exactly_once,
         }
         for measured in measurements.values():
@@ -72,7 +79,7 @@ def spark_flat(size: int) -> Figures:
 @contextmanager
 def _session() -> Generator[SparkSession]:
     active = active_session()
-    session = active or spark_session()
+    session = active or spark_session(**HEAP)
     try:
         yield session
     finally:
@@ -86,9 +93,25 @@ def _rows(session: SparkSession, count: int) -> DataFrame:
 
 
 def _raw(session: SparkSession, count: int) -> float:
-    packed = _rows(session, count).mapInArrow(packer({}), PACKED)
+    return _iterated(_rows(session, count), count)
+
+
+def _raw_of_files(session: SparkSession, count: int) -> float:
+    with _files(session, count) as folder:
+        return _iterated(session.read.parquet(f"{folder}/in"), count)
+
+
+def _iterated(frame: DataFrame, count: int) -> float:
+    packed = frame.mapInArrow(packer({}), PACKED)
     began = time.perf_counter()
     came = sum(unpacked(row.batch).num_rows for row in packed.toLocalIterator(prefetchPartitions=True))
+    expect(came, count, "rows that came")
+    return count / (time.perf_counter() - began)
+
+
+def _plain(session: SparkSession, count: int) -> float:
+    began = time.perf_counter()
+    came = sum(1 for _ in _rows(session, count).toLocalIterator(prefetchPartitions=True))
     expect(came, count, "rows that came")
     return count / (time.perf_counter() - began)
 
@@ -102,25 +125,48 @@ def _records(session: SparkSession, count: int) -> float:
 
 
 def _written(session: SparkSession, count: int) -> float:
-    some = max(1, count // SINK_SHARE)
-    with tempfile.TemporaryDirectory() as directory:
-        source = DataFrameSpout(_rows(session, some), as_=Row)
-        return some / _run_to(DataFrameSink(directory, rows=50_000), source)
+    with tempfile.TemporaryDirectory() as folder:
+        source = DataFrameSpout(_rows(session, count), as_=Row)
+        seconds = _run_to(DataFrameSink(folder), source)
+        return _rate(session.read.parquet(folder), count, seconds)
+
+
+def _batches_written(session: SparkSession, count: int) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        source = DataFrameSpout(_rows(session, count), batches=True)
+        seconds = _run_to(DataFrameSink(folder), source, change=_halve_all)
+        return _rate(session.read.parquet(folder), count, seconds)
 
 
 def _written_exactly_once(session: SparkSession, count: int) -> float:
-    some = max(1, count // SINK_SHARE)
-    with tempfile.TemporaryDirectory() as directory:
-        _rows(session, some).write.parquet(f"{directory}/in")
-        frame, checkpoint = session.read.parquet(f"{directory}/in"), f"{directory}/checkpoint"
+    with _files(session, count) as folder:
+        frame, checkpoint = session.read.parquet(f"{folder}/in"), f"{folder}/checkpoint"
         source = DataFrameSpout(frame, as_=Row, checkpoint=checkpoint, epoch_rows=EPOCH_ROWS)
-        sink = DataFrameSink(f"{directory}/out", exactly_once=True)
-        return some / _run_to(sink, source, dead_letters=f"{directory}/letters.jsonl")
+        sink = DataFrameSink(f"{folder}/out", exactly_once=True)
+        seconds = _run_to(sink, source, dead_letters=f"{folder}/letters.jsonl")
+        return _rate(session.read.parquet(f"{folder}/out"), count, seconds)
 
 
-def _run_to(sink: DataFrameSink, source: DataFrameSpout[Row], dead_letters: str | None = None) -> float:
+@contextmanager
+def _files(session: SparkSession, count: int) -> Generator[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        _rows(session, count).write.parquet(f"{folder}/in")
+        yield folder
+
+
+def _rate(written: DataFrame, count: int, seconds: float) -> float:
+    expect(written.count(), count, "rows written")
+    return count / seconds
+
+
+def _run_to(
+    sink: DataFrameSink,
+    source: DataFrameSpout[Any],
+    dead_letters: str | None = None,
+    change: Callable[[Any], object] | None = None,
+) -> float:
     topology = Topology("bench")
-    halved = topology.bolt("halve", _halve, topology.spout("rows", source).shuffle())
+    halved = topology.bolt("halve", change or _halve, topology.spout("rows", source).shuffle())
     topology.bolt("write", sink, halved.shuffle())
     return asyncio.run(_seconds(topology, dead_letters))
 
@@ -147,3 +193,11 @@ def _ignore(value: object) -> None:
 
 def _halve(row: Row) -> Row:
     return Row(row.id, row.word, row.ratio / 2)
+
+
+def _halve_all(batch: pa.RecordBatch) -> pa.RecordBatch:
+    import pyarrow.compute as pc
+
+    return pa.RecordBatch.from_arrays(
+        [batch["id"], batch["word"], pc.divide(batch["ratio"], 2.0)], schema=batch.schema
+    )

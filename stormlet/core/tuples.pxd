@@ -19,13 +19,40 @@ cdef extern from *:
         return failed;
     }
 
+    /* True for what refers to nothing that the collector looks at, and will not later: a tuple of plain values, and a
+       record of them that is frozen. The last type that was looked at is kept, as most values are of one. */
+    static CYTHON_UNUSED int stormlet_is_fixed(PyObject *thing) {
+        static PyTypeObject *last = NULL;
+        static int last_is_frozen = 0;
+        PyTypeObject *type = Py_TYPE(thing);
+        if (PyObject_GC_IsTracked(thing))
+            return 0;
+        if (type == &PyTuple_Type)
+            return 1;
+        if (type != last) {
+            PyObject *config = PyObject_GetAttrString((PyObject *)type, "__struct_config__");
+            PyObject *frozen = config ? PyObject_GetAttrString(config, "frozen") : NULL;
+            PyErr_Clear();
+            Py_XDECREF(config);
+            Py_XDECREF(frozen);
+            last_is_frozen = frozen == Py_True;
+            Py_XDECREF(last);
+            Py_INCREF(type);
+            last = type;
+        }
+        return last_is_frozen;
+    }
+
+    #define stormlet_may_refer(thing) (PyObject_IS_GC(thing) && !stormlet_is_fixed(thing))
+
     #define stormlet_value_as_member(type) \
         stormlet_as_member(type, offsetof(struct StormletTuple, value))
     """
     int value_as_member "stormlet_value_as_member" (object kind) except -1
+    bint may_refer "stormlet_may_refer" (object thing)
 
 cdef extern from "Python.h":
-    bint may_refer "PyObject_IS_GC" (object thing)
+    bint is_tracked "PyObject_GC_IsTracked" (object thing)
     void untrack "PyObject_GC_UnTrack" (object thing)
 
 cdef bint IS_COMPILED

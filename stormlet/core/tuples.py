@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from stormlet.core.schema import Schema
 
     # Functions of C: the declarations beside this file have them.
+    is_tracked: Callable[[object], bool]
     may_refer: Callable[[object], bool]
     untrack: Callable[[object], None]
     value_as_member: Callable[[type], None]
@@ -241,7 +242,7 @@ def plain_tuple(value: object, source: Source, lineage: Lineage, root: int, edge
     tup.root = root
     tup.edge = edge
     tup.state = OPEN
-    if IS_COMPILED and lineage is PLAIN and not may_refer(value):  # noqa: F821
+    if IS_COMPILED and not may_refer(value) and (lineage is PLAIN or not is_tracked(lineage)):  # noqa: F821
         untrack(tup)  # noqa: F821 - no cycle can go through it, whatever becomes of it
     return tup
 

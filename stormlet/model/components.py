@@ -451,6 +451,9 @@ class BatchBolt(BoltBase[T, U]):
     resets_timeouts: bool = False
     """True if inputs that are queued, collected or executed here never time out: for batches that take longer
     than ``message_timeout`` to fill or to execute (law B8)."""
+    at_once: int = 1
+    """Batches that may be executed at a time. With 1 further inputs wait for the end of each batch; with more they are
+    collected meanwhile, until so many batches are under way. Those in threads are executed one at a time."""
 
     def key(self, value: T) -> Hashable:
         """Return the key of the batch that a value belongs to; by default there is one batch."""

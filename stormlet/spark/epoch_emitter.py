@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 from typing import Any, cast
 
@@ -82,6 +82,10 @@ class EpochEmitter:
     def add(self, origin: Origin, value: object) -> None:
         """Add a row that was read."""
         self._running.add(origin, value)
+
+    def add_all(self, origins: Sequence[Origin], values: Sequence[object]) -> None:
+        """Add rows that were read together."""
+        self._running.add_all(origins, values)
 
     def complete(self) -> None:
         """Note that the epoch has no more rows."""

@@ -216,6 +216,11 @@ class EpochAccount:
         self._rows[origin] = value
         self._waiting.append(origin)
 
+    def add_all(self, origins: Sequence[Origin], values: Sequence[object]) -> None:
+        """Add rows that were read together, as :meth:`add` does."""
+        self._rows.update(zip(origins, values, strict=True))
+        self._waiting.extend(origins)
+
     @property
     def has_waiting(self) -> bool:
         """True if there are rows to emit."""

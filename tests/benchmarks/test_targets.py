@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.catalogue import WORKLOADS
-from benchmarks.targets import AT_MOST, TARGETS, verdicts
-from benchmarks.units import UNITS
+from benchmarks.targets import AT_MOST, OF_SPARK, TARGETS, verdicts
+from benchmarks.units import LIMITS, UNITS
 from stormlet.bench.workload import Figures
 from tests.benchmarks.reports import report_of
 
@@ -62,6 +62,21 @@ def test_ratios_are_those_of_one_round() -> None:
     assert next(iter(verdicts(report.results, compiled=False))).value == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(
+    ("written", "met"), [(30.0, [True, True]), (29.0, [True, False]), (19.0, [False, False])]
+)
+def test_rows_from_spark_have_a_share_of_its_iterator(written: float, met: list[bool]) -> None:
+    """So much must be, and so much is wanted, of rows that go back by a sink."""
+    measured = judged({"spark": {"raw_rows_per_s": 100.0, "sunk_rows_per_s": written}}, compiled=True)
+    assert list(measured.values()) == met
+
+
+def test_what_is_exactly_once_has_a_share_of_the_iterator_over_files() -> None:
+    """As it reads them."""
+    figures = {"raw_rows_per_s": 1.0, "raw_files_rows_per_s": 100.0, "exact_rows_per_s": 17.0}
+    assert list(judged({"spark": figures}, compiled=True).values()) == [False]
+
+
 @pytest.mark.parametrize(("milliseconds", "met"), [(5.0, True), (5.1, False)])
 def test_a_figure_has_its_bound(milliseconds: float, met: bool) -> None:
     """In its own unit."""
@@ -74,6 +89,7 @@ def test_every_bound_is_of_a_figure_that_there_is() -> None:
     """A misspelt one would never be judged."""
     assert {name for _, name, _, _, _ in AT_MOST} <= WORKLOADS.keys()
     assert {which for _, _, which, _, _ in AT_MOST} <= UNITS.keys()
+    assert {which for _, which, _ in OF_SPARK} <= LIMITS.keys()
 
 
 def test_what_was_not_measured_is_not_judged() -> None:

@@ -11,7 +11,14 @@ from stormlet import is_compiled
 from stormlet.core.ledger import OpenTree, new_tree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.tuples import PLAIN
-from stormlet.runtime.spout.messages import GivenUp, HostMessage, Message, SpoutMessage, kept_message
+from stormlet.runtime.spout.messages import (
+    GivenUp,
+    HostMessage,
+    Message,
+    SpoutMessage,
+    kept_message,
+    spout_message,
+)
 from stormlet.runtime.tree import Tree
 
 FIELDS = ("checksum", "spout", "message_id", "failure")
@@ -28,7 +35,9 @@ def test_the_short_way_makes_the_same() -> None:
         assert getattr(new_tree("m"), field) == getattr(OpenTree(message_id="m"), field)
     for field in KEPT:
         made = Message("cow", "words", 4, PLAIN, message_id="m")
-        assert getattr(kept_message("cow", "words", 4, PLAIN, "m"), field) == getattr(made, field)
+        for make in (kept_message, spout_message):
+            assert getattr(make("cow", "words", 4, PLAIN, "m"), field) == getattr(made, field)
+    assert type(spout_message("cow", "words", 4, PLAIN, "m")) is SpoutMessage
 
 
 @pytest.mark.parametrize(
@@ -37,7 +46,7 @@ def test_the_short_way_makes_the_same() -> None:
         new_tree("m"),
         GivenUp(message_id="m", failure=Failure(FailureKind.FAILED)),
         kept_message("cow", "words", None, PLAIN, "m"),
-        SpoutMessage("cow", "words", None, PLAIN, message_id="m"),
+        spout_message("cow", "words", None, PLAIN, "m"),
         host_message(),
     ],
     ids=lambda tree: type(tree).__name__,

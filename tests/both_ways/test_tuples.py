@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import ref
 
+import msgspec
 import pytest
 
 from stormlet import Bolt, Collector, Topology, Tuple, is_compiled
@@ -107,6 +108,18 @@ class Knowing:
         self.tup: Delivered | None = None
 
 
+class Fixed(msgspec.Struct, frozen=True):
+    """A record that nobody can change."""
+
+    word: object
+
+
+class Loose(msgspec.Struct):
+    """A record that somebody may have refer to its own tuple."""
+
+    word: object
+
+
 @pytest.mark.parametrize("lineage", [PLAIN, Lineage(origin="pasture")])
 def test_a_cycle_is_collected(lineage: Lineage) -> None:
     """Whatever the collector is spared."""
@@ -120,10 +133,23 @@ def test_a_cycle_is_collected(lineage: Lineage) -> None:
 
 def test_the_collector_is_spared_what_cannot_be_a_cycle() -> None:
     """Compiled, it looks into a tuple where its value may refer to something, now or later, or its lineage."""
-    assert gc.is_tracked(plain_tuple("cow", SOURCE, PLAIN, 7, TOP)) is not is_compiled()
-    for value in (["cow"], {}, (), Knowing()):
+    for value, lineage in (
+        ("cow", PLAIN),
+        (Fixed("cow"), PLAIN),
+        ((), PLAIN),
+        ("cow", Lineage(origin="pasture")),
+    ):
+        assert gc.is_tracked(plain_tuple(value, SOURCE, lineage, 7, TOP)) is not is_compiled()
+    for value in (["cow"], {}, ("cow", []), Fixed(["cow"]), Loose("cow"), Knowing()):
         assert gc.is_tracked(plain_tuple(value, SOURCE, PLAIN, 7, TOP))
     assert gc.is_tracked(plain_tuple("cow", SOURCE, Lineage(origin=["pasture"]), 7, TOP))
+
+
+def test_the_collector_is_spared_by_one_type_of_record_after_another() -> None:
+    """Whichever came before: the type that was looked at last is kept."""
+    for _ in range(3):
+        assert gc.is_tracked(plain_tuple(Fixed("cow"), SOURCE, PLAIN, 7, TOP)) is not is_compiled()
+        assert gc.is_tracked(plain_tuple(Loose("cow"), SOURCE, PLAIN, 7, TOP))
 
 
 def takes_words(tup: Tuple[str]) -> Tuple[int]:

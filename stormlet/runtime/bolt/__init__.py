@@ -2,12 +2,13 @@
 
 ::
 
-    task       takes inputs from the inbox, in batches or as concurrent calls, and calls the methods of a bolt's life
-    intake     the work at hand of a task: the inputs of a batch, and the calls between two inputs
-    worker     base of the workers: one input at a time, with its context, its exceptions and its result
-    functions  workers for functions, ``BasicBolt`` and ``Bolt``
-    batches    ``BatchBolt``: inputs are held until their batch is full or due
-    threads    workers whose user code runs in threads
+    task        takes inputs from the inbox, in batches or as concurrent calls, and calls the methods of a bolt's life
+    intake      the work at hand of a task: the inputs of a batch, and the calls between two inputs
+    worker      base of the workers: one input at a time, with its context, its exceptions and its result
+    functions   workers for functions, ``BasicBolt`` and ``Bolt``
+    batches     ``BatchBolt``: inputs are held until their batch is full or due
+    executions  batches that are executed while the next ones are collected
+    threads     workers whose user code runs in threads
 
 A task knows when something is executed, a worker knows how. A worker is given what it needs and returns what happened;
 what follows from an exception is for the task to say. The worker that is in use is chosen when the bolt is assembled,

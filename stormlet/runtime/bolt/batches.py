@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from inspect import isawaitable
 from math import inf
 from typing import Any, cast
@@ -15,6 +16,7 @@ from stormlet.core.tuples import HELD, Tuple
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import BatchBolt, Bolt, Collector, TaskContext, overrides
 from stormlet.model.number_checks import is_int, is_seconds
+from stormlet.runtime.bolt.executions import Executions
 from stormlet.runtime.bolt.functions import BoltWorker
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt
 from stormlet.runtime.bolt.worker import Raised, Wiring
@@ -82,6 +84,11 @@ def check_batch(component: str, bolt: BatchBolt[Any, Any]) -> None:
             f"bolt {component!r}: a batch needs an int size >= 1 and a finite number of seconds within > 0, not "
             f"size={bolt.size!r}, within={bolt.within!r}"
         )
+    if not is_int(bolt.at_once, 1):
+        raise InvalidTopology(
+            f"bolt {component!r}: at_once= is how many batches are executed at a time, an int of at least 1, not "
+            f"{bolt.at_once!r}"
+        )
 
 
 class Batch:
@@ -104,11 +111,14 @@ class BatchRunner(Bolt[Any, Any]):
 
     def __init__(self, bolt: BatchBolt[Any, Any], wiring: Wiring) -> None:
         self._bolt = bolt
+        self._has_keys = overrides(bolt, BatchBolt, "key")
         self._weighs = overrides(bolt, BatchBolt, "weight")
         self._wiring = wiring
         self._plan = wiring.plan
         self._loop = wiring.loop
         self._batches: dict[Hashable, Batch] = {}
+        self._executions = Executions(wiring)
+        """Of batches that are executed beside this bolt's task."""
         self._timer: asyncio.TimerHandle | None = None
         self.restartable = bolt.restartable
         self.resets_timeouts = bolt.resets_timeouts
@@ -138,7 +148,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
         # Both before the input is in a batch: one that raises fails, and must not be executed with others as well.
-        key = self._bolt.key(tup.value)
+        key = self._bolt.key(tup.value) if self._has_keys else None
         weight = self._weight(tup.value) if self._weighs else 1
         try:
             batch = self._batches.get(key)
@@ -147,14 +157,19 @@ class BatchRunner(Bolt[Any, Any]):
                 f"key of {self._task} gave {shortened(key)} as the name of a batch: {error}"
             ) from error
         if batch is None:
-            batch = self._batches[key] = Batch(self._loop.time() + self._bolt.within)
+            batch = self._batches[key] = Batch(self._due())
             self._wait()
         batch.members.append(tup)
         batch.weight += weight
         return self._run(key, out) if batch.weight >= self._bolt.size else None
 
+    def _due(self) -> float:
+        return self._loop.time() + self._bolt.within if self._wiring.timed else inf
+
     def _weight(self, value: object) -> int:
         weight = self._bolt.weight(value)
+        if weight == 1:  # nearly every value there is
+            return 1
         try:
             is_right = 0 <= weight < inf
         except TypeError:
@@ -186,6 +201,7 @@ class BatchRunner(Bolt[Any, Any]):
 
     async def due(self, out: Collector[Any]) -> None:
         """Execute the batches whose first member has waited long enough."""
+        self._executions.settle(partial(_ack, out=cast("BoltCollector", out)))
         # By the clock of this moment, not by the timer: a batch may have come due while another was written.
         now = self._loop.time()
         for key in [key for key, batch in self._batches.items() if batch.due <= now]:
@@ -195,11 +211,16 @@ class BatchRunner(Bolt[Any, Any]):
     def cleanup(self) -> Awaitable[None] | None:
         if self._timer is not None:
             self._timer.cancel()
-        return self._bolt.cleanup()
+        return self._clean_up() if self._executions else self._bolt.cleanup()
+
+    async def _clean_up(self) -> None:
+        await self._executions.close()
+        await _maybe(self._bolt.cleanup())
 
     async def _run_all(self, out: Collector[Any]) -> None:
         for key in list(self._batches):
             await _maybe(self._run(key, out))
+        await self._executions.settle_all(partial(_ack, out=cast("BoltCollector", out)))
 
     def _run(self, key: Hashable, out: Collector[Any]) -> Awaitable[None] | None:
         # Taken out before it is executed: inputs that come meanwhile are another batch.
@@ -207,6 +228,8 @@ class BatchRunner(Bolt[Any, Any]):
         if batch is None:  # a concurrent call has completed it since the keys were listed
             return None
         members = batch.members
+        if self._bolt.at_once > 1:
+            return self._start(members, cast("BoltCollector", out).for_call())
         # A batch's outputs are anchored to all of its members, unless user code names others.
         collector = cast("BoltCollector", out)
         collector.default_anchors = members
@@ -222,6 +245,17 @@ class BatchRunner(Bolt[Any, Any]):
         _ack(members, collector)
         collector.default_anchors = ()
         return None
+
+    def _start(self, members: list[AnyTuple], out: BoltCollector) -> Awaitable[None] | None:
+        """Execute a batch beside this task; wait if these are as many as may be."""
+        out.default_anchors = members
+        self._executions.start(members, partial(self._execute_beside, members, out))
+        if self._executions.running < self._bolt.at_once:
+            return None
+        return self._executions.place(lambda: self._bolt.at_once)
+
+    async def _execute_beside(self, members: list[AnyTuple], out: BoltCollector) -> None:
+        await self._end("execute_batch", self._bolt.execute_batch(members, out))
 
     async def _await(self, members: list[AnyTuple], result: Awaitable[None], out: BoltCollector) -> None:
         try:
@@ -247,13 +281,13 @@ class BatchRunner(Bolt[Any, Any]):
         if self._timer is not None:
             self._timer.cancel()
         # Of the batches that are left: the one that the timer was set for may have become full.
-        first = min((batch.due for batch in self._batches.values()), default=None)
+        first = min((batch.due for batch in self._batches.values()), default=inf)
         self._timer = (
-            None if first is None else self._loop.call_at(first, self._wiring.pending_calls.request, "due")
+            None if first == inf else self._loop.call_at(first, self._wiring.pending_calls.request, "due")
         )
 
 
-def _ack(members: list[Tuple[Any]], out: BoltCollector) -> None:
+def _ack(members: Sequence[Tuple[Any]], out: BoltCollector) -> None:
     for tup in members:
         if tup.state <= HELD:  # user code may settle some by itself
             out.ack(tup)

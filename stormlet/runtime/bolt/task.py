@@ -67,6 +67,7 @@ class BoltTask(Task):
         make_worker: Callable[[Wiring], Worker],
         concurrency: int = 1,
         on_error: OnError = "fail",
+        timed: bool = True,
     ) -> None:
         super().__init__(plan, engine, context.config)
         self.context = context
@@ -116,6 +117,8 @@ class BoltTask(Task):
             self.out,
             self.account,
             self._pending,
+            engine.activity,
+            timed,
             self.life.check_cancelled,
         )
         self.worker = make_worker(self._wiring)

@@ -34,7 +34,7 @@ from stormlet.errors import StrayCancellation
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.intake import PendingCalls
-from stormlet.runtime.slices import Slices
+from stormlet.runtime.slices import Activity, Slices
 from stormlet.runtime.usercode import Within, checked, is_stray, stray
 from stormlet.runtime.wire.collector import Account, Anchors, AnyTuple, BoltCollector
 from stormlet.runtime.wire.outbox import Outbox
@@ -77,6 +77,9 @@ class Wiring(msgspec.Struct, frozen=True):
     out: BoltCollector
     account: Account
     pending_calls: PendingCalls
+    activity: Activity
+    timed: bool
+    """True if batches come due by the clock, and not only when they are full or nothing more comes."""
     check_cancelled: Callable[[Exception | None], None]
     """Raises :class:`asyncio.CancelledError` if the engine has cancelled the running coroutine; see
     :func:`~stormlet.runtime.usercode.checked`."""

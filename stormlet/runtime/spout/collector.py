@@ -17,7 +17,7 @@ from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.number_checks import is_int
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.context import FeedContext
-from stormlet.runtime.spout.messages import SpoutMessage, lineage_now
+from stormlet.runtime.spout.messages import lineage_now, spout_message
 from stormlet.runtime.wire.loop_thread import called_elsewhere
 
 
@@ -183,13 +183,13 @@ class ReliableSpoutOut(SpoutOut):
     def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
     ) -> OpenTree:
-        return SpoutMessage(value, stream, task, lineage, message_id=message_id)
+        return spout_message(value, stream, task, lineage, message_id)
 
     def _trees(
         self, values: Sequence[object], message_ids: Sequence[object], lineages: Sequence[Lineage]
     ) -> Sequence[OpenTree]:
         return [
-            SpoutMessage(value, DEFAULT_STREAM, None, lineage, message_id=message_id)
+            spout_message(value, DEFAULT_STREAM, None, lineage, message_id)
             for value, message_id, lineage in zip(values, message_ids, lineages, strict=True)
         ]
 

@@ -28,3 +28,6 @@ cdef class HostMessage(Message):
 
 @cython.locals(message=Message)
 cpdef Message kept_message(object value, object stream, object task, object lineage, object message_id)
+
+@cython.locals(message=SpoutMessage)
+cpdef SpoutMessage spout_message(object value, object stream, object task, object lineage, object message_id)

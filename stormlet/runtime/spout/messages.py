@@ -128,6 +128,24 @@ class HostMessage(Message):
             self.collected.pop(self.root, None)
 
 
+def spout_message(
+    value: object, stream: str, task: int | None, lineage: Lineage, message_id: object
+) -> SpoutMessage:
+    """A message of a ``ReliableSpout`` that is emitted now. As calling the class does, at a fraction of the price."""
+    message = SpoutMessage.__new__(SpoutMessage)
+    message.checksum = 0
+    message.spout = 0
+    message.message_id = message_id
+    message.failure = None
+    message.value = value
+    message.stream = stream
+    message.task = task
+    message.lineage = lineage
+    message.history = NOTHING_YET
+    message.root = 0
+    return message
+
+
 def kept_message(
     value: object, stream: str, task: int | None, lineage: Lineage, message_id: object
 ) -> Message:

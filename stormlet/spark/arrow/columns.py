@@ -4,12 +4,12 @@ reinterpret or leave out is refused."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import NoneType
 from typing import TYPE_CHECKING, cast
 
@@ -121,51 +121,45 @@ class Rows:
     def __init__(self, schema: StructType, path: str = "") -> None:
         self.names = tuple(schema.names)
         self.columns = tuple(_column(field, path) for field in schema.fields)
-        self._attributes = _attributes(self.names)
-        self._ways: dict[object, Callable[[object], Sequence[object]]] = {}
+        self._getters = [attrgetter(name) for name in self.names]
 
     def fit(self, values: Sequence[object]) -> list[Sequence[object]]:
         """Return the values by column. Raises :class:`Misfit`."""
-        by_column = zip(*map(self._row, values), strict=True) if values else ((),) * len(self.columns)
-        return [column.fit(each) for column, each in zip(self.columns, by_column, strict=True)]
+        return [column.fit(each) for column, each in zip(self.columns, self._by_column(values), strict=True)]
 
-    def _row(self, value: object) -> Sequence[object]:
-        kind = type(value)
-        way = self._ways.get(kind)
-        if way is None:
-            way = self._ways[kind] = self._way(kind)
-        return way(value)
+    def _by_column(self, values: Sequence[object]) -> Iterable[Sequence[object]]:
+        kinds = set(map(type, values))
+        if len(kinds) == 1:
+            return self._of_kind(kinds.pop(), values)
+        rows = [[first for (first,) in self._of_kind(type(value), (value,))] for value in values]
+        return zip(*rows, strict=True) if rows else ((),) * len(self.columns)
 
-    def _way(self, kind: type[object]) -> Callable[[object], Sequence[object]]:
+    # Column by column: a tuple for each row would have the garbage collector look at all of them.
+    def _of_kind(self, kind: type[object], values: Sequence[object]) -> Iterable[Sequence[object]]:
         if issubclass(kind, Mapping):
-            return self._of_mapping
+            return self._of_mappings(cast("Sequence[Mapping[str, object]]", values))
         if field_names(kind) is None and issubclass(kind, tuple | list):
-            return self._of_sequence
-        return self._of_attributes
+            return self._of_sequences(cast("Sequence[Sequence[object]]", values))
+        return self._of_attributes(values)
 
-    def _of_attributes(self, value: object) -> Sequence[object]:
+    def _of_attributes(self, values: Sequence[object]) -> Iterable[Sequence[object]]:
         try:
-            return self._attributes(value)
+            return [list(map(getter, values)) for getter in self._getters]
         except AttributeError as error:
             raise Misfit(f"{error}; the columns are {', '.join(self.names)}") from None
 
-    def _of_mapping(self, value: object) -> Sequence[object]:
-        mapping = cast("Mapping[str, object]", value)
-        for key in mapping:
-            if key not in self.names:
-                raise Misfit(f"there is no column {key!r}; the columns are {', '.join(self.names)}")
-        return [mapping.get(name) for name in self.names]
+    def _of_mappings(self, values: Sequence[Mapping[str, object]]) -> Iterable[Sequence[object]]:
+        for mapping in values:
+            for key in mapping:
+                if key not in self.names:
+                    raise Misfit(f"there is no column {key!r}; the columns are {', '.join(self.names)}")
+        return [[mapping.get(name) for mapping in values] for name in self.names]
 
-    def _of_sequence(self, value: object) -> Sequence[object]:
-        row = cast("Sequence[object]", value)
-        if len(row) != len(self.names):
-            raise Misfit(f"expected {len(self.names)} columns, {', '.join(self.names)}, got {len(row)}")
-        return row
-
-
-def _attributes(names: tuple[str, ...]) -> Callable[[object], Sequence[object]]:
-    getter = attrgetter(*names)
-    return getter if len(names) > 1 else lambda value: (getter(value),)
+    def _of_sequences(self, values: Sequence[Sequence[object]]) -> Iterable[Sequence[object]]:
+        for row in values:
+            if len(row) != len(self.names):
+                raise Misfit(f"expected {len(self.names)} columns, {', '.join(self.names)}, got {len(row)}")
+        return [list(map(itemgetter(place), values)) for place in range(len(self.names))]
 
 
 def _column(field: StructField, path: str) -> Column:

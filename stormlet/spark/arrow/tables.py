@@ -28,11 +28,6 @@ def is_batch(value: object) -> TypeGuard[pa.RecordBatch]:
     return pyarrow is not None and isinstance(value, pyarrow.RecordBatch)
 
 
-def rows_in(value: object) -> int:
-    """The number of rows in a value: a record batch has many, anything else is one."""
-    return value.num_rows if is_batch(value) else 1
-
-
 def table_of(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """The rows of these batches with the columns of this schema, found by name.
 

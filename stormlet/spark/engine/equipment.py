@@ -183,6 +183,7 @@ class _Maker:
             make_worker=partial(self._instances.worker, spec),
             concurrency=spec.concurrency,
             on_error=spec.on_error,
+            timed=False,  # else another attempt at this partition might make other batches
         )
 
     def producer(self, plan: TaskPlan, task: BoltTask | None) -> Producer:

@@ -21,7 +21,7 @@ from stormlet.model.description import BoltSpec, Description
 from stormlet.model.logic import LogicKind
 from stormlet.model.streams import Output, StreamId, Subscription
 from stormlet.spark.arrow.columns import Misfit
-from stormlet.spark.arrow.tables import Tables, rows_in
+from stormlet.spark.arrow.tables import Tables, is_batch
 from stormlet.spark.engine.arrow_rows import rows_of
 from stormlet.spark.engine.layout import TableMaker
 from stormlet.spark.engine.result import stream_name
@@ -72,7 +72,7 @@ class TableBolt(BatchBolt[Any, bytes]):
 
     def weight(self, value: Any) -> int:
         """The number of rows in a value."""
-        return rows_in(value)
+        return value.num_rows if is_batch(value) else 1
 
     def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[bytes]) -> None:
         """Emit one table. Raises :class:`~stormlet.errors.InvalidEmit` for a row that does not fit and belongs to no

@@ -1,4 +1,4 @@
-"""The bolts of ``DataFrameSink``: one writes each batch at least once, one keeps rows until their epoch is committed.
+"""The bolts of ``DataFrameSink``: one writes each row at least once, one keeps rows until their epoch is committed.
 
 See :mod:`stormlet.spark.epochs` for the theory of operation of the second.
 """
@@ -10,18 +10,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from stormlet.core.tuples import Tuple
+from stormlet.core.tuples import HELD, Tuple
 from stormlet.errors import InvalidEmit, NotExactlyOnce, SparkFailed, StormletError
 from stormlet.model.components import BatchBolt, Collector, TaskContext
 from stormlet.report.statistics import Progress
-from stormlet.spark.arrow.tables import rows_in
+from stormlet.spark.arrow.tables import Batch
 from stormlet.spark.epochs import Attempt, Epochs, EpochTarget, SourceKey
 from stormlet.spark.frames import Origin
+from stormlet.spark.sink.portions import FIRST_AT_ONCE, Portions
 from stormlet.spark.sink.writer import EpochWriter, SparkWriter
 from stormlet.spark.threads import CallThread
 
 if TYPE_CHECKING:
-    from pyarrow import Table
+    from pyarrow import RecordBatch, Table
 
 R = TypeVar("R")
 W = TypeVar("W", bound=SparkWriter)
@@ -52,14 +53,18 @@ class WritingBolt(BatchBolt[Any, None], Generic[W]):
         self._writer = writer
         self._thread: CallThread
         self._report: Callable[[Progress], None]
+        self._many: type[RecordBatch]
         self._written = 0
 
     def weight(self, value: object) -> int:
-        """The number of rows in a value."""
-        return rows_in(value)
+        """The number of rows in a value: a record batch has many, anything else is one."""
+        return value.num_rows if isinstance(value, self._many) else 1
 
     async def prepare(self, context: TaskContext) -> None:
         """Find Spark, or start it, and check that the columns can be written."""
+        from pyarrow import RecordBatch
+
+        self._many = RecordBatch
         self._report = context.report_progress
         self._thread = CallThread(f"{context.component}[{context.task_index}]")
         first = context.shared.one(Begun).is_first(context.component)
@@ -92,23 +97,51 @@ class WritingBolt(BatchBolt[Any, None], Generic[W]):
 
 
 class BatchWriter(WritingBolt[SparkWriter]):
-    """Writes each row at least once."""
+    """Writes each row at least once. Its batches are portions of a write, and converted while another one goes on."""
+
+    def __init__(self, writer: SparkWriter, size: int, within: float) -> None:
+        super().__init__(writer, size, within)
+        self.at_once = FIRST_AT_ONCE
+        self._portions: Portions
+        self._conversions: CallThread
+
+    def _opened(self, context: TaskContext) -> None:
+        self._conversions = CallThread(f"{context.component}[{context.task_index}] rows")
+        self._portions = Portions(self._convert, self._write_tables, self._allow)
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
         """Write the batch, and reject the rows that do not fit. Raises :class:`~stormlet.errors.InvalidEmit` for such
         a row without a message, as it could not become a dead letter."""
-        misfits = await self._write(partial(self._writer.write, [tup.value for tup in tups]))
-        self._note(sum(rows_in(tup.value) for place, tup in enumerate(tups) if place not in misfits))
-        for place, tup in enumerate(tups):
-            if place in misfits:
-                out.fail(tup, misfits[place], permanent=True)
-            else:
-                out.ack(tup)
+        batch = await self._portions.written([tup.value for tup in tups])
+        misfits = batch.misfits
+        self._note(batch.table.num_rows)
+        for place, why in misfits.items():
+            out.fail(tups[place], why, permanent=True)
         unowned = [why for place, why in misfits.items() if not tups[place].roots]
         if unowned:
+            self._ack(tups, out)  # else what is written would fail with them
             raise InvalidEmit(
                 f"rows that belong to no message do not fit their columns, the first of {len(unowned):,}: {unowned[0]}"
             )
+
+    async def cleanup(self) -> None:
+        """Wait for the end of what was interrupted, and end the threads."""
+        await self._conversions.close()
+        await super().cleanup()
+
+    def _ack(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
+        for tup in tups:
+            if tup.state <= HELD:
+                out.ack(tup)
+
+    async def _convert(self, values: Sequence[object]) -> Batch:
+        return await self._conversions.call(partial(self._writer.convert, values))
+
+    async def _write_tables(self, tables: Sequence[Table]) -> None:
+        await self._write(partial(self._writer.write, tables))
+
+    def _allow(self, at_once: int) -> None:
+        self.at_once = at_once
 
 
 class Stale(StormletError):

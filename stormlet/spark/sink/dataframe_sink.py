@@ -10,18 +10,19 @@ from stormlet.errors import InvalidConfiguration
 from stormlet.model.components import BatchBolt
 from stormlet.model.number_checks import is_int, is_seconds
 from stormlet.spark.sink.bolts import BatchWriter, EpochSink
+from stormlet.spark.sink.portions import AT_ONCE
 from stormlet.spark.sink.writer import Destination, EpochWriter, Mode, SparkWriter
 
 PENDING_BATCHES = 4
-"""Batches' worth of messages that may be pending for each task: one is written while others fill."""
+"""Portions of ``rows`` rows that may be pending for each task of an exactly-once sink, which acks what it has kept."""
 
 
 class DataFrameSink:
     """Writes a stream to files or a table with Spark, as in ``topology.bolt("write", DataFrameSink("out/"),
     rows.shuffle())``.
 
-    A row is acked when its batch has been committed, so that each row is written at least once: a batch is written
-    again if it fails, or if something else of its trees does. Its rows do not time out here.
+    A row is acked when its write has been committed, so that each row is written at least once: it is written again if
+    the write fails, or if something else of its trees does. Rows do not time out here.
 
     - ``path`` or ``table`` is the place; ``format``, ``options`` and ``partition_by`` are as in Spark.
     - ``mode`` decides about what is there when a run begins: "append" keeps it, "overwrite" replaces it before the
@@ -29,7 +30,8 @@ class DataFrameSink:
     - ``schema`` has the columns: Spark's DDL, a ``StructType``, a ``pyarrow.Schema`` or a record type. Without
       it they are those of the input's record type. Values are records, dicts, tuples in the columns' order, or
       whole record batches of pyarrow; without ``schema``, the first of these gives the columns.
-    - A batch is written when it has ``rows``, when its first row is ``seconds`` old, and when no more can come.
+    - A write begins when there are ``rows``, when the first row is ``seconds`` old, and when no more can come. While it
+      goes on, more rows are gathered, up to sixteen times as many or 64 MiB, and the next write has all of them.
 
     With ``exactly_once=True`` each row of the source is written once, whatever fails and whenever the process is
     killed: rows are acked when they are kept for their epoch, and each epoch of a source that gives epochs
@@ -38,8 +40,8 @@ class DataFrameSink:
     memory until then. A tuple that comes from no row of the source, such as one emitted by ``finish`` or without
     anchors, crashes the topology with :class:`~stormlet.errors.NotExactlyOnce`.
 
-    A row that does not fit its columns is rejected (no replay can help it), and the others of its batch are written.
-    If Spark fails, all rows of the batch fail with :class:`~stormlet.errors.SparkFailed`, whose cause is Spark's
+    A row that does not fit its columns is rejected (no replay can help it), and the others are written.
+    If Spark fails, all rows of the write fail with :class:`~stormlet.errors.SparkFailed`, whose cause is Spark's
     error.
 
     Raises :class:`~stormlet.errors.InvalidConfiguration` for arguments that do not go together. Errors that only
@@ -86,7 +88,8 @@ class DataFrameSink:
         """The columns, as they were given."""
         self._rows = rows
         self._seconds = seconds
-        self.least_pending = PENDING_BATCHES * rows
+        gathered = PENDING_BATCHES if exactly_once else AT_ONCE + 1  # one more is filling
+        self.least_pending = gathered * rows
         """See :attr:`stormlet.model.components.BoltBase.least_pending`."""
         self.keeps_state = mode == "overwrite"
         """True for "overwrite": a run that resumes after another would replace the rows of that one. See

@@ -120,13 +120,17 @@ class SparkWriter:
         if first and self._destination.mode != "append":
             self._begin(self._schema)
 
-    def write(self, values: Sequence[object]) -> Mapping[int, str]:
-        """Write all values that fit, durably. Return place -> reason for the others. Raises
-        :class:`~stormlet.errors.SparkFailed`."""
-        batch = self._tables.of(values)
-        if batch.table.num_rows:
-            self._append(batch.table)
-        return batch.misfits
+    def convert(self, values: Sequence[object]) -> Batch:
+        """The table of the values that fit."""
+        return self._tables.of(values)
+
+    def write(self, tables: Sequence[pa.Table]) -> None:
+        """Write all rows of these tables, durably. Raises :class:`~stormlet.errors.SparkFailed`."""
+        import pyarrow as pa
+
+        some = [table for table in tables if table.num_rows]  # one without rows may have no columns, either
+        if some:
+            self._append(pa.concat_tables(some))
 
     def interrupt(self) -> None:
         """Make a write that is under way in another thread fail soon."""
@@ -191,10 +195,6 @@ class EpochWriter(SparkWriter):
         assert path is not None, "a table is refused before"
         self._folder = Folder(self._session, path)
         self.destination = f"{self._destination.format} at {self._folder}"
-
-    def convert(self, values: Sequence[object]) -> Batch:
-        """The table of the values that fit."""
-        return self._tables.of(values)
 
     def check(self, source: SourceKey) -> None:
         """Raise :class:`~stormlet.errors.InvalidTopology` if the same source was written there in epochs of another

@@ -31,8 +31,9 @@ logger = logging.getLogger(__name__)
 MOST_CHUNKS = 2
 """Chunks that wait for the loop; with the one in hand and the one being made, four are in memory."""
 
-MOST_ROWS = 16
-"""Rows that one call of ``next_tuple`` emits at most: several, as a call costs as much as a tuple."""
+MOST_ROWS = 128
+"""Rows that one call of ``next_tuple`` emits at most: many, as a call costs as much as several tuples; but no more than
+fit a slice many times."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -239,9 +239,8 @@ class EpochReader(EpochSpout):
     def _add(self, chunk: Chunk) -> None:
         chunk, self._rest = divided(chunk, self._left_of_epoch)
         rows_of_each = chunk.rows // len(chunk.values)  # one, or all of them
-        for place, value in enumerate(chunk.values):
-            origin = Origin(chunk.partition, chunk.first_row + place * rows_of_each, self._epoch)
-            self.emitter.add(origin, value)
+        firsts = range(chunk.first_row, chunk.first_row + chunk.rows, rows_of_each)
+        self.emitter.add_all([Origin(chunk.partition, row, self._epoch) for row in firsts], chunk.values)
         self._done.update(dict.fromkeys(range(chunk.partition), ALL))
         self._done[chunk.partition] = chunk.first_row + chunk.rows
         self._left_of_epoch -= chunk.rows

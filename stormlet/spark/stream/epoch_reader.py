@@ -87,8 +87,7 @@ class EpochStreamReader(EpochSpout):
         except SparkFailed as error:
             self._error = error
             return
-        for origin, value in zip(origins, values, strict=True):
-            self.emitter.add(origin, value)
+        self.emitter.add_all(origins, values)
         if self._batches.whole:
             self.emitter.complete()
 

@@ -18,7 +18,7 @@ from stormlet.runtime.bolt.functions import BasicWorker, BoltWorker, FunctionWor
 from stormlet.runtime.bolt.intake import PendingCalls
 from stormlet.runtime.bolt.threads import ThreadWorker
 from stormlet.runtime.bolt.worker import Raised, Wiring, Worker
-from stormlet.runtime.slices import TimedSlices
+from stormlet.runtime.slices import Activity, TimedSlices
 from stormlet.runtime.wire.collector import Account, BoltCollector
 from stormlet.runtime.wire.outbox import Outbox
 
@@ -35,7 +35,8 @@ def wiring() -> Wiring:
     outbox = Outbox(loop, [], loop.time, pytest.fail)
     return Wiring(
         PLAN, loop, loop.time, copy_context(), TimedSlices(loop, 1.0, loop.time), outbox, outlets,
-        BoltCollector(PLAN, loop, outbox, outlets, account), account, PendingCalls(lambda: None), lambda error: None,
+        BoltCollector(PLAN, loop, outbox, outlets, account), account, PendingCalls(lambda: None), Activity(),
+        True, lambda error: None,
     )  # fmt: skip
 
 

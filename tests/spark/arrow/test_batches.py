@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import types as t
 
 from stormlet.errors import InvalidTopology
-from stormlet.spark.arrow.tables import LearnedTables, Tables, rows_in
+from stormlet.spark.arrow.tables import LearnedTables, Tables
 
 NOON = datetime(2013, 1, 1, 12)
 WORDS = t.StructType(
@@ -27,11 +27,6 @@ def column(kind: t.DataType, array: pa.Array, *, nullable: bool = True) -> tuple
     """What is written of a batch with one column, and why it is not."""
     made = Tables(t.StructType([t.StructField("a", kind, nullable)])).of([batch(a=array)])
     return [row["a"] for row in made.table.to_pylist()], made.misfits.get(0, "")
-
-
-def test_what_counts_as_many_rows() -> None:
-    """Record batches do, and nothing else."""
-    assert [rows_in(each) for each in (batch(a=[1, 2, 3]), batch(a=[]), [1, 2], "words")] == [3, 0, 1, 1]
 
 
 def test_batches_and_rows_keep_their_order() -> None:

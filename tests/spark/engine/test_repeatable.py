@@ -92,6 +92,30 @@ def test_batches_beside_each_other_make_the_same_rows() -> None:
     assert twin(topology, fault=repeated, spouts=1).differences == []
 
 
+class Sizes(BatchBolt[int, int]):
+    """Emits the sizes of its batches."""
+
+    within = 0.01
+
+    def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[int]) -> None:
+        """Emit the size."""
+        out.emit(len(tups))
+
+
+async def pause(number: int) -> int:
+    """The same, later."""
+    await asyncio.sleep(1)
+    return number
+
+
+def test_a_batch_is_not_due_by_the_clock() -> None:
+    """However long its inputs take to come: another attempt may take longer."""
+    topology: Any = Topology("slow")
+    slow = topology.bolt("slow", pause, topology.spout("numbers", range(10)).shuffle())
+    topology.bolt("sizes", Sizes, slow.shuffle())
+    assert twin(topology, spouts=1).emitted("sizes") == [10]
+
+
 def test_another_seed_makes_other_words() -> None:
     """So that chunks of two runs cannot be taken for each other."""
     topology = Topology("words")

@@ -5,27 +5,31 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from stormlet import (
     BasicBolt,
     Collector,
+    Configuration,
     DeadLetter,
     InvalidConfiguration,
     InvalidTopology,
     Progress,
     StartFailed,
+    TaskContext,
     Topology,
     TopologyCrashed,
     Tuple,
 )
 from stormlet.cli.inspecting.checks import findings
 from stormlet.core.schema import Schema
+from stormlet.spark.arrow.tables import Batch
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.sink.writer import SparkWriter
 from tests.cast import Counting, ignore
@@ -46,15 +50,16 @@ class Notebook(SparkWriter):
     def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
         self.opened.append(([stream.name for stream in inputs], first))
 
-    def write(self, values: Sequence[object]) -> Mapping[int, str]:
+    def convert(self, values: Sequence[Any]) -> Batch:
+        misfits = {place: "negative" for place, value in enumerate(values) if value < 0}
+        return Batch(pa.table({"value": [value for value in values if value >= 0]}), misfits)
+
+    def write(self, tables: Sequence[pa.Table]) -> None:
         self.threads.add(threading.current_thread().name)
         if self.failures:
             self.failures -= 1
             raise OSError("the disk is full")
-        self.batches.append(list(values))
-        return {
-            place: "negative" for place, value in enumerate(values) if isinstance(value, int) and value < 0
-        }
+        self.batches.append([value for table in tables for value in table.column("value").to_pylist()])
 
     def interrupt(self) -> None:
         raise AssertionError("nothing was under way")
@@ -69,10 +74,10 @@ class Blocking(Notebook):
         self.released = threading.Event()
         self.interrupted = False
 
-    def write(self, values: Sequence[object]) -> Mapping[int, str]:
+    def write(self, tables: Sequence[pa.Table]) -> None:
         self.began.set()
         assert self.released.wait(10)
-        return super().write(values)
+        super().write(tables)
 
     def interrupt(self) -> None:
         self.interrupted = True
@@ -225,6 +230,56 @@ async def test_nothing_is_acked_before_it_is_written() -> None:
     assert notebook.threads == {"write[0]_0"}
 
 
+class Gated(Notebook):
+    """Each write takes until it is let through."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = threading.Semaphore(0)
+        self.let_through = threading.Semaphore(0)
+        self.gathered = threading.Event()
+        """Set when the fourth portion was converted."""
+        self.portions = 0
+
+    def convert(self, values: Sequence[Any]) -> Batch:
+        self.portions += 1
+        if self.portions == 4:
+            self.gathered.set()
+        return super().convert(values)
+
+    def write(self, tables: Sequence[pa.Table]) -> None:
+        self.begun.release()
+        assert self.let_through.acquire(timeout=10)
+        super().write(tables)
+
+
+@pytest.mark.asyncio
+async def test_rows_that_come_during_a_write_are_written_together() -> None:
+    """Two are a portion. The first writes have one, as nobody knows how large one is; the next has all that came."""
+    notebook = Gated()
+    async with written(range(9), notebook, rows=2).run() as running:
+        assert await asyncio.to_thread(notebook.begun.acquire, timeout=10)
+        notebook.let_through.release()
+        assert await asyncio.to_thread(notebook.begun.acquire, timeout=10)
+        assert await asyncio.to_thread(notebook.gathered.wait, 10)
+        await asyncio.sleep(0.01)  # so that the loop knows of it, too
+        notebook.let_through.release(3)
+        await running.finished()
+    assert notebook.batches == [[0, 1], [2, 3], [4, 5, 6, 7], [8]]
+    assert running.statistics().components["values"].acked == 9
+
+
+@simulated
+async def test_a_record_batch_counts_as_its_rows() -> None:
+    """And anything else as one."""
+    notebook = Notebook()
+    sink = Sink(notebook)()
+    await sink.prepare(TaskContext("test", "write", 3, 0, 1, Configuration()))
+    values = [pa.RecordBatch.from_pydict({"a": rows}) for rows in ([1, 2, 3], [])]
+    assert [sink.weight(value) for value in (*values, [1, 2], "words")] == [3, 0, 1, 1]
+    await sink.cleanup()  # type: ignore[misc]
+
+
 @pytest.mark.asyncio
 async def test_a_write_under_way_is_interrupted() -> None:
     """An exception in the block ends the topology without the write, and its thread."""
@@ -252,16 +307,16 @@ async def test_its_thread_ends_with_it() -> None:
 
 
 @simulated
-async def test_a_source_may_have_four_batches_pending() -> None:
-    """So that batches are full, though the default would not let so many rows come."""
+async def test_a_source_may_have_as_many_rows_pending_as_a_sink_gathers() -> None:
+    """Those of a write, of the next one, and of a portion that fills, though the default would not let so many come."""
     notebook = Notebook()
     await run_to_end(written(range(6000), notebook, rows=3000))
     assert [len(batch) for batch in notebook.batches] == [3000, 3000]
     description, components = (
         written([], notebook, rows=3000).describe().configured(Topology("defaults").configuration, "here")
     )
-    assert components["values"].max_spout_pending == 12_000
-    assert description.spouts["values"].options == {"max_spout_pending": 12_000}
+    assert components["values"].max_spout_pending == 51_000
+    assert description.spouts["values"].options == {"max_spout_pending": 51_000}
 
 
 @pytest.mark.parametrize(
@@ -341,7 +396,7 @@ async def test_rows_of_no_message_that_do_not_fit(on_error: Any, caplog: pytest.
     said = "rows that belong to no message do not fit their columns, the first of 1: negative"
     with pytest.raises(TopologyCrashed, match=said) if on_error == "stop" else nullcontext():
         await run_to_end(topology)
-    assert notebook.batches == [[1, -1]]
+    assert notebook.batches == [[1]]
     if on_error == "fail":
         assert said in caplog.text
 

@@ -198,7 +198,7 @@ async def test_an_interrupted_writer_begins_no_write(tmp_path: Path) -> None:
     writer.open([], first=True)
     writer.interrupt()
     with pytest.raises(SparkFailed, match="was interrupted"):
-        writer.write([Word("a", 1)])
+        writer.write([writer.convert([Word("a", 1)]).table])
     assert not (tmp_path / "out").exists()
 
 
@@ -227,4 +227,4 @@ async def test_interrupting_does_not_raise(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(writer, "_session", session)
     writer.interrupt()
     with pytest.raises(SparkFailed, match="was interrupted"):
-        writer.write([Word("a", 1)])
+        writer.write([writer.convert([Word("a", 1)]).table])

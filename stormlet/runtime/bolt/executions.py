@@ -1,0 +1,103 @@
+"""Batches that are executed beside their task, while it goes on collecting inputs for the next ones.
+
+The members of such a batch stay held until the task is called again: it settles them between two inputs, as it does
+everything else. So an exception is dealt with where all others are, and a task that dies finds the members among what
+it holds. An execution counts as something that runs (law B8): nothing is flushed while one may settle what a spout
+waits for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from stormlet.errors import StrayCancellation
+from stormlet.runtime.bolt.worker import Raised, Wiring
+from stormlet.runtime.wire.collector import AnyTuple
+
+
+class Executions:
+    """The batches of one task that are under way, and those that have ended and are not settled yet."""
+
+    def __init__(self, wiring: Wiring) -> None:
+        self._wiring = wiring
+        self._running: dict[asyncio.Task[None], Sequence[AnyTuple]] = {}
+        self._ended: dict[asyncio.Task[None], Sequence[AnyTuple]] = {}
+        self._change: asyncio.Future[None] | None = None
+        self._closed = False
+
+    def __bool__(self) -> bool:
+        return bool(self._running or self._ended)
+
+    @property
+    def running(self) -> int:
+        """The number of batches that are under way."""
+        return len(self._running)
+
+    def start(self, members: Sequence[AnyTuple], execute: Callable[[], Awaitable[None]]) -> None:
+        """Execute a batch from now on."""
+        plan = self._wiring.plan
+        execution = self._wiring.loop.create_task(_awaited(execute), name=f"{plan.name} execute_batch")
+        self._running[execution] = members
+        self._wiring.activity.begin()
+        execution.add_done_callback(self._note_end)
+
+    def settle(self, ack: Callable[[Sequence[AnyTuple]], None]) -> None:
+        """Settle the batch that ended first. Raises :class:`~stormlet.runtime.bolt.worker.Raised` with its members if
+        it has failed."""
+        if not self._ended:
+            return
+        execution, members = next(iter(self._ended.items()))
+        del self._ended[execution]
+        if self._ended:  # one at a time, as each may have thousands of members
+            self._wiring.loop.call_soon(self._request)
+        error = StrayCancellation("somebody else has cancelled the call") if execution.cancelled() else None
+        raised = error or execution.exception()
+        if isinstance(raised, Exception):
+            raise Raised(members, raised)
+        if raised is not None:
+            raise raised
+        ack(members)
+
+    async def place(self, most: Callable[[], int]) -> None:
+        """Wait until fewer than ``most`` batches are under way."""
+        while len(self._running) >= most():
+            await self._next_end()
+
+    async def settle_all(self, ack: Callable[[Sequence[AnyTuple]], None]) -> None:
+        """Wait for all batches, and settle them as :meth:`settle` does."""
+        while self:
+            if not self._ended:
+                await self._next_end()
+            self.settle(ack)
+
+    async def close(self) -> None:
+        """Cancel what is under way, and wait for its end."""
+        self._closed = True
+        for execution in self._running:
+            execution.cancel()
+        while self._running:
+            await asyncio.wait(self._running)
+
+    def members(self) -> Mapping[asyncio.Task[None], Sequence[AnyTuple]]:
+        """The batches that are under way."""
+        return self._running
+
+    async def _next_end(self) -> None:
+        self._change = self._wiring.loop.create_future()
+        await self._change
+
+    def _note_end(self, execution: asyncio.Task[None]) -> None:
+        self._ended[execution] = self._running.pop(execution)
+        if self._change is not None and not self._change.done():
+            self._change.set_result(None)
+        self._request()
+        self._wiring.activity.end()  # last: until here something is about to happen
+
+    def _request(self) -> None:
+        if not self._closed:
+            self._wiring.pending_calls.request("due")
+
+
+async def _awaited(execute: Callable[[], Awaitable[None]]) -> None:
+    await execute()
