@@ -28,8 +28,8 @@ from __future__ import annotations
 
 from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed, SparkUnavailable
-from stormlet.spark.engine.batch import run_on_spark
-from stormlet.spark.engine.result import BatchResult
+from stormlet.spark.engine.batch.batch import run_on_spark
+from stormlet.spark.engine.batch.result import BatchResult
 from stormlet.spark.frames import Origin
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.dataframe_sink import DataFrameSink

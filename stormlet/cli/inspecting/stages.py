@@ -11,9 +11,9 @@ from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
 from stormlet.model.description import Description
-from stormlet.spark.engine.layout import Layout, lay_out
-from stormlet.spark.engine.notes import notes
-from stormlet.spark.engine.refusals import check_batch
+from stormlet.spark.engine.planning.layout import Layout, lay_out
+from stormlet.spark.engine.planning.notes import notes
+from stormlet.spark.engine.planning.refusals import check_batch
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
 

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stormlet import BasicBolt, Bolt, Collector, FailureKind, Reject, TaskContext, Topology, Tuple
-from stormlet.spark.engine.account import differences
+from stormlet.spark.engine.partition.account import differences
 from stormlet.testing import run_simulated
 from tests.cast import AckLater, Join, Note, raise_value_error, same, twice
 from tests.helpers import run_to_end

@@ -16,9 +16,9 @@ from stormlet import DirectStream, InvalidTopology, Topology
 from stormlet.cli import main
 from stormlet.cli.inspecting.checks import findings
 from stormlet.spark import DataFrameSink, DataFrameSpout
-from stormlet.spark.engine.layout import lay_out
-from stormlet.spark.engine.notes import notes
-from stormlet.spark.engine.refusals import check_batch
+from stormlet.spark.engine.planning.layout import lay_out
+from stormlet.spark.engine.planning.notes import notes
+from stormlet.spark.engine.planning.refusals import check_batch
 from stormlet.spark.stream.stream import StreamSource
 from tests.cast import Count, Counting, Ticks, ignore, same
 

@@ -10,12 +10,12 @@ from typing import cast
 from stormlet import Topology
 from stormlet.model.configuration import Configuration
 from stormlet.runtime.run.kit import Kit
-from stormlet.spark.engine.account import Line, differences
-from stormlet.spark.engine.inputs import GivenUp
-from stormlet.spark.engine.numbering import ClusterPlan, Place, number
-from stormlet.spark.engine.partition import Partition
-from stormlet.spark.engine.refusals import check_batch
-from stormlet.spark.engine.rows import Row
+from stormlet.spark.engine.partition.account import Line, differences
+from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.partition import Partition
+from stormlet.spark.engine.partition.rows import Row
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
+from stormlet.spark.engine.planning.refusals import check_batch
 
 
 @dataclass

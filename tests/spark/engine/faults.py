@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from stormlet import BasicBolt, Collector, Stream, Topology, Tuple
-from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.rows import Row, packed, unpacked
+from stormlet.spark.engine.partition.rows import Row, packed, unpacked
+from stormlet.spark.engine.planning.numbering import Place
 from tests.cast import Join, ignore
 from tests.spark.engine.twin import Twin, twin
 

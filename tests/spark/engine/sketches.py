@@ -16,8 +16,8 @@ from stormlet import Topology
 from stormlet.model.configuration import Configuration
 from stormlet.model.description import Description
 from stormlet.model.planning import Plan, plan
-from stormlet.spark.engine.layout import Layout, lay_out
-from stormlet.spark.engine.numbering import ClusterPlan, number
+from stormlet.spark.engine.planning.layout import Layout, lay_out
+from stormlet.spark.engine.planning.numbering import ClusterPlan, number
 from tests.cast import same
 
 

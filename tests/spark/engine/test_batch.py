@@ -14,12 +14,12 @@ import pytest
 from stormlet import InvalidTopology, Topology
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, Origin, run_on_spark
-from stormlet.spark.engine import batch
-from stormlet.spark.engine.account import Line
-from stormlet.spark.engine.batch import SETTINGS
-from stormlet.spark.engine.chain import representatives
-from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.reports import Report, ends_of
+from stormlet.spark.engine.batch import batch
+from stormlet.spark.engine.batch.batch import SETTINGS
+from stormlet.spark.engine.batch.chain import representatives
+from stormlet.spark.engine.batch.reports import Report, ends_of
+from stormlet.spark.engine.partition.account import Line
+from stormlet.spark.engine.planning.numbering import Place
 from stormlet.testing import complete
 from tests.spark.engine import flows
 from tests.spark.engine.flows import Double, Number, Total

@@ -8,7 +8,7 @@ import pytest
 
 from stormlet import Topology
 from stormlet.spark import DataFrameSink
-from stormlet.spark.engine.layout import lay_out
+from stormlet.spark.engine.planning.layout import lay_out
 from tests.cast import same
 from tests.spark.engine.sketches import laid_out, sketch
 

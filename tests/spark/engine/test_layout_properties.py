@@ -8,7 +8,7 @@ from hypothesis import given
 
 from stormlet.core.groupings import Global, Shuffle
 from stormlet.model.description import Description
-from stormlet.spark.engine.layout import Layout, lay_out
+from stormlet.spark.engine.planning.layout import Layout, lay_out
 from tests.spark.engine.sketches import acyclic
 
 

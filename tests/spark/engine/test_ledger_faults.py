@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stormlet.errors import TopologyCrashed
-from stormlet.spark.engine.account import differences
+from stormlet.spark.engine.partition.account import differences
 from tests.spark.engine.faults import WAYS, OneFault, faulty, topology
 from tests.spark.engine.random_topologies import CALM, WILD, Plan, plans
 from tests.spark.engine.twin import twin

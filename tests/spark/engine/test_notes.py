@@ -9,8 +9,8 @@ import pytest
 
 from stormlet import Topology
 from stormlet.model.configuration import OPTIONS
-from stormlet.spark.engine.layout import lay_out
-from stormlet.spark.engine.notes import notes
+from stormlet.spark.engine.planning.layout import lay_out
+from stormlet.spark.engine.planning.notes import notes
 from tests.cast import Burst, ignore
 from tests.spark.engine.sketches import sketch
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stormlet.model.description import Description
 from stormlet.model.streams import StreamId
-from stormlet.spark.engine.numbering import ClusterPlan, Place
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 from tests.spark.engine.sketches import acyclic, numbered, planned, sketch
 
 EXCHANGED = ("fields", "partial_key", "all", "global_", "custom")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from stormlet import BasicBolt, Bolt, Collector, Failure, Stream, To, Topology, Tuple
 from stormlet.errors import Reject, TopologyCrashed
 from stormlet.spark.engine import lanes, partition
-from stormlet.spark.engine.deliveries import Deliveries
-from stormlet.spark.engine.inputs import Batch
-from stormlet.spark.engine.rows import Row, packed, xor_of
+from stormlet.spark.engine.partition.deliveries import Deliveries
+from stormlet.spark.engine.partition.inputs import Batch
+from stormlet.spark.engine.partition.rows import Row, packed, xor_of
 from stormlet.testing import complete
 from tests.cast import ForwardUnanchored, HoldUntilFinished, Note, ignore, same
 from tests.spark.engine.twin import Twin, twin

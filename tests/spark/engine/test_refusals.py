@@ -13,7 +13,7 @@ from stormlet import DirectStream, InvalidTopology, TaskContext, Topology
 from stormlet.model.configuration import configure
 from stormlet.model.description import Description
 from stormlet.spark import DataFrameSink, DataFrameSpout
-from stormlet.spark.engine.refusals import check_batch
+from stormlet.spark.engine.planning.refusals import check_batch
 from stormlet.spark.stream.stream import StreamSource
 from tests.cast import Burst, Counting, Ticks, given, ignore, same
 from tests.spark.engine.sketches import sketch

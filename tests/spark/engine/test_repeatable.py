@@ -16,8 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from stormlet import BatchBolt, Collector, Stream, Topology, Tuple
-from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.rows import Row
+from stormlet.spark.engine.partition.rows import Row
+from stormlet.spark.engine.planning.numbering import Place
 from stormlet.testing import complete
 from tests.cast import same
 from tests.spark.engine.random_topologies import CALM, WILD, Plan, plans

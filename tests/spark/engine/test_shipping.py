@@ -15,8 +15,8 @@ import pytest
 
 from stormlet import BasicBolt, Collector, InvalidTopology, Topology, Tuple
 from stormlet.spark import DataFrameSink
-from stormlet.spark.engine.refusals import check_batch
-from stormlet.spark.engine.shipping import unfound
+from stormlet.spark.engine.planning.refusals import check_batch
+from stormlet.spark.engine.planning.shipping import unfound
 from tests.cast import Burst, Counting, given, ignore, same
 
 CODE = """

@@ -18,13 +18,13 @@ from stormlet.model.components import DEFAULT_STREAM, To
 from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import SourceKind
 from stormlet.runtime.run.kit import Kit
-from stormlet.spark.engine.account import Line, differences
-from stormlet.spark.engine.equipment import Equipment
-from stormlet.spark.engine.inputs import GivenUp
-from stormlet.spark.engine.numbering import ClusterPlan, Place, number
-from stormlet.spark.engine.partition import Partition, root_of
-from stormlet.spark.engine.refusals import reasons
-from stormlet.spark.engine.rows import CHUNK, Row
+from stormlet.spark.engine.partition.account import Line, differences
+from stormlet.spark.engine.partition.equipment import Equipment
+from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.partition import Partition, root_of
+from stormlet.spark.engine.partition.rows import CHUNK, Row
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
+from stormlet.spark.engine.planning.refusals import reasons
 from stormlet.testing import SimulatedLoop
 from stormlet.testing.watched_run import WatchedOutlet
 

@@ -47,14 +47,14 @@ from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import undeclared
 from stormlet.runtime.wire.outbox import Control
 from stormlet.runtime.wire.outlets import Outlet
-from stormlet.spark.engine.account import Account, Line
-from stormlet.spark.engine.deliveries import Deliveries, Unreadable
-from stormlet.spark.engine.equipment import Equipment, equip
-from stormlet.spark.engine.exits import Exits
-from stormlet.spark.engine.inputs import Batch, GivenUp, Input, Inputs
-from stormlet.spark.engine.lanes import Unpicklable
-from stormlet.spark.engine.numbering import ClusterPlan, Place
-from stormlet.spark.engine.rows import CHUNK, HEAVY, Row
+from stormlet.spark.engine.partition.account import Account, Line
+from stormlet.spark.engine.partition.deliveries import Deliveries, Unreadable
+from stormlet.spark.engine.partition.equipment import Equipment, equip
+from stormlet.spark.engine.partition.exits import Exits
+from stormlet.spark.engine.partition.inputs import Batch, GivenUp, Input, Inputs
+from stormlet.spark.engine.partition.lanes import Unpicklable
+from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Row
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 SPOUT_BITS = 40
 """The root of a message is the id of its spout task, shifted by so many bits, plus its number there."""

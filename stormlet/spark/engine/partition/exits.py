@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Any
 
-from stormlet.spark.engine.account import Account
-from stormlet.spark.engine.lanes import Lane, MessagesOf
-from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.rows import CHUNK, Kind, Row
+from stormlet.spark.engine.partition.account import Account
+from stormlet.spark.engine.partition.lanes import Lane, MessagesOf
+from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
+from stormlet.spark.engine.planning.numbering import Place
 
 
 class Exits:

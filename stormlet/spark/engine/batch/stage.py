@@ -15,12 +15,12 @@ import msgspec
 from stormlet.core.tracebacks import raised_in
 from stormlet.errors import SparkFailed, TopologyCrashed
 from stormlet.runtime.run.kit import Kit
-from stormlet.spark.engine.arrow_rows import batches_of, rows_of
-from stormlet.spark.engine.messages import Messages, Reading, ValuesOf, partition_number, unpickled
-from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.partition import Partition
-from stormlet.spark.engine.reports import pickled, report_of
-from stormlet.spark.engine.rows import Kind, Row
+from stormlet.spark.engine.batch.arrow_rows import batches_of, rows_of
+from stormlet.spark.engine.batch.messages import Messages, Reading, ValuesOf, partition_number, unpickled
+from stormlet.spark.engine.batch.reports import pickled, report_of
+from stormlet.spark.engine.partition.partition import Partition
+from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.planning.numbering import Place
 
 if TYPE_CHECKING:
     import pyarrow as pa

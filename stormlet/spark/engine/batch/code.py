@@ -2,7 +2,7 @@
 
 Records and bolts must be imported: pickled by value, a record class loses its fields. So the modules are found that the
 pickled plan names, and with them all that are loaded from the same folders, as they import each other. Those of
-Python and of installed packages are left out: executors have their own (:mod:`stormlet.spark.engine.executors`).
+Python and of installed packages are left out: executors have their own (:mod:`stormlet.spark.engine.batch.executors`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stormlet.core.shortened import shown
 from stormlet.errors import InvalidTopology
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import what_is_called
-from stormlet.spark.engine.numbering import ClusterPlan
+from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

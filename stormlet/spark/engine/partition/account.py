@@ -26,8 +26,8 @@ from functools import reduce
 
 import msgspec
 
-from stormlet.spark.engine.numbering import Place
-from stormlet.spark.engine.rows import Row, xor_of
+from stormlet.spark.engine.partition.rows import Row, xor_of
+from stormlet.spark.engine.planning.numbering import Place
 
 
 class Line(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Final
 
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import what_is_called
-from stormlet.spark.engine.layout import Layout
+from stormlet.spark.engine.planning.layout import Layout
 
 _NO_TIMEOUTS: Final = "nothing times out, and what hangs is a task of Spark's"
 _ONE_LEDGER: Final = "one ledger spans all tasks"

@@ -24,9 +24,9 @@ from stormlet.runtime.slices import Activity, Pace
 from stormlet.runtime.usercode import all_ended
 from stormlet.runtime.wire.outbox import Outbox, Post
 from stormlet.runtime.wire.outlets import Outlet
-from stormlet.spark.engine.exits import Exits
-from stormlet.spark.engine.numbering import ClusterPlan, Place
-from stormlet.spark.engine.outlets import OutletsToStages
+from stormlet.spark.engine.partition.exits import Exits
+from stormlet.spark.engine.partition.outlets import OutletsToStages
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 STEP = 1000
 """Inputs that a task executes before it looks around: nobody else waits for the loop."""

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, Final
 
 from stormlet.core.tuples import Lineage
-from stormlet.spark.engine.rows import CHUNK, HEAVY, Content, pack
+from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Content, pack
 
 LARGEST: Final = 32 << 20
 """Bytes of a row from which on it is parted in two, if it has more than one value."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from stormlet.spark.engine.rows import Row
+from stormlet.spark.engine.partition.rows import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ from stormlet.model.configuration import configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import SourceKind, what_is_called
 from stormlet.model.traits import bolt_traits
-from stormlet.spark.engine.shipping import unfound
+from stormlet.spark.engine.planning.shipping import unfound
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
 from stormlet.spark.stream.stream import StreamSource

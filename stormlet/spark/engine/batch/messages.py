@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
-from stormlet.spark.engine.arrow_rows import rows_of
-from stormlet.spark.engine.inputs import GivenUp
-from stormlet.spark.engine.numbering import ClusterPlan, Place
-from stormlet.spark.engine.partition import origin_of, root_of
-from stormlet.spark.engine.rows import CHUNK, Row
+from stormlet.spark.engine.batch.arrow_rows import rows_of
+from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.partition import origin_of, root_of
+from stormlet.spark.engine.partition.rows import CHUNK, Row
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 from stormlet.spark.frames import Origin
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Link, Plan, plan
 from stormlet.model.streams import Output, StreamId
-from stormlet.spark.engine.layout import Layout, lay_out
+from stormlet.spark.engine.planning.layout import Layout, lay_out
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from stormlet.core.tuples import PLAIN, AnyTuple, Lineage, Source, plain_tuple
 from stormlet.model.streams import StreamId
-from stormlet.spark.engine.inputs import Batch, Input
-from stormlet.spark.engine.numbering import ClusterPlan
-from stormlet.spark.engine.rows import Content, Row, unpack
+from stormlet.spark.engine.partition.inputs import Batch, Input
+from stormlet.spark.engine.partition.rows import Content, Row, unpack
+from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 ONLY_EDGE: Final = 1
 """The edge of an input that no other task here gets a part of: its tree has no other edge, so that any will do."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, cast
 from stormlet.model.components import TaskContext
 from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import SourceKind, takes_context
-from stormlet.spark.engine.arrow_rows import batches_of, schema
-from stormlet.spark.engine.numbering import ClusterPlan
-from stormlet.spark.engine.rows import CHUNK, Kind, Row
+from stormlet.spark.engine.batch.arrow_rows import batches_of, schema
+from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
+from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

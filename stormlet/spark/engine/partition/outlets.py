@@ -1,5 +1,6 @@
-"""Outlets to other stages. They make no tuples, only entries in a :class:`~stormlet.spark.engine.lanes.Lane`, and draw
-no edges: an edge would be XORed into the tree here, and then out of it again.
+"""Outlets to other stages. They make no tuples, only entries in a
+:class:`~stormlet.spark.engine.partition.lanes.Lane`, and draw no edges: an edge would be XORed into the tree here, and
+then out of it again.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from stormlet.runtime.context import Engine
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.wiring import Producer
 from stormlet.runtime.wire.outlets import Anchors, CheckedOutlet, Outlet
-from stormlet.spark.engine.exits import Exits
-from stormlet.spark.engine.lanes import Lane
+from stormlet.spark.engine.partition.exits import Exits
+from stormlet.spark.engine.partition.lanes import Lane
 
 
 class OutletsToStages:

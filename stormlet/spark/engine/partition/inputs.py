@@ -17,9 +17,9 @@ from stormlet.core.outcomes import Failure, FailureKind, History
 from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import Source
 from stormlet.runtime.wire.outbox import Control
-from stormlet.spark.engine.account import Account
-from stormlet.spark.engine.lanes import Dropped
-from stormlet.spark.engine.rows import unpacked
+from stormlet.spark.engine.partition.account import Account
+from stormlet.spark.engine.partition.lanes import Dropped
+from stormlet.spark.engine.partition.rows import unpacked
 
 NO_WORD: Final = 0
 """The word of a message, which its spout emits in this partition."""

@@ -4,8 +4,8 @@ A run has four steps, and writes nothing that anybody sees before the fourth:
 
 1. The driver reads the sources that Spark cannot read, and sends the user's code to the executors.
 2. Spark runs the chain of stages, and keeps the rows after the last one in a folder: what is checked is what is used.
-3. The ledger over all partitions is checked (:mod:`stormlet.spark.engine.account`). If it does not add up, the run
-   fails.
+3. The ledger over all partitions is checked (:mod:`stormlet.spark.engine.partition.account`). If it does not add up,
+   the run fails.
 4. The bolts of the driver are executed. Messages that were given up become dead letters, and sinks are written.
 """
 
@@ -34,29 +34,29 @@ from stormlet.model.description import Description, SpoutSpec
 from stormlet.model.streams import Stream, StreamId
 from stormlet.runtime.dead_letters import DeadLetterSink, DeadLetterTarget, opened
 from stormlet.runtime.run.kit import Kit
-from stormlet.spark.engine.account import Line, differences
-from stormlet.spark.engine.arrow_rows import DDL
-from stormlet.spark.engine.chain import chained, exchanged
-from stormlet.spark.engine.code import code_of, pickled, ship
-from stormlet.spark.engine.executors import check_executors
-from stormlet.spark.engine.inputs import GivenUp
-from stormlet.spark.engine.messages import FOUND, Finder, ValuesOf, letters_of
-from stormlet.spark.engine.numbering import number
-from stormlet.spark.engine.outputs import Leaving, Unpacker, with_outputs
-from stormlet.spark.engine.partition import Partition
-from stormlet.spark.engine.refusals import check_batch
-from stormlet.spark.engine.reports import (
+from stormlet.spark.engine.batch.arrow_rows import DDL
+from stormlet.spark.engine.batch.chain import chained, exchanged
+from stormlet.spark.engine.batch.code import code_of, pickled, ship
+from stormlet.spark.engine.batch.executors import check_executors
+from stormlet.spark.engine.batch.messages import FOUND, Finder, ValuesOf, letters_of
+from stormlet.spark.engine.batch.outputs import Leaving, Unpacker, with_outputs
+from stormlet.spark.engine.batch.reports import (
     Report,
     ends_of,
     failures_of,
     report_of,
     statistics_of,
 )
-from stormlet.spark.engine.result import BatchResult
-from stormlet.spark.engine.rows import Kind, Row
-from stormlet.spark.engine.sources import frame_of, message_rows
-from stormlet.spark.engine.stage import FrameStage, Stage
-from stormlet.spark.engine.staging import Staging
+from stormlet.spark.engine.batch.result import BatchResult
+from stormlet.spark.engine.batch.sources import frame_of, message_rows
+from stormlet.spark.engine.batch.stage import FrameStage, Stage
+from stormlet.spark.engine.batch.staging import Staging
+from stormlet.spark.engine.partition.account import Line, differences
+from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.partition import Partition
+from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.planning.numbering import number
+from stormlet.spark.engine.planning.refusals import check_batch
 from stormlet.spark.failures import summary
 from stormlet.spark.session import spark_session
 from stormlet.spark.source.dataframe_spout import DataFrameSpout

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stormlet.spark.engine.arrow_rows import DDL
-from stormlet.spark.engine.numbering import ClusterPlan
-from stormlet.spark.engine.stage import Stage
+from stormlet.spark.engine.batch.arrow_rows import DDL
+from stormlet.spark.engine.batch.stage import Stage
+from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

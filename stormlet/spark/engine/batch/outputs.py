@@ -22,10 +22,10 @@ from stormlet.model.logic import LogicKind
 from stormlet.model.streams import Output, StreamId, Subscription
 from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.tables import Tables, is_batch
-from stormlet.spark.engine.arrow_rows import rows_of
-from stormlet.spark.engine.layout import TableMaker
-from stormlet.spark.engine.result import stream_name
-from stormlet.spark.engine.rows import unpack
+from stormlet.spark.engine.batch.arrow_rows import rows_of
+from stormlet.spark.engine.batch.result import stream_name
+from stormlet.spark.engine.partition.rows import unpack
+from stormlet.spark.engine.planning.layout import TableMaker
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.sink.writer import Destination, sink_schema
 

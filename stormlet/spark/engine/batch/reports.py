@@ -12,13 +12,13 @@ from stormlet.core.outcomes import Failure, History
 from stormlet.core.shortened import shown
 from stormlet.report.failures import FailureCounts, RepeatedFailure
 from stormlet.report.statistics import Statistics, TaskStatistics, of_component
-from stormlet.spark.engine.account import Account, Line, added
-from stormlet.spark.engine.arrow_rows import rows_of
-from stormlet.spark.engine.inputs import GivenUp
-from stormlet.spark.engine.numbering import ClusterPlan, Place
-from stormlet.spark.engine.outputs import OURS
-from stormlet.spark.engine.partition import Partition, origin_of
-from stormlet.spark.engine.rows import Kind
+from stormlet.spark.engine.batch.arrow_rows import rows_of
+from stormlet.spark.engine.batch.outputs import OURS
+from stormlet.spark.engine.partition.account import Account, Line, added
+from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.partition import Partition, origin_of
+from stormlet.spark.engine.partition.rows import Kind
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 if TYPE_CHECKING:
     import pyarrow as pa

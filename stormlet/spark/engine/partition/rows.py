@@ -4,10 +4,10 @@ A row is addressed to a partition of a stage, or is for the driver (:class:`Kind
 one task for one task. Its roots and words are packed 64-bit numbers, so that they cost neither objects nor text.
 
 A *word* is the id of one tuple between two stages. The stage that emits the tuple draws it, and the stage that has
-settled it takes it back: both are XORed into their accounts (:mod:`stormlet.spark.engine.account`). Words depend on the
-seed, the stage, the partition and their place there, and not on the attempt that Spark makes at the task. An attempt
-that repeats the first one therefore makes the same rows, and Spark may mix the two. Where they differ, in numbers, in
-addresses or in values, the accounts do not add up: each chunk's hash is XORed into them as well.
+settled it takes it back: both are XORed into their accounts (:mod:`stormlet.spark.engine.partition.account`). Words
+depend on the seed, the stage, the partition and their place there, and not on the attempt that Spark makes at the task.
+An attempt that repeats the first one therefore makes the same rows, and Spark may mix the two. Where they differ, in
+numbers, in addresses or in values, the accounts do not add up: each chunk's hash is XORed into them as well.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import msgspec
 
-from stormlet.spark.engine.numbering import Place
+from stormlet.spark.engine.planning.numbering import Place
 
 CHUNK: Final = 1000
 """The most values of a chunk."""

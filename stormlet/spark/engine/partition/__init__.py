@@ -1,0 +1,14 @@
+"""One partition of one stage at work, with the tasks of a run in process. It knows no Spark.
+
+::
+
+    rows        the rows that stages hand on: chunks of tuples, and others
+    account     the ledger of the whole run: one XOR over all partitions
+    lanes       what one task has emitted for one task in another stage
+    exits       the way out of a partition: all lanes, and the chunks that they give
+    outlets     outlets that lead into lanes
+    inputs      the inputs of a partition, each with a tree of its own there
+    deliveries  the tuples that are made of them
+    equipment   the engine's parts in a partition: bolt tasks, outboxes, outlets
+    partition   one partition, from its first input to its report
+"""

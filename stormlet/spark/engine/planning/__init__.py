@@ -1,0 +1,10 @@
+"""The plan of a topology on Spark. It is made without Spark, and ``check --engine spark`` shows it.
+
+::
+
+    layout     the stages that components run in
+    shipping   the classes that are not found on other machines
+    refusals   the topologies that Spark cannot run
+    notes      options that have no effect on Spark
+    numbering  tasks, and the stage and partition of each
+"""
