@@ -72,12 +72,18 @@ class Executions:
             self.settle(ack)
 
     async def close(self) -> None:
-        """Cancel what is under way, and wait for its end."""
+        """Cancel what is under way, and wait for its end. The members fail with their task, and so say nothing of the
+        exceptions of batches that have ended."""
         self._closed = True
         for execution in self._running:
             execution.cancel()
         while self._running:
             await asyncio.wait(self._running)
+        for execution, members in self._ended.items():
+            error = None if execution.cancelled() else execution.exception()
+            if isinstance(error, Exception):
+                self._wiring.log("execute_batch", error, [tup.value for tup in members])
+        self._ended.clear()
 
     def members(self) -> Mapping[asyncio.Task[None], Sequence[AnyTuple]]:
         """The batches that are under way."""

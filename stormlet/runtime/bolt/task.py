@@ -118,6 +118,7 @@ class BoltTask(Task):
             self.account,
             self._pending,
             engine.activity,
+            partial(engine.failures.raised, plan),
             timed,
             self.life.check_cancelled,
         )

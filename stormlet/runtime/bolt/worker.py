@@ -78,6 +78,8 @@ class Wiring(msgspec.Struct, frozen=True):
     account: Account
     pending_calls: PendingCalls
     activity: Activity
+    log: Callable[[str, Exception, Sequence[object]], None]
+    """Logs what a method of the user's has raised on these values, where nothing else tells it."""
     timed: bool
     """True if batches come due by the clock, and not only when they are full or nothing more comes."""
     check_cancelled: Callable[[Exception | None], None]

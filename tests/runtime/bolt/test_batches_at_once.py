@@ -109,6 +109,14 @@ async def test_a_task_that_dies_cancels_its_batches() -> None:
     assert [sorted(chain.from_iterable(bolt.ended)) for bolt in made] == [[], [1, 2, 3, 4]]
 
 
+async def test_a_batch_that_ended_with_its_task_is_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Two raise at once, and the task dies of the first; the exception of the second is told all the same."""
+    bolt = Beside(wrong=[1, 3])
+    await run_to_end(writing(bolt, [1, 2, 3, 4], on_error="restart"))
+    raised = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    assert [str(each) for each in raised if isinstance(each, LookupError)] == ["1", "3"]
+
+
 class Cancelled(Beside):
     """Somebody cancels the first batch."""
 

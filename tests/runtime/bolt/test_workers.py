@@ -36,7 +36,7 @@ def wiring() -> Wiring:
     return Wiring(
         PLAN, loop, loop.time, copy_context(), TimedSlices(loop, 1.0, loop.time), outbox, outlets,
         BoltCollector(PLAN, loop, outbox, outlets, account), account, PendingCalls(lambda: None), Activity(),
-        True, lambda error: None,
+        lambda method, error, values: None, True, lambda error: None,
     )  # fmt: skip
 
 
