@@ -186,13 +186,13 @@ def test_only_what_is_read_is_scanned(
     spark: SparkSession, transport: Transport, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The scan of a file reads no column that nobody asked for."""
-    from stormlet.spark.source.reading import _pruned
+    from stormlet.spark.source.reading import pruned
 
     path = str(tmp_path_factory.mktemp("scan") / "wide")
     spark.sql("SELECT 1 AS a, 2 AS b, 3 AS c").write.parquet(path)
     frame = spark.read.parquet(path)
     plan = conversion(frame.schema, Refining(NEW_YORK, transport), record=None, columns=["b"])
-    explained = _pruned(frame, plan)._jdf.queryExecution().toString()
+    explained = pruned(frame, plan)._jdf.queryExecution().toString()
     assert "ReadSchema: struct<b:int>" in explained
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stormlet import BasicBolt, Bolt, Collector, Failure, Stream, To, Topology, Tuple
 from stormlet.errors import Reject, TopologyCrashed
-from stormlet.spark.engine import lanes, partition
+from stormlet.spark.engine.partition import lanes, partition
 from stormlet.spark.engine.partition.deliveries import Deliveries
 from stormlet.spark.engine.partition.inputs import Batch
 from stormlet.spark.engine.partition.rows import Row, packed, xor_of
