@@ -197,6 +197,12 @@ def after_a_sink() -> Topology:
     return topology  # type: ignore[no-any-return]
 
 
+class MergesOne(Count):
+    """Cannot merge."""
+
+    merge: Any = id
+
+
 REFUSED: dict[str, Callable[[], Topology]] = {
     "a cycle": looping,
     "`ackers=0`": partial(simple, ackers=0),
@@ -213,6 +219,7 @@ REFUSED: dict[str, Callable[[], Topology]] = {
     "`DataFrameSink(exactly_once=True)`": partial(
         simple, frame(gives_epochs=True), DataFrameSink("out", exactly_once=True)
     ),
+    "a `merge` that does not take two inputs": partial(simple, logic=MergesOne),
     "a class of `__main__`, or made in a function": with_main,
 }
 

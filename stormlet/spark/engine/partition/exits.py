@@ -13,8 +13,9 @@ from random import Random
 from typing import Any
 
 from stormlet.spark.engine.partition.account import Account
-from stormlet.spark.engine.partition.lanes import Lane, MessagesOf
+from stormlet.spark.engine.partition.lanes import CombiningLane, Lane, MessagesOf
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
+from stormlet.spark.engine.planning.combiners import Combiner
 from stormlet.spark.engine.planning.numbering import Place
 
 
@@ -33,11 +34,17 @@ class Exits:
         """True if this task is in a later stage."""
         return task in self._places
 
-    def lane(self, producer: int, target: int, streams: Sequence[str], *, sorts: bool) -> Lane:
+    def lane(
+        self, producer: int, target: int, streams: Sequence[str], combiner: Combiner | None, *, sorts: bool
+    ) -> Lane:
         """Return the way between two tasks, of which ``streams`` are all streams of the producer that may come."""
         lane = self._lanes.get((producer, target))
         if lane is None:
-            lane = self._lanes[producer, target] = Lane(producer, target, streams, sorts=sorts)
+            if combiner is None:
+                lane = Lane(producer, target, streams, sorts=sorts)
+            else:
+                lane = CombiningLane(producer, target, streams, combiner, sorts=sorts)
+            self._lanes[producer, target] = lane
         return lane
 
     @property
@@ -58,7 +65,7 @@ class Exits:
                 continue
             if min(lane.waiting.roots) >= first:
                 waiting = lane.take()
-                lane.ready.extend(waiting, [messages[root - first] for root in waiting.roots])
+                lane.make_all_ready(waiting, [messages[root - first] for root in waiting.roots])
             else:
                 lane.let_go(messages_of)
 
@@ -66,7 +73,7 @@ class Exits:
         """Let all tuples leave, whose roots are those of messages: no bolt is here that could fail them."""
         for lane in self._lanes.values():
             waiting = lane.take()
-            lane.ready.extend(waiting, waiting.roots)
+            lane.make_all_ready(waiting, waiting.roots)
 
     def full(self) -> Iterator[Row]:
         """Iterate over chunks that are full."""

@@ -8,12 +8,15 @@ another is looked at, up to the first whose tree is open: none overtakes another
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
+import msgspec
+
 from stormlet.core.tuples import Lineage
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Content, pack
+from stormlet.spark.engine.planning.combiners import Combiner
 
 LARGEST: Final = 32 << 20
 """Bytes of a row from which on it is parted in two, if it has more than one value."""
@@ -107,6 +110,26 @@ class Tuples:
         self.values += other.values
 
 
+MOST_KEYS: Final = 10_000
+"""Keys of a lane whose values are merged before all leave."""
+
+
+class MergeFailed(Exception):
+    """The ``merge`` of the bolt with this task has raised; ``__cause__`` is its exception."""
+
+    def __init__(self, target: int) -> None:
+        super().__init__(target)
+        self.target = target
+
+
+class Merged(msgspec.Struct):
+    """A value that was made of several."""
+
+    value: Any
+    messages: list[int]
+    attempt: int
+
+
 class Lane:
     """The way from one producer task to one task in another stage."""
 
@@ -147,7 +170,16 @@ class Lane:
             if messages is None:
                 self.waiting = waiting.after(position)
                 return
-            self.ready.append(value, waiting.stream_at(position), messages, waiting.attempts.get(position, 1))
+            attempt = waiting.attempts.get(position, 1)
+            self.make_ready(value, waiting.stream_at(position), messages, attempt)
+
+    def make_ready(self, value: Any, stream: str | None, messages: tuple[int, ...], attempt: int) -> None:
+        """A tuple may leave."""
+        self.ready.append(value, stream, messages, attempt)
+
+    def make_all_ready(self, tuples: Tuples, messages: Sequence[int]) -> None:
+        """These tuples may leave, each of which belongs to one message."""
+        self.ready.extend(tuples, messages)
 
     def chunks(self, least: int) -> Iterator[dict[str, Any]]:
         """Iterate over the fields of chunks, while at least so many tuples are ready, or so few of large values."""
@@ -197,3 +229,51 @@ class Lane:
             except Exception:
                 return Unpicklable(self.producer, stream, value)
         return Unpicklable(self.producer, content.streams[0], content.values)
+
+
+class CombiningLane(Lane):
+    """A lane on which values with equal keys become one. That one belongs to the messages of all."""
+
+    __slots__ = ("_combiner", "_merged")
+
+    def __init__(
+        self, producer: int, target: int, streams: Sequence[str], combiner: Combiner, *, sorts: bool
+    ) -> None:
+        super().__init__(producer, target, streams, sorts=sorts)
+        self._combiner = combiner
+        self._merged: dict[Hashable, Merged] = {}
+
+    def make_ready(self, value: Any, stream: str | None, messages: tuple[int, ...], attempt: int) -> None:
+        """See :meth:`Lane.make_ready`. Raise :class:`MergeFailed`."""
+        combiner = self._combiner
+        key = combiner.key_of(value)
+        try:
+            merged = self._merged.get(key)
+        except TypeError:  # such a key is sent as often as it comes
+            self.ready.append(value, stream, messages, attempt)
+            return
+        if merged is None:
+            self._merged[key] = Merged(value, [*messages], attempt)
+            return
+        try:
+            merged.value = combiner.merge(merged.value, value)
+        except Exception as error:
+            raise MergeFailed(self.target) from error
+        merged.messages += messages
+        merged.attempt = max(merged.attempt, attempt)
+
+    def make_all_ready(self, tuples: Tuples, messages: Sequence[int]) -> None:
+        """See :meth:`Lane.make_all_ready`."""
+        attempts = tuples.attempts
+        for position, (value, message) in enumerate(zip(tuples.values, messages, strict=True)):
+            self.make_ready(value, None, (message,) if message else (), attempts.get(position, 1))
+
+    def chunks(self, least: int) -> Iterator[dict[str, Any]]:
+        """As of any lane; what is merged leaves at the end, or when there are too many keys."""
+        if least > 1 and len(self._merged) < MOST_KEYS:
+            yield from super().chunks(least)
+            return
+        merged, self._merged = self._merged, {}
+        for each in merged.values():
+            self.ready.append(each.value, None, tuple(dict.fromkeys(each.messages)), each.attempt)
+        yield from super().chunks(1)

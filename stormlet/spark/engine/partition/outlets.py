@@ -18,6 +18,7 @@ from stormlet.runtime.run.wiring import Producer
 from stormlet.runtime.wire.outlets import Anchors, CheckedOutlet, Outlet
 from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.lanes import Lane
+from stormlet.spark.engine.planning.combiners import combiner_of
 
 
 class OutletsToStages:
@@ -65,9 +66,14 @@ class OutletsToStages:
             for stream, links in self._links.items()
             if stream.component == plan.component and any(each.consumer == link.consumer for each in links)
         )
-        bolt = self._engine.plan.description.bolts.get(plan.component)
+        bolts = self._engine.plan.description.bolts
+        bolt = bolts.get(plan.component)
         sorts = bolt is not None and bolt.concurrency > 1
-        return [self._exits.lane(plan.task, target, streams, sorts=sorts) for target in link.targets]
+        # The keys of two streams need not mean the same.
+        combiner = combiner_of(bolts[link.consumer], link.grouping) if len(streams) == 1 else None
+        return [
+            self._exits.lane(plan.task, target, streams, combiner, sorts=sorts) for target in link.targets
+        ]
 
 
 class Exit(Outlet):

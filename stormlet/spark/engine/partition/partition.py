@@ -26,7 +26,8 @@ this partition repeats the one before, if the user's code does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
 from random import Random
@@ -52,7 +53,7 @@ from stormlet.spark.engine.partition.deliveries import Deliveries, Unreadable
 from stormlet.spark.engine.partition.equipment import Equipment, equip
 from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.inputs import Batch, GivenUp, Input, Inputs
-from stormlet.spark.engine.partition.lanes import Unpicklable
+from stormlet.spark.engine.partition.lanes import MergeFailed, Unpicklable
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
@@ -149,7 +150,8 @@ class Partition:
         root = root_of(task, first)
         if not self._tasks:  # nobody is here who could fail a message, so that it needs no tree
             self._emit_all(task, values, root)
-            self._exits.release_messages()
+            with self._merging():
+                self._exits.release_messages()
             return list(self._full())
         messages = range(root, root + len(values))
         source = next(iter(self._equipment.outlets_of(task).values())).source
@@ -280,15 +282,24 @@ class Partition:
 
     def _leave(self) -> Iterator[Row]:
         inputs, whole = self._inputs, self._inputs.whole
-        if whole is None:
-            self._exits.release(inputs.messages_of)
-        elif not whole.counts:
-            self._exits.release_all(whole.first, whole.messages, partial(self._messages_of, whole))
-        else:
-            self._exits.release(partial(self._messages_of, whole))
+        with self._merging():
+            if whole is None:
+                self._exits.release(inputs.messages_of)
+            elif not whole.counts:
+                self._exits.release_all(whole.first, whole.messages, partial(self._messages_of, whole))
+            else:
+                self._exits.release(partial(self._messages_of, whole))
         if not self._exits.waiting:
             inputs.forget()
         return self._full()
+
+    @contextmanager
+    def _merging(self) -> Generator[None]:
+        try:
+            yield
+        except MergeFailed as error:
+            component = self._cluster.component_of(error.target)
+            raise TopologyCrashed(self._name, component, "merge") from error.__cause__
 
     def _messages_of(self, whole: Batch, roots: Sequence[int]) -> tuple[int, ...] | None:
         self._inputs.know_all(whole)

@@ -6,5 +6,6 @@
     shipping   the classes that are not found on other machines
     refusals   the topologies that Spark cannot run
     notes      options that have no effect on Spark
+    combiners  bolts that may get one input in the place of several with equal keys
     numbering  tasks, and the stage and partition of each
 """

@@ -11,6 +11,7 @@ from stormlet.model.configuration import configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import SourceKind, what_is_called
 from stormlet.model.traits import bolt_traits
+from stormlet.spark.engine.planning.combiners import merge_of, takes_two
 from stormlet.spark.engine.planning.shipping import unfound
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
@@ -93,6 +94,9 @@ def _of_bolt(bolt: BoltSpec, description: Description) -> Iterator[str]:
                 f"{where} takes from sink {each!r}, which is written when all bolts have finished; do after the run "
                 "what comes after the sink"
             )
+    merge = merge_of(bolt)
+    if merge is not None and not takes_two(merge):
+        yield f"{where} has a merge that does not take two inputs; write @staticmethod def merge(one, other)"
     if bolt_traits(bolt.logic).needs_epochs:
         yield f"{where} writes epochs, and a batch is written once, as a whole; leave out exactly_once="
     if any(output.direct for output in bolt.outputs.values()):
