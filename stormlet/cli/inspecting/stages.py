@@ -30,7 +30,7 @@ def stages_of(inspection: Inspection, width: int) -> str:
 
 
 def notes_of(inspection: Inspection) -> Iterator[str]:
-    """What has been set in vain."""
+    """The options that were set in vain."""
     layout = lay_out(inspection.description)
     return notes(inspection.declared, layout, inspection.settings.values)
 
@@ -63,7 +63,7 @@ class _Stages:
             yield from self._components("driver", self._layout.driver)
 
     def legend(self) -> Iterator[str]:
-        """What a reader may not know."""
+        """An explanation of the words that a reader may not know."""
         if any(stage.fused for stage in self._layout.stages):
             yield ""
             yield "fused: a task in each partition of the stage takes what is emitted there"

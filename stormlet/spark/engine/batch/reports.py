@@ -1,4 +1,4 @@
-"""What all partitions say at their end: lines of the ledger, counts, failures, and what was given up."""
+"""The reports of all partitions at their end: lines of the ledger, counts, failures, and what was given up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What one partition says."""
+    """The report of one partition."""
 
     line: Line
     statistics: Mapping[int, TaskStatistics]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class BatchResult:
-    """What became of a batch. Its DataFrames read what the run has kept, and so work as long as the result and the
+    """The result of a batch. Its DataFrames read what the run has kept, and so work as long as the result and the
     session do."""
 
     def __init__(

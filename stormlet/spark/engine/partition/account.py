@@ -31,7 +31,7 @@ from stormlet.spark.engine.planning.numbering import Place
 
 
 class Line(msgspec.Struct, frozen=True):
-    """What one partition has emitted and settled."""
+    """The tuples that one partition has emitted and settled."""
 
     place: Place
     words: int

@@ -145,9 +145,9 @@ class Lane:
         """True if the producer's calls run beside each other, and so emit in another order each time. What they emit
         leaves in the order of their inputs, so that an attempt that Spark makes again makes the same rows."""
         self.waiting = Tuples()
-        """What was emitted, with the roots of its trees here."""
+        """The tuples that were emitted, with the roots of their trees here."""
         self.ready = Tuples()
-        """What may leave, with the roots of its messages."""
+        """The tuples that may leave, with the roots of their messages."""
 
     def append(self, value: object, stream: str, roots: tuple[int, ...], lineage: Lineage) -> None:
         """A tuple was emitted."""

@@ -97,7 +97,7 @@ class Partition:
 
     @property
     def line(self) -> Line:
-        """What the partition has emitted and settled so far."""
+        """The line of the ledger, so far."""
         return self._account.line()
 
     @property

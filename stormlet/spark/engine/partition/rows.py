@@ -39,7 +39,7 @@ class Kind(IntEnum):
     CHUNK = 0
     """Tuples for one task."""
     REPORT = 1
-    """What one partition of one stage says at its end; for the driver."""
+    """The report of one partition at its end; for the driver."""
     MESSAGES = 2
     """Messages that the driver has read, for a spout task to emit."""
 

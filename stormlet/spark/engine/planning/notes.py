@@ -1,4 +1,5 @@
-"""What a user should know before a topology runs on Spark: options that have no effect there, and where bolts print."""
+"""Notes for the user, before a topology runs on Spark: options that have no effect there, and the place where bolts
+print."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _classes(roots: Iterable[object]) -> Iterator[type]:
 
 
 def _parts(thing: object) -> Iterable[object]:
-    """What an object refers to, as far as it travels along."""
+    """The objects that an object refers to, as far as they travel along."""
     kind: type[object] = type(thing)
     if isinstance(thing, FunctionType):
         return () if _travels_by_name(thing) else _of_function(thing)
