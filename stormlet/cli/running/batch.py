@@ -27,7 +27,7 @@ from stormlet.topology import Topology
 if TYPE_CHECKING:
     from stormlet.spark import BatchResult
 
-PATIENCE: Final = 5.0
+PATIENCE: Final = 10.0
 """Seconds that a run has to end after it was cancelled."""
 
 

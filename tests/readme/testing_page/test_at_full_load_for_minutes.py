@@ -139,7 +139,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     """The end is a table of messages, faults, replays and duplicates, which are inputs that were executed in attempts
     that then failed.
     """
-    assert soaked("--minutes", "0.02", "--burst", "0.5", "--every", "0.02", "--seed", "3") == 0
+    assert soaked("--minutes", "0.06", "--burst", "0.5", "--every", "0.02", "--seed", "3") == 0
     table = capsys.readouterr().out
     for row in ("messages acked", "faults: kill", "replayed", "duplicates"):
         assert re.search(rf"^  {row} +\d", table, re.MULTILINE), table

@@ -157,7 +157,7 @@ class Batch:
         try:
             return self._result(folder)
         except BaseException:
-            folder.remove()
+            folder.remove_from_writers()
             raise
 
     def _result(self, folder: Staging) -> BatchResult:

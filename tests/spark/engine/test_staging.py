@@ -1,0 +1,34 @@
+"""The folder of what is not checked yet."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+from stormlet.spark.engine.batch.staging import Staging
+
+
+def test_it_is_removed_from_those_who_write_into_it(tmp_path: Path) -> None:
+    """They make it anew for a moment, as tasks do that end after the job was cancelled."""
+    staging = Staging(str(tmp_path))
+
+    def write() -> None:
+        for number in range(4):
+            time.sleep(0.1)
+            staging.path.mkdir(exist_ok=True)
+            (staging.path / f"{number}").touch()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    staging.remove_from_writers()
+    writer.join()
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_it_goes_with_its_object(tmp_path: Path) -> None:
+    """Whoever forgets it leaves nothing behind."""
+    staging = Staging(str(tmp_path))
+    (staging.path / "rows").mkdir()
+    del staging
+    assert [*tmp_path.iterdir()] == []
