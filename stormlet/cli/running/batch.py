@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Generator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 PATIENCE: Final = 10.0
 """Seconds that a run has to end after it was cancelled."""
+PAUSE: Final = 0.2
+"""Seconds from one look at its jobs to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +125,14 @@ class BatchSession:
 
 
 def _cancel(work: Future[BatchResult]) -> None:
-    """Cancel the jobs of the run, and give it time to clean up. Whatever does not end goes with the process."""
+    """Cancel the jobs of the run, those too that it begins after this, until it has cleaned up. Whatever does not end
+    goes with the process."""
     from stormlet.spark.session import active_session
 
-    session = active_session()
-    with suppress(Exception):  # a JVM that is gone, or not there yet, does nothing more
-        if session is not None:
-            session.interruptAll()
-        work.exception(PATIENCE)
+    until = time.monotonic() + PATIENCE
+    while not work.done() and time.monotonic() < until:
+        with suppress(Exception):  # a JVM that is gone, or not there yet, does nothing more
+            session = active_session()
+            if session is not None:
+                session.interruptAll()
+        wait([work], PAUSE)
