@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stormlet import InvalidTopology, Topology
+from stormlet import InvalidConfiguration, InvalidTopology, Topology
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, Origin, run_on_spark
 from stormlet.spark.engine.batch import batch
@@ -175,6 +175,16 @@ def test_refused_before_spark_starts() -> None:
     topology.bolt("double", flows.double, topology.spout("numbers", outputs=Number).shuffle())
     with pytest.raises(InvalidTopology, match="spout 'numbers' has no source"):
         run_on_spark(topology)
+
+
+@pytest.mark.parametrize("option", [{"files": ["missing.py"]}, {"staging": "missing"}])
+def test_paths_that_are_not_there_are_refused_before_spark_starts(option: Any) -> None:
+    """They are named."""
+    topology, _ = flows.doubles([Number(1)])
+    with pytest.raises(
+        InvalidConfiguration, match=r"run_on_spark of topology 'doubles': there is no .*'missing"
+    ):
+        run_on_spark(topology, **option)
 
 
 def test_what_cannot_travel_is_named(spark: SparkSession) -> None:

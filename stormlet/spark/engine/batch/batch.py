@@ -27,7 +27,7 @@ from uuid import uuid4
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
-from stormlet.errors import InvalidTopology, SparkFailed, StormletError
+from stormlet.errors import InvalidConfiguration, InvalidTopology, SparkFailed, StormletError
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import Description, SpoutSpec
@@ -109,10 +109,26 @@ def run_on_spark(
     described = msgspec.structs.replace(described, configuration=changed)
     wanted = [_stream_of(described, each) for each in streams]
     check_batch(described)
+    _check_paths(where, files := list(files), staging)
     sink, _ = opened(dead_letters)
     session = spark_session() if spark is None else spark
     batch = Batch(described, session, seed, streams=wanted, files=files, dead_letters=sink)
     return batch.run(None if staging is None else os.fspath(staging))
+
+
+def _check_paths(
+    where: str, files: Iterable[str | os.PathLike[str]], staging: str | os.PathLike[str] | None
+) -> None:
+    """Raise :class:`~stormlet.errors.InvalidConfiguration` for what is not there, before Spark starts."""
+    for file in files:
+        if not Path(file).is_file():
+            raise InvalidConfiguration(
+                f"{where}: there is no file {os.fspath(file)!r} to send to the executors"
+            )
+    if staging is not None and not Path(staging).is_dir():
+        raise InvalidConfiguration(
+            f"{where}: there is no folder {os.fspath(staging)!r} for staging; make it first"
+        )
 
 
 def _stream_of(description: Description, stream: Stream[Any] | str) -> StreamId:
