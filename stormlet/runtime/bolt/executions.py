@@ -9,7 +9,7 @@ waits for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from stormlet.errors import StrayCancellation
 from stormlet.runtime.bolt.worker import Raised, Wiring
@@ -84,10 +84,6 @@ class Executions:
             if isinstance(error, Exception):
                 self._wiring.log("execute_batch", error, [tup.value for tup in members])
         self._ended.clear()
-
-    def members(self) -> Mapping[asyncio.Task[None], Sequence[AnyTuple]]:
-        """The batches that are under way."""
-        return self._running
 
     async def _next_end(self) -> None:
         self._change = self._wiring.loop.create_future()
