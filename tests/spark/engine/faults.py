@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 from typing import Any, Final, TypeAlias
@@ -28,13 +28,18 @@ class OneFault:
     kind: str
     random: Random
     done: bool = False
+    hit: set[int] = field(default_factory=set[int])
+    """The roots of all messages in the rows that were lost, doubled or altered; 0 for tuples that belong to none."""
 
     def __call__(self, place: Place, rows: Sequence[Row], again: Again) -> Sequence[Row]:
         """Change the rows, if it is their turn."""
         if self.done or not rows or (place.stage < 1 and self.random.random() < 0.7):
             return rows
         changed = WAYS[self.kind](list(rows), self.random, again)
-        self.done = Counter(changed) != Counter(rows)  # their order alone changes nothing
+        before, after = Counter(rows), Counter(changed)
+        self.done = before != after  # their order alone changes nothing
+        for row in [*(before - after), *(after - before)]:
+            self.hit |= {*unpacked(row.roots)} | ({0} if 0 in unpacked(row.counts) else set[int]())
         return changed
 
 

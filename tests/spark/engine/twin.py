@@ -22,7 +22,7 @@ from stormlet.spark.engine.partition.account import Line, differences
 from stormlet.spark.engine.partition.equipment import Equipment
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import Partition, root_of
-from stormlet.spark.engine.partition.rows import CHUNK, Row
+from stormlet.spark.engine.partition.rows import CHUNK, Row, unpacked
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.planning.refusals import reasons
 from stormlet.testing import SimulatedLoop
@@ -62,11 +62,25 @@ class Twin:
     """By root."""
     rows: dict[Place, list[Row]] = field(default_factory=dict[Place, list[Row]])
     """The rows that each partition has made, before any fault."""
+    ledger: list[Row] = field(default_factory=list[Row])
+    """Those for the ledger by root."""
 
     @property
     def differences(self) -> Sequence[str]:
-        """What the ledger of the whole run says."""
-        return differences(self.lines, self.cluster.partitions)
+        """What the ledger of the whole run says; the one by root agrees."""
+        found = differences(self.lines, self.cluster.partitions)
+        assert bool(found) is bool(self.open), (found, self.open)
+        return found
+
+    @property
+    def open(self) -> set[int]:
+        """The roots that the ledger by root says are open."""
+        sums = defaultdict[int, tuple[int, int]](lambda: (0, 0))
+        for row in self.ledger:
+            for root, word in zip(unpacked(row.roots), unpacked(row.words), strict=True):
+                xor, count = sums[root]
+                sums[root] = (xor ^ word, count + row.number)
+        return {root for root, total in sums.items() if total != (0, 0)}
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
@@ -145,6 +159,7 @@ class Twin:
 
     def _note_end(self, partition: Partition) -> None:
         self.lines.append(partition.line)
+        self.ledger += partition.ledger_rows(1)
         self.given_up += partition.given_up
         for root, attempts in partition.replayed:
             self.replayed[root] = max(attempts, self.replayed.get(root, 1))
@@ -155,7 +170,7 @@ class Twin:
             self.messages[root_of(task, position)] = (self.cluster.component_of(task), to.stream, to.value)
 
     def _partition(self, place: Place) -> Partition:
-        partition = Partition(self.cluster, place, self.seed, Kit())
+        partition = Partition(self.cluster, place, self.seed, Kit(), by_root=True)
         equipment: Equipment = partition._equipment  # pyright: ignore[reportPrivateUsage]
         for plan in self.cluster.tasks_at(place):
             outlets = equipment.outlets_of(plan.task)

@@ -4,6 +4,7 @@
 
     rows        the rows that stages hand on: chunks of tuples, and others
     account     the ledger of the whole run: one XOR over all partitions
+    roots       the same by root, on request: it names the messages that are open
     lanes       what one task has emitted for one task in another stage
     exits       the way out of a partition: all lanes, and the chunks that they give
     outlets     outlets that lead into lanes

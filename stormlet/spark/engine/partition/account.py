@@ -17,16 +17,19 @@ two attempts are mixed that emit other numbers    words are left over
 two attempts are mixed that emit other values     hashes are left over
 a chunk comes to another task                     its hash, which has its address, is left over
 ================================================  ===================================================
+
+The lines say that something is open, and cost eight bytes for each partition. The messages that are open are known
+only from the ledger by root (:mod:`stormlet.spark.engine.partition.roots`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 
 import msgspec
 
-from stormlet.spark.engine.partition.rows import Row, xor_of
+from stormlet.spark.engine.partition.rows import Row, unpacked, xor_of
 from stormlet.spark.engine.planning.numbering import Place
 
 
@@ -57,29 +60,40 @@ class Account:
         self._settled = 0
         self.messages = 0
 
-    def moved(self, row: Row) -> None:
-        """A chunk was written or read."""
-        self._hashes ^= row.hash
+    def wrote(self, row: Row) -> int:
+        """A chunk leaves, with its tuples; return its hash."""
+        self._words ^= xor_of(row.words)
+        self._emitted += len(row.words) // 8
+        return self._moved(row)
 
-    def emitted(self, words: bytes) -> None:
-        """Tuples with these words leave."""
-        self._words ^= xor_of(words)
-        self._emitted += len(words) // 8
+    def read(self, row: Row) -> int:
+        """A chunk has come; return its hash."""
+        return self._moved(row)
 
-    def settled(self, words: bytes) -> None:
-        """The tuples with these words were acked, or given up."""
+    def settled(self, words: bytes, messages: Sequence[int], counts: Sequence[int]) -> None:
+        """The tuples with these words were acked, or given up. They belong to these messages, one after another:
+        each to as many as ``counts`` says, or to one if that is empty."""
         self._words ^= xor_of(words)
         self._settled += len(words) // 8
 
-    def settled_one(self, word: int) -> None:
-        """The tuple with this word was acked, or given up."""
+    def settled_one(self, word: int, messages: Sequence[int]) -> None:
+        """The tuple with this word, of these messages, was acked, or given up."""
         self._words ^= word
         self._settled += 1
 
     def arrived(self, row: Row) -> None:
         """A chunk has come to where all of its tuples count as settled."""
-        self.moved(row)
-        self.settled(row.words)
+        self.read(row)
+        self.settled(row.words, unpacked(row.roots), unpacked(row.counts))
+
+    def rows(self, least: int) -> Iterator[Row]:
+        """Iterate over rows for the ledger by root, if there is one and at least so many entries are in them."""
+        return iter(())
+
+    def _moved(self, row: Row) -> int:
+        hashed = row.hash
+        self._hashes ^= hashed
+        return hashed
 
     def line(self) -> Line:
         """Return all of it."""

@@ -102,6 +102,5 @@ class Exits:
             words=words,
             **fields,
         )
-        self._account.emitted(words)
-        self._account.moved(row)
+        self._account.wrote(row)
         return row

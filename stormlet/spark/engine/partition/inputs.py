@@ -182,7 +182,8 @@ class Inputs:
 
     def _ack_all(self, batch: Batch) -> None:
         self.whole = batch
-        self._account.settled(batch.words)
+        if batch.words:
+            self._account.settled(batch.words, batch.messages, batch.counts)
 
     def know_all(self, batch: Batch) -> None:
         """Note the messages of each root of a batch that was acked as a whole: some output needs them."""
@@ -237,4 +238,4 @@ class Inputs:
 
     def _done(self, each: Input) -> None:
         if each.word != NO_WORD:
-            self._account.settled_one(each.word)
+            self._account.settled_one(each.word, each.messages)

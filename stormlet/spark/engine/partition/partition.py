@@ -54,6 +54,7 @@ from stormlet.spark.engine.partition.equipment import Equipment, equip
 from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.inputs import Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.partition.lanes import MergeFailed, Unpicklable
+from stormlet.spark.engine.partition.roots import ENTRIES, AccountByRoot
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
@@ -74,14 +75,16 @@ def origin_of(root: int) -> tuple[int, int]:
 class Partition:
     """The tasks of one partition; made and used on its loop."""
 
-    def __init__(self, cluster: ClusterPlan, place: Place, seed: int, kit: Kit) -> None:
+    def __init__(
+        self, cluster: ClusterPlan, place: Place, seed: int, kit: Kit, *, by_root: bool = False
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._cluster = cluster
         self._name = cluster.plan.description.name
         self._bell = asyncio.Event()
         self._crash: TopologyCrashed | None = None
         purpose = f"{seed}/{place.stage}/{place.partition}"
-        self._account = Account(place)
+        self._account = AccountByRoot(place, cluster.driver) if by_root else Account(place)
         self._place = place
         self._word = asyncio.Event()
         self._inputs = Inputs(self._account, self._policy_of)
@@ -133,7 +136,7 @@ class Partition:
     async def execute(self, row: Row) -> Sequence[Row]:
         """Execute the tuples of a chunk, and return the chunks that leave. Small chunks for one task are executed
         together, with the last of them: else calls could run beside each other only within a chunk."""
-        self._account.moved(row)
+        self._account.read(row)
         if row.place != self._place or row.target not in self._tasks:
             return ()  # what it was sent with is never settled, so that the ledger shows it
         gathered = self._gathered
@@ -173,6 +176,10 @@ class Partition:
                 await self._execute_again(again)
             elif not self._inputs.any_open:
                 return [*left, *self._leave(), *self._chunks(self._exits.rest())]
+
+    def ledger_rows(self, least: int = ENTRIES) -> Iterator[Row]:
+        """Iterate over rows for the ledger by root, if there is one, and at least so many entries for them."""
+        return self._account.rows(least)
 
     async def close(self) -> None:
         """End all tasks: their bolts clean up."""

@@ -42,6 +42,9 @@ class Kind(IntEnum):
     """The report of one partition at its end; for the driver."""
     MESSAGES = 2
     """Messages that the driver has read, for a spout task to emit."""
+    LEDGER = 3
+    """Entries of the ledger by root, for the driver: roots and words, with the number 1 if they were emitted, and -1 if
+    they were settled."""
 
 
 class Row(msgspec.Struct, frozen=True):
