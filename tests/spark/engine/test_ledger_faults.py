@@ -62,7 +62,7 @@ def test_by_root_the_messages_of_what_was_changed_are_named(kind: str) -> None:
 def test_tuples_of_several_messages_and_of_none_have_their_entries() -> None:
     """One for each message of each tuple, and one in the name of nobody."""
     entries = Entries()
-    entries.add_tuples(packed([11, 12, 13]), [7, 8, 9], [2, 0, 1])
+    entries.add(packed([11, 12, 13]), [7, 8, 9], [2, 0, 1])
     assert [*zip(unpacked(bytes(entries.roots)), unpacked(bytes(entries.words)), strict=True)] == [
         (7, 11),
         (8, 11),

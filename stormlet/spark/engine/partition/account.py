@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from random import Random
 
 import msgspec
 
@@ -52,22 +53,25 @@ class Line(msgspec.Struct, frozen=True):
 class Account:
     """The running account of one partition."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, by_root: bool = False) -> None:
+        """``by_root`` has the words of tuples depend on their chunk's content, as the ledger by root needs it."""
         self._place = place
+        self._keyed = by_root
         self._words = 0
         self._hashes = 0
         self._emitted = 0
         self._settled = 0
         self.messages = 0
 
-    def wrote(self, row: Row) -> int:
-        """A chunk leaves, with its tuples; return its hash."""
-        self._words ^= xor_of(row.words)
-        self._emitted += len(row.words) // 8
-        return self._moved(row)
+    def wrote(self, row: Row) -> Row:
+        """A chunk leaves, with its tuples; return it with the words that they count with."""
+        counted = self._moved(row)
+        self._words ^= xor_of(counted.words)
+        self._emitted += len(counted.words) // 8
+        return counted
 
-    def read(self, row: Row) -> int:
-        """A chunk has come; return its hash."""
+    def read(self, row: Row) -> Row:
+        """A chunk has come; return it with the words that its tuples are to be settled with."""
         return self._moved(row)
 
     def settled(self, words: bytes, messages: Sequence[int], counts: Sequence[int]) -> None:
@@ -83,21 +87,30 @@ class Account:
 
     def arrived(self, row: Row) -> None:
         """A chunk has come to where all of its tuples count as settled."""
-        self.read(row)
-        self.settled(row.words, unpacked(row.roots), unpacked(row.counts))
+        read = self.read(row)
+        self.settled(read.words, unpacked(row.roots), unpacked(row.counts))
 
     def rows(self, least: int) -> Iterator[Row]:
         """Iterate over rows for the ledger by root, if there is one and at least so many entries are in them."""
         return iter(())
 
-    def _moved(self, row: Row) -> int:
+    def _moved(self, row: Row) -> Row:
         hashed = row.hash
         self._hashes ^= hashed
-        return hashed
+        return keyed(row, hashed) if self._keyed else row
 
     def line(self) -> Line:
         """Return all of it."""
         return Line(self._place, self._words, self._hashes, self._emitted, self._settled, self.messages)
+
+
+def keyed(row: Row, hashed: int) -> Row:
+    """Return a chunk whose words are mixed with others that follow from its hash: if anything in it is altered, the
+    words of all its tuples are."""
+    mixed = int.from_bytes(row.words, "little") ^ int.from_bytes(
+        Random(hashed).randbytes(len(row.words)), "little"
+    )
+    return msgspec.structs.replace(row, words=mixed.to_bytes(len(row.words), "little"))
 
 
 def added(place: Place, lines: Iterable[Line]) -> Line:

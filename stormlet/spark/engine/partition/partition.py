@@ -136,7 +136,7 @@ class Partition:
     async def execute(self, row: Row) -> Sequence[Row]:
         """Execute the tuples of a chunk, and return the chunks that leave. Small chunks for one task are executed
         together, with the last of them: else calls could run beside each other only within a chunk."""
-        self._account.read(row)
+        row = self._account.read(row)
         if row.place != self._place or row.target not in self._tasks:
             return ()  # what it was sent with is never settled, so that the ledger shows it
         gathered = self._gathered

@@ -3,17 +3,15 @@
 Theory of operation
 -------------------
 The lines of all partitions say that a run does not add up, and cannot say where. On request each partition also leaves
-entries for the driver. An entry is the root of a message with 64 bits:
-
-- the word of a tuple of this message, when the tuple leaves and when it is settled;
-- the hash of a chunk that has such tuples, when the chunk is written and when it is read.
+entries for the driver. An entry is the root of a message with the word of one of its tuples, when the tuple leaves and
+when it is settled. The words are not those in the chunk, but mixed with the chunk's hash
+(:func:`~stormlet.spark.engine.partition.account.keyed`): so those of a chunk that was altered differ, too.
 
 By root, the XOR of all entries is zero and as many were emitted as settled, if nothing of the message was lost, doubled
-or altered. Both are needed: an entry that comes three times instead of once has the same XOR. A word in one place and a
-hash in another would not do either, as two tuples of one message in one chunk take each other's hash away.
+or altered. Both are needed: an entry that comes three times instead of once has the same XOR.
 
-Sixteen bytes for each entry go to the driver's folder, where Spark sums them up. Roots and words stay packed on the
-way: for chunks whose tuples have a message each no entry is looked at by itself.
+Sixteen bytes for each entry go to the run's folder, where Spark sums them up. Roots and words stay packed on the way:
+for chunks whose tuples have a message each no entry is looked at by itself.
 """
 
 from __future__ import annotations
@@ -37,33 +35,26 @@ class AccountByRoot(Account):
 
     def __init__(self, place: Place, end: Place) -> None:
         """``end`` is the address of the entries."""
-        super().__init__(place)
+        super().__init__(place, by_root=True)
         self._spread = place.partition
         self._end = end
         self._signed = {1: Entries(), -1: Entries()}
 
-    def wrote(self, row: Row) -> int:
+    def wrote(self, row: Row) -> Row:
         """See :meth:`Account.wrote`."""
-        hashed = super().wrote(row)
-        self._signed[1].add_tuples(row.words, unpacked(row.roots), unpacked(row.counts))
-        self._signed[1].add_chunk(row, hashed)
-        return hashed
-
-    def read(self, row: Row) -> int:
-        """See :meth:`Account.read`."""
-        hashed = super().read(row)
-        self._signed[-1].add_chunk(row, hashed)
-        return hashed
+        counted = super().wrote(row)
+        self._signed[1].add(counted.words, unpacked(row.roots), unpacked(row.counts))
+        return counted
 
     def settled(self, words: bytes, messages: Sequence[int], counts: Sequence[int]) -> None:
         """See :meth:`Account.settled`."""
         super().settled(words, messages, counts)
-        self._signed[-1].add_tuples(words, messages, counts)
+        self._signed[-1].add(words, messages, counts)
 
     def settled_one(self, word: int, messages: Sequence[int]) -> None:
         """See :meth:`Account.settled_one`."""
         super().settled_one(word, messages)
-        self._signed[-1].add_tuples(packed([word]), messages, [len(messages)])
+        self._signed[-1].add(packed([word]), messages, [len(messages)])
 
     def rows(self, least: int) -> Iterator[Row]:
         """See :meth:`Account.rows`."""
@@ -87,7 +78,7 @@ class AccountByRoot(Account):
 
 
 class Entries:
-    """Roots with 64 bits each, packed."""
+    """Roots with a word each, packed."""
 
     def __init__(self) -> None:
         self.roots = bytearray()
@@ -98,7 +89,7 @@ class Entries:
         """The number of entries."""
         return len(self.roots) // 8
 
-    def add_tuples(self, words: bytes, messages: Sequence[int], counts: Sequence[int]) -> None:
+    def add(self, words: bytes, messages: Sequence[int], counts: Sequence[int]) -> None:
         """Add one for each message of each tuple."""
         if not counts:
             self.roots += packed(messages)
@@ -109,11 +100,3 @@ class Entries:
             roots = list(islice(left, count)) or [NOBODY]
             self.roots += packed(roots)
             self.words += packed([word] * len(roots))
-
-    def add_chunk(self, row: Row, hashed: int) -> None:
-        """Add one for each message of a chunk, with the chunk's hash."""
-        roots = set(unpacked(row.roots))
-        if 0 in unpacked(row.counts):
-            roots.add(NOBODY)
-        self.roots += packed([*roots])
-        self.words += packed([hashed]) * len(roots)
