@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from stormlet.core.shortened import printable
@@ -32,6 +33,9 @@ WAYS_OUT: Mapping[str, str] = {
 }
 """Text in an error -> advice."""
 
+_OURS = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
+"""The line of one of our errors in the traceback that Spark gives for a task."""
+
 
 def is_loss(error: BaseException) -> bool:
     """True if a task or its result was lost, so that reading again may help."""
@@ -55,6 +59,12 @@ def summary(error: BaseException) -> str:
     if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
         return lines[1].lstrip(": ")
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+def raised_in_task(error: BaseException) -> str | None:
+    """Return the message of an error of ours that a task of Spark has raised; None if it was another one."""
+    ours = _OURS.findall(str(error))
+    return str(ours[-1]) if ours else None
 
 
 def _last_cause(lines: Sequence[str]) -> str:

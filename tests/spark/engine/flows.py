@@ -32,6 +32,44 @@ class Total(msgspec.Struct, frozen=True):
     count: int
 
 
+class Pairs(Bolt[Number, tuple[int, int]]):
+    """Joins a number with the next one."""
+
+    def __init__(self) -> None:
+        self.held: list[Tuple[Number]] = []
+
+    def execute(self, tup: Tuple[Number], out: Collector[tuple[int, int]]) -> None:
+        """Hold one, or emit two."""
+        self.held.append(tup)
+        if len(self.held) == 2:
+            first, second = self.held
+            out.emit((first.value.n, second.value.n), anchors=self.held)
+            out.ack(first)
+            out.ack(second)
+            self.held = []
+
+
+class Checks(BasicBolt[tuple[int, int], None]):
+    """Rejects pairs below four, and fails at the first two attempts at others below eight."""
+
+    def execute(self, tup: Tuple[tuple[int, int]], out: Collector[None]) -> None:
+        """Check one."""
+        if tup.value[0] < 4:
+            raise Reject(f"{tup.value} is small")
+        if tup.value[0] < 8 and tup.attempt < 3:
+            raise ValueError("not yet")
+
+
+class Fails(BasicBolt[Number, Number]):
+    """Fails as many attempts as the number says; too many from five on."""
+
+    def execute(self, tup: Tuple[Number], out: Collector[Number]) -> None:
+        """Emit one."""
+        if tup.attempt <= tup.value.n:
+            raise ValueError(f"attempt {tup.attempt}")
+        out.emit(tup.value)
+
+
 class Wrong(Exception):
     """Cannot be pickled and made again."""
 
@@ -95,6 +133,11 @@ def double(number: Number) -> Double:
     return Double(number.n, 2 * number.n)
 
 
+def times(number: Number) -> Double:
+    """Twice any number."""
+    return Double(number.n, 2 * number.n)
+
+
 def with_lock(lock: object, number: Number) -> Double:
     """Takes along what cannot be pickled."""
     return double(number)
@@ -112,6 +155,29 @@ def word_count(lines: Iterable[str]) -> tuple[Topology, Stream[Total]]:
     topology = Topology("word-count")
     words = topology.bolt("split", split, topology.spout("lines", lines).shuffle())
     return topology, topology.bolt("count", Count, words.fields(), parallelism=3)
+
+
+def half(number: Number) -> int:
+    """The same for two numbers that follow each other."""
+    return number.n // 2
+
+
+def fails(numbers: Iterable[Number]) -> Topology:
+    """Numbers that fail some attempts, in the first stage and in the second."""
+    topology = Topology("fails", replay_delay=0)
+    source = topology.spout("numbers", numbers, outputs=Number)
+    failed = topology.bolt("first", Fails, source.shuffle())
+    topology.bolt("second", Fails, failed.fields("n"))
+    return topology
+
+
+def joined(numbers: Iterable[Number]) -> Topology:
+    """Pairs of numbers, some of which fail."""
+    topology = Topology("joined", replay_delay=0)
+    source = topology.spout("numbers", numbers, outputs=Number)
+    pairs = topology.bolt("pairs", Pairs, source.fields(half))
+    topology.bolt("checks", Checks, pairs.fields(str))
+    return topology
 
 
 def doubles(numbers: object, *, logic: object = double) -> tuple[Topology, Stream[Double]]:

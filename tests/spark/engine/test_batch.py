@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 from collections import Counter
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from stormlet import InvalidConfiguration, InvalidTopology, Topology
 from stormlet.errors import SparkFailed
@@ -17,8 +19,7 @@ from stormlet.spark import DataFrameSink, DataFrameSpout, Origin, run_on_spark
 from stormlet.spark.engine.batch import batch
 from stormlet.spark.engine.batch.batch import SETTINGS
 from stormlet.spark.engine.batch.chain import representatives
-from stormlet.spark.engine.batch.reports import Report, ends_of
-from stormlet.spark.engine.partition.account import Line
+from stormlet.spark.engine.batch.reports import Ends, ends_of
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.testing import complete
 from tests.spark.engine import flows
@@ -118,6 +119,19 @@ def test_a_sink_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
     assert [each.value for each in result.dead_letters] == [Number(2**70)]
 
 
+def test_sinks_before_one_that_fails_are_written(spark: SparkSession, tmp_path: Path) -> None:
+    """They are written one after another, and nothing takes a write back."""
+    topology, numbers = flows.doubles([Number(1)])
+    (tmp_path / "file").write_text("in the way of a folder")
+    for name in ("first", "file/second", "third"):
+        topology.bolt(name.split("/")[-1], DataFrameSink(tmp_path / name), numbers.shuffle())
+    wanted = "sink 'second' cannot be written: .*; 'first' was written before it"
+    with pytest.raises(SparkFailed, match=wanted):
+        run_on_spark(topology, spark)
+    assert spark.read.parquet(str(tmp_path / "first")).count() == 1
+    assert not (tmp_path / "third").exists()
+
+
 def test_a_crash_writes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """The error names the task, the method and what it raised, without Java."""
     topology, numbers = flows.doubles([Number(n) for n in range(5)])
@@ -135,9 +149,9 @@ def test_a_ledger_that_does_not_add_up_writes_nothing(
 ) -> None:
     """The error says how, and what to do."""
 
-    def without_one(rows: DataFrame, end: Place) -> tuple[list[Report], Line]:
-        reports, arrived = ends_of(rows, end)
-        return reports[1:], arrived
+    def without_one(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: bool) -> Ends:
+        ends = ends_of(rows, end, in_driver, by_root=by_root)
+        return replace(ends, reports=ends.reports[1:])
 
     monkeypatch.setattr(batch, "ends_of", without_one)
     topology, numbers = flows.doubles([Number(n) for n in range(5)])

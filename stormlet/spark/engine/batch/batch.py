@@ -6,7 +6,8 @@ A run has four steps, and writes nothing that anybody sees before the fourth:
 2. Spark runs the chain of stages, and keeps the rows after the last one in a folder: what is checked is what is used.
 3. The ledger over all partitions is checked (:mod:`stormlet.spark.engine.partition.account`). If it does not add up,
    the run fails.
-4. The bolts of the driver are executed. Messages that were given up become dead letters, and sinks are written.
+4. The bolts of the driver are executed, and what they have settled is checked, too. Messages that were given up become
+   dead letters, and sinks are written.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import re
-from collections.abc import Awaitable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from inspect import isawaitable
 from pathlib import Path
 from random import SystemRandom
-from typing import TYPE_CHECKING, Any, Final, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 from uuid import uuid4
 
 import msgspec
@@ -30,36 +31,28 @@ from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import InvalidConfiguration, InvalidTopology, SparkFailed, StormletError
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.model.components import DEFAULT_STREAM
-from stormlet.model.description import Description, SpoutSpec
+from stormlet.model.description import Description
 from stormlet.model.streams import Stream, StreamId
 from stormlet.runtime.dead_letters import DeadLetterSink, DeadLetterTarget, opened
-from stormlet.runtime.run.kit import Kit
 from stormlet.spark.engine.batch.arrow_rows import DDL
-from stormlet.spark.engine.batch.chain import chained, exchanged
+from stormlet.spark.engine.batch.chain import chained
 from stormlet.spark.engine.batch.code import code_of, pickled, ship
+from stormlet.spark.engine.batch.driver import Driver
 from stormlet.spark.engine.batch.executors import check_executors
-from stormlet.spark.engine.batch.messages import FOUND, Finder, ValuesOf, letters_of
-from stormlet.spark.engine.batch.outputs import Leaving, Unpacker, with_outputs
-from stormlet.spark.engine.batch.reports import (
-    Report,
-    ends_of,
-    failures_of,
-    report_of,
-    statistics_of,
-)
+from stormlet.spark.engine.batch.ledger import Ledger
+from stormlet.spark.engine.batch.messages import FOUND, Finder, by_message, letters_of
+from stormlet.spark.engine.batch.outcomes import letter_frame, outcomes_of
+from stormlet.spark.engine.batch.outputs import with_outputs, write_sinks
+from stormlet.spark.engine.batch.reports import ends_of, failures_of, statistics_of
 from stormlet.spark.engine.batch.result import BatchResult
-from stormlet.spark.engine.batch.sources import frame_of, message_rows
+from stormlet.spark.engine.batch.sources import SourceFrames
 from stormlet.spark.engine.batch.stage import FrameStage, Stage
 from stormlet.spark.engine.batch.staging import Staging
-from stormlet.spark.engine.partition.account import Line, differences
 from stormlet.spark.engine.partition.inputs import GivenUp
-from stormlet.spark.engine.partition.partition import Partition
-from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.planning.numbering import number
 from stormlet.spark.engine.planning.refusals import check_batch
-from stormlet.spark.failures import summary
+from stormlet.spark.failures import raised_in_task, summary
 from stormlet.spark.session import spark_session
-from stormlet.spark.source.dataframe_spout import DataFrameSpout
 from stormlet.topology import Sources, Topology
 from stormlet.topology.builder import configured
 
@@ -73,8 +66,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
 }
-OUR_ERROR: Final = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
-"""The line of one of our errors in the traceback that Spark gives for a task."""
+ROWS, MESSAGES = "rows", "messages"
+"""Folders of what the last stage has left, and of messages that are too many for memory."""
 
 
 def run_on_spark(
@@ -87,6 +80,7 @@ def run_on_spark(
     dead_letters: DeadLetterTarget | None = None,
     seed: int | None = None,
     staging: str | os.PathLike[str] | None = None,
+    ledger: Literal["checksum", "roots"] = "checksum",
     **configuration: Unpack[TopologyOptions],
 ) -> BatchResult:
     """Run a topology as one batch on Spark, and return when all is done. It blocks: in a service, await it by
@@ -96,12 +90,13 @@ def run_on_spark(
     ``dead_letters`` are as for :meth:`Topology.run <stormlet.topology.Topology.run>`. The result keeps the ``streams``
     that are named here, as DataFrames. The modules of the topology travel to the executors, and so do ``files``:
     modules, archives of them, and others. ``staging`` is a folder that the driver and all executors reach, in which the
-    run keeps what it has not checked yet; without it, a temporary one of this machine. ``configuration`` overrides the
+    run keeps what it has not checked yet; without it, a temporary one of this machine. ``ledger`` is ``"checksum"``, or
+    ``"roots"`` to have the messages named that are open where the run does not add up. ``configuration`` overrides the
     topology's options.
 
     Raises :class:`~stormlet.errors.InvalidTopology` for a topology that Spark cannot run, and
-    :class:`~stormlet.errors.SparkFailed` if Spark, a bolt outside of ``execute``, or the ledger fails. No sink is
-    written then.
+    :class:`~stormlet.errors.SparkFailed` if Spark, a bolt outside of ``execute``, or the ledger fails: then no sink is
+    written. Sinks are written one after another at the end: if one of several cannot be, those before it are written.
     """
     where = f"run_on_spark of topology {topology.name!r}"
     described = topology.describe(sources)
@@ -110,9 +105,19 @@ def run_on_spark(
     wanted = [_stream_of(described, each) for each in streams]
     check_batch(described)
     _check_paths(where, files := list(files), staging)
+    if ledger not in ("checksum", "roots"):
+        raise InvalidConfiguration(f'{where}: ledger must be "checksum" or "roots", not {ledger!r}')
     sink, _ = opened(dead_letters)
     session = spark_session() if spark is None else spark
-    batch = Batch(described, session, seed, streams=wanted, files=files, dead_letters=sink)
+    batch = Batch(
+        described,
+        session,
+        seed,
+        streams=wanted,
+        files=files,
+        dead_letters=sink,
+        by_root=ledger == "roots",
+    )
     return batch.run(None if staging is None else os.fspath(staging))
 
 
@@ -152,20 +157,19 @@ class Batch:
         streams: Sequence[StreamId],
         files: Iterable[str | os.PathLike[str]],
         dead_letters: DeadLetterSink | None,
+        by_root: bool,
     ) -> None:
         self._session = session
         self._seed = SystemRandom().getrandbits(64) if seed is None else seed
         self._files = [Path(each) for each in files]
         self._letter_sink = dead_letters
+        self._by_root = by_root
         extended, self._leaving = with_outputs(description, streams)
         described, configurations = extended.configured(extended.configuration, "a run on Spark")
         self._spouts = described.spouts
-        self._frames = {id: each for id, spout in self._spouts.items() if (each := _distributed(spout))}
-        partitions = {id: self._partitions_of(spout) for id, spout in self._spouts.items()}
-        self._cluster = number(described, configurations, partitions)
+        self._sources = SourceFrames(session, self._spouts)
+        self._cluster = number(described, configurations, self._sources.partitions())
         self._pickled = pickled(self._cluster)
-        self._messages: dict[str, DataFrame] = {}
-        self._messages_read = 0
 
     def run(self, staging: str | None) -> BatchResult:
         """Run all four steps."""
@@ -177,104 +181,71 @@ class Batch:
             raise
 
     def _result(self, folder: Staging) -> BatchResult:
+        cluster, by_spark = self._cluster, self._sources.by_spark
+        elsewhere = [each.task for each in self._leaving.values()]
+        driver = Driver(cluster, self._seed, elsewhere, by_root=self._by_root)
         with _explained(), _cancelled(self._session), settings(self._session):
             check_executors(self._session)
             code = [self._pickled, *map(code_of, self._spouts.values())]
             ship(self._session, code, self._files, folder.path)
-            place = str(folder.path / "rows")
-            self._chain().write.parquet(place)
+            place = str(folder.path / ROWS)
+            self._chain(folder).write.parquet(place)
             rows = self._session.read.schema(DDL).parquet(place)
-            reports, arrived = ends_of(rows, self._cluster.driver)
-            self._check([*(each.line for each in reports), arrived])
-            reports += self._in_driver(rows)
-            letters = self._letters([each for report in reports for each in report.given_up])
-            self._hand_over(letters.values())
-            self._write(rows)
-        streams = {
-            name: partial(self._frame, rows, each)
-            for name, each in self._leaving.items()
-            if each.destination is None
-        }
-        statistics = statistics_of(self._cluster, reports, letters)
-        return BatchResult(statistics, failures_of(reports), list(letters.values()), streams, folder)
-
-    def _partitions_of(self, spout: SpoutSpec) -> int:
-        if spout.id in self._frames:
-            return self._frames[spout.id][0].rdd.getNumPartitions()
-        return self._session.sparkContext.defaultParallelism
+            ends = ends_of(rows, cluster.driver, driver.tasks, by_root=self._by_root)
+            lines = [*(each.line for each in ends.reports), ends.arrived]
+            Ledger(cluster, by_spark).check(
+                lines, self._sources.messages_read, rows if self._by_root else None
+            )
+            reports = [*ends.reports, *driver.run(rows, ends.for_driver)]
+            given_up = by_message(each for report in reports for each in report.given_up)
+            letters = self._letters(given_up, folder)
+            folder.remove(MESSAGES)
+            self._hand_over(letters)
+            write_sinks(self._leaving, rows, cluster)
+        return BatchResult(
+            statistics_of(cluster, reports, given_up),
+            failures_of(reports),
+            letters,
+            {
+                name: partial(each.frame, rows, cluster)
+                for name, each in self._leaving.items()
+                if each.destination is None
+            },
+            partial(outcomes_of(cluster, [*by_spark], reports, given_up).frame, self._session),
+            partial(letter_frame, self._session, letters, datetime.now(UTC)),
+            folder,
+        )
 
     # Running.
 
-    def _chain(self) -> DataFrame:
-        first = [self._first(spout) for spout in self._spouts.values()]
+    def _chain(self, folder: Staging) -> DataFrame:
+        first = [self._first(spout, folder) for spout in self._spouts]
         rows = first[0]
         for each in first[1:]:
             rows = rows.unionAll(each)
-        return chained(rows, self._cluster, self._pickled, self._seed, from_stage=1)
+        by_root = self._by_root
+        return chained(rows, self._cluster, self._pickled, self._seed, from_stage=1, by_root=by_root)
 
-    def _first(self, spout: SpoutSpec) -> DataFrame:
+    def _first(self, spout: str, folder: Staging) -> DataFrame:
         """The rows after the first stage that come from one spout."""
-        if spout.id not in self._frames:
-            return self._read(spout).mapInArrow(Stage(self._pickled, 0, self._seed), DDL)
-        frame, values_of = self._frames[spout.id]
-        return frame.mapInArrow(FrameStage(self._pickled, values_of, self._seed), DDL)
+        if spout not in self._sources.by_spark:
+            stage = Stage(self._pickled, 0, self._seed, self._by_root)
+            return self._read(spout, folder).mapInArrow(stage, DDL)
+        frame, values_of = self._sources.by_spark[spout]
+        return frame.mapInArrow(FrameStage(self._pickled, values_of, self._seed, self._by_root), DDL)
 
-    def _read(self, spout: SpoutSpec) -> DataFrame:
-        """The messages of a spout that the driver reads, in its partitions."""
-        if spout.id not in self._messages:
-            rows = frame_of(self._session, self._counted(message_rows(self._cluster, spout)))
-            self._messages[spout.id] = exchanged(rows, 0, len(self._cluster.plan.tasks[spout.id]))
-        return self._messages[spout.id]
-
-    def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
-        for row in rows:
-            self._messages_read += row.size
-            yield row
-
-    def _check(self, lines: Sequence[Line]) -> None:
-        found = [*differences(lines, self._cluster.partitions)]
-        by_spark = self._cluster.partitions_of(self._frames)
-        emitted = sum(line.messages for line in lines if line.place not in by_spark)
-        if emitted != self._messages_read:
-            found.append(f"{self._messages_read:,} messages were read by the driver, and {emitted:,} emitted")
-        if found:
-            raise SparkFailed(
-                f"the ledger of topology {self._cluster.plan.description.name!r} does not add up: {'; '.join(found)}. "
-                f"No sink was written. A bolt that gives other outputs for the same inputs does this when Spark "
-                f"repeats one of its tasks: make it repeatable, or run it again"
-            )
+    def _read(self, spout: str, folder: Staging) -> DataFrame:
+        return self._sources.read(self._cluster, spout, folder.path / MESSAGES)
 
     # The end.
 
-    def _in_driver(self, rows: DataFrame) -> Sequence[Report]:
-        taken = [each.task for each in self._leaving.values()]
-        here = self._cluster.tasks_at(self._cluster.driver)
-        tasks = [each.task for each in here if each.component not in taken]
-        if not tasks:
-            return []
-        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & rows["target"].isin(tasks))
-        ordered = chunks.coalesce(1).sortWithinPartitions("producer", "number").toLocalIterator()
-        arriving = (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered))
-        return [asyncio.run(self._executed(arriving))]
-
-    async def _executed(self, arriving: Iterator[Row]) -> Report:
-        partition = Partition(self._cluster, self._cluster.driver, self._seed, Kit())
-        try:
-            await partition.start()
-            for row in arriving:
-                await partition.execute(row)
-            await partition.finish()
-            return report_of(partition)
-        finally:
-            await partition.close()
-
-    def _letters(self, given_up: Sequence[GivenUp]) -> Mapping[int, DeadLetter]:
-        """The dead letters, by the root of their message."""
-        wanted = frozenset(root for each in given_up for root in each.messages)
+    def _letters(self, given_up: Mapping[int, GivenUp], folder: Staging) -> Sequence[DeadLetter]:
+        """The dead letters, in the order of the roots of their messages."""
+        wanted, by_spark = frozenset(given_up), self._sources.by_spark
         found = dict[int, object]()
-        for spout in self._spouts.values() if wanted else ():
-            frame, values_of = self._frames.get(spout.id) or (self._read(spout), None)
-            first = self._cluster.places[self._cluster.plan.tasks[spout.id][0].task].partition
+        for spout in self._spouts if wanted else ():
+            frame, values_of = by_spark.get(spout) or (self._read(spout, folder), None)
+            first = self._cluster.places[self._cluster.plan.tasks[spout][0].task].partition
             rows = frame.mapInArrow(Finder(self._pickled, wanted, values_of, first), FOUND).collect()
             found |= {root: pickle.loads(value) for root, value in cast("list[tuple[int, bytes]]", rows)}
         if len(found) < len(wanted):
@@ -282,7 +253,7 @@ class Batch:
                 f"{len(wanted) - len(found):,} of {len(wanted):,} messages that were given up are not found again in "
                 f"their sources, whose rows have changed meanwhile. No sink was written"
             )
-        return dict(zip(sorted(found), letters_of(self._cluster, given_up, found, self._frames), strict=True))
+        return list(letters_of(self._cluster, given_up, found, by_spark))
 
     def _hand_over(self, letters: Iterable[DeadLetter]) -> None:
         if self._letter_sink is None:
@@ -291,17 +262,6 @@ class Batch:
             taken = self._letter_sink(each)
             if isawaitable(taken):
                 asyncio.run(_awaited(taken))
-
-    def _write(self, rows: DataFrame) -> None:
-        for each in self._leaving.values():
-            if each.destination is not None:
-                each.destination.write(self._frame(rows, each))
-
-    def _frame(self, rows: DataFrame, leaving: Leaving) -> DataFrame:
-        """The rows of one stream that leaves."""
-        task = self._cluster.plan.tasks[leaving.task][0].task
-        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["target"] == task))
-        return chunks.mapInArrow(Unpacker(), leaving.schema)
 
 
 @contextmanager
@@ -337,22 +297,16 @@ def _cancelled(session: SparkSession) -> Generator[None]:
 @contextmanager
 def _explained() -> Generator[None]:
     """Raise what Spark raises as an error of ours: what a task has raised, if that was one."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
     except StormletError:
         raise
-    except PySparkException as error:
-        ours = OUR_ERROR.findall(str(error))
-        raise SparkFailed(ours[-1] if ours else summary(error)) from error
+    except (PySparkException, Py4JError) as error:
+        raise SparkFailed(raised_in_task(error) or summary(error)) from error
 
 
 async def _awaited(taken: Awaitable[None]) -> None:
     await taken
-
-
-def _distributed(spout: SpoutSpec) -> tuple[DataFrame, ValuesOf] | None:
-    """The DataFrame that a spout reads, and the function that makes values of it; None if the driver reads."""
-    source = spout.source
-    return source.distributed() if isinstance(source, DataFrameSpout) else None

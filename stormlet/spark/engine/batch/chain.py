@@ -14,14 +14,19 @@ if TYPE_CHECKING:
 
 
 def chained(
-    first: DataFrame, cluster: ClusterPlan, pickled: bytes, seed: int, *, from_stage: int
+    first: DataFrame,
+    cluster: ClusterPlan,
+    pickled: bytes,
+    seed: int,
+    *,
+    from_stage: int,
+    by_root: bool = False,
 ) -> DataFrame:
     """Return the rows after the last stage. ``first`` has those that arrive at ``from_stage``."""
     rows = first
     for number in range(from_stage, len(cluster.layout.stages)):
-        rows = exchanged(rows, number, cluster.partitions[number]).mapInArrow(
-            Stage(pickled, number, seed), DDL
-        )
+        arriving = exchanged(rows, number, cluster.partitions[number])
+        rows = arriving.mapInArrow(Stage(pickled, number, seed, by_root), DDL)
     return rows
 
 

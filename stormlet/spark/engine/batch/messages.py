@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -92,22 +92,44 @@ class Finder(msgspec.Struct, frozen=True):
 
 
 def letters_of(
-    cluster: ClusterPlan, given_up: Iterable[GivenUp], found: Mapping[int, object], by_spark: Iterable[str]
+    cluster: ClusterPlan,
+    given_up: Mapping[int, GivenUp],
+    found: Mapping[int, object],
+    by_spark: Container[str],
 ) -> Iterator[DeadLetter]:
-    """Iterate over the dead letters of messages that were ``found`` again, by root; ``by_spark`` are the spouts that
-    Spark reads."""
-    by_root = {root: each for each in given_up for root in each.messages}
+    """Iterate over the dead letters of messages that were ``found`` again, both by root, in the order of their roots;
+    ``by_spark`` are the spouts that Spark reads."""
     for root in sorted(found):
-        task, number = origin_of(root)
-        spout = cluster.component_of(task)
-        tasks = cluster.plan.tasks[spout]
-        index = task - tasks[0].task
-        origin = Origin(index, number - 1) if spout in by_spark else None
-        turn, place = divmod(number - 1, CHUNK)  # chunks go round the tasks
-        message_id: object = (turn * len(tasks) + index) * CHUNK + place if origin is None else origin
-        history = by_root[root].history
-        attempts = by_root[root].attempts
+        spout, message_id = named(cluster, root, by_spark)
+        origin = message_id if isinstance(message_id, Origin) else None
+        history, attempts = given_up[root].history, given_up[root].attempts
         yield DeadLetter(spout, found[root], message_id, attempts, history[-1], origin, history)
+
+
+def by_message(given_up: Iterable[GivenUp]) -> Mapping[int, GivenUp]:
+    """Return what was given up, by the root of its message: of a message that was given up in several places, what
+    had the most attempts."""
+    found = dict[int, GivenUp]()
+    for each in given_up:
+        for root in each.messages:
+            if root not in found or found[root].attempts < each.attempts:
+                found[root] = each
+    return found
+
+
+def named(cluster: ClusterPlan, root: int, by_spark: Container[str]) -> tuple[str, Origin | int]:
+    """Return the spout of a message, and the place of its row; or its number in the source, from 0, if the driver has
+    read it. ``by_spark`` are the spouts that Spark reads. Raise :class:`LookupError` if no spout has emitted it."""
+    task, number = origin_of(root)
+    spout = cluster.component_of(task) if task in cluster.places else ""
+    if spout not in cluster.plan.description.spouts:
+        raise LookupError(root)
+    tasks = cluster.plan.tasks[spout]
+    index = task - tasks[0].task
+    if spout in by_spark:
+        return spout, Origin(index, number - 1)
+    turn, place = divmod(number - 1, CHUNK)  # chunks go round the tasks
+    return spout, (turn * len(tasks) + index) * CHUNK + place
 
 
 def partition_number() -> int:

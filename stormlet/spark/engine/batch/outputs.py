@@ -15,7 +15,7 @@ import msgspec
 from stormlet.core.groupings import Global, Shuffle
 from stormlet.core.schema import Schema, schema_of
 from stormlet.core.tuples import Tuple
-from stormlet.errors import InvalidEmit, InvalidTopology
+from stormlet.errors import InvalidEmit, InvalidTopology, SparkFailed
 from stormlet.model.components import DEFAULT_STREAM, BatchBolt, Collector
 from stormlet.model.description import BoltSpec, Description
 from stormlet.model.logic import LogicKind
@@ -24,13 +24,16 @@ from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.tables import Tables, is_batch
 from stormlet.spark.engine.batch.arrow_rows import rows_of
 from stormlet.spark.engine.batch.result import stream_name
-from stormlet.spark.engine.partition.rows import unpack
+from stormlet.spark.engine.partition.rows import Kind, unpack
 from stormlet.spark.engine.planning.layout import TableMaker
+from stormlet.spark.engine.planning.numbering import ClusterPlan
+from stormlet.spark.failures import raised_in_task, summary
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.sink.writer import Destination, sink_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 OURS: Final = "__"
@@ -48,6 +51,12 @@ class Leaving(msgspec.Struct, frozen=True):
     """Spark's ``StructType``."""
     destination: Destination | None = None
     """The place that a sink writes to; None for a stream that the result gives."""
+
+    def frame(self, rows: DataFrame, cluster: ClusterPlan) -> DataFrame:
+        """Return its rows, taken out of what the last stage has left."""
+        task = cluster.plan.tasks[self.task][0].task
+        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["target"] == task))
+        return chunks.mapInArrow(Unpacker(), self.schema)
 
 
 class TableFactory(TableMaker):
@@ -116,6 +125,26 @@ def with_outputs(
         bolts[rows] = _taking(rows, tables)
         leaving[name] = Leaving(rows, schema)
     return msgspec.structs.replace(description, bolts=bolts), leaving
+
+
+def write_sinks(leaving: Mapping[str, Leaving], rows: DataFrame, cluster: ClusterPlan) -> None:
+    """Write one sink after another. Raise :class:`~stormlet.errors.SparkFailed` naming the first that cannot be."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    written = list[str]()
+    for id, each in leaving.items():
+        if each.destination is None:
+            continue
+        try:
+            each.destination.write(each.frame(rows, cluster))
+        except (PySparkException, Py4JError) as error:
+            before = ", ".join(map(repr, written)) or "no other sink"
+            said = raised_in_task(error) or summary(error)
+            raise SparkFailed(
+                f"sink {id!r} cannot be written: {said}; {before} was written before it"
+            ) from error
+        written.append(id)
 
 
 class Unpacker:

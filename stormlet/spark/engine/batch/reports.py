@@ -71,36 +71,60 @@ def _without_exception(failure: Failure) -> Failure:
 
 
 class Ends(msgspec.Struct, frozen=True):
+    """The ends of all partitions."""
+
+    reports: list[Report]
+    arrived: Line
+    """The line of the chunks that have come to their end, as if they had been settled there."""
+    for_driver: Line
+    """The part of it that is for bolts in the driver, which have not run yet."""
+
+
+class Ending(msgspec.Struct, frozen=True):
     """A function for what the last stage has left: it hands on reports, and adds up the chunks."""
 
     end: Place
     """The address of all chunks by now."""
+    in_driver: frozenset[int]
+    """The tasks of the bolts that run in the driver."""
+    by_root: bool = False
+    """True if the partitions leave entries of the ledger by root."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Do so for one partition."""
         import pyarrow as pa
 
-        account, reports = Account(self.end), list[bytes]()
+        accounts = {here: Account(self.end, by_root=self.by_root) for here in (False, True)}
+        reports = list[bytes]()
         for batch in batches:
             for row in rows_of(batch):
                 if row.kind == Kind.REPORT:
                     reports.append(row.payload)
                 else:
-                    account.arrived(row)
-        line = pa.array([pickle.dumps(account.line())], pa.binary())
+                    accounts[row.target in self.in_driver].arrived(row)
+        lines = pickle.dumps([account.line() for account in accounts.values()])
         yield pa.RecordBatch.from_arrays(
-            [line, pa.array([reports], pa.list_(pa.binary()))], names=["line", "reports"]
+            [pa.array([lines], pa.binary()), pa.array([reports], pa.list_(pa.binary()))],
+            names=["lines", "reports"],
         )
 
 
-def ends_of(rows: DataFrame, end: Place) -> tuple[list[Report], Line]:
-    """Return all reports, and the line of the chunks that have come to their end, as if they had been settled there."""
-    ends = rows.mapInArrow(Ends(end), "line binary, reports array<binary>").toLocalIterator()
-    reports, lines = list[Report](), list[Line]()
-    for line, payloads in cast("Iterable[tuple[bytes, Sequence[bytes]]]", ends):
-        lines.append(pickle.loads(line))
+def ends_of(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: bool = False) -> Ends:
+    """Return the ends of all partitions, of which these rows are left."""
+    ending = Ending(end, frozenset(in_driver), by_root)
+    ends = (
+        rows.where(rows["kind"] != int(Kind.LEDGER))
+        .mapInArrow(ending, "lines binary, reports array<binary>")
+        .toLocalIterator()
+    )
+    reports, elsewhere, for_driver = list[Report](), list[Line](), list[Line]()
+    for lines, payloads in cast("Iterable[tuple[bytes, Sequence[bytes]]]", ends):
+        both: tuple[Line, Line] = pickle.loads(lines)
+        elsewhere.append(both[0])
+        for_driver.append(both[1])
         reports += map(pickle.loads, payloads)
-    return reports, added(end, lines)
+    reports.sort(key=lambda report: (report.line.place.stage, report.line.place.partition))
+    return Ends(reports, added(end, [*elsewhere, *for_driver]), added(end, for_driver))
 
 
 def failures_of(reports: Iterable[Report]) -> Sequence[RepeatedFailure]:
@@ -112,19 +136,28 @@ def failures_of(reports: Iterable[Report]) -> Sequence[RepeatedFailure]:
     return counts.all()
 
 
+def messages_of(cluster: ClusterPlan, reports: Iterable[Report]) -> Mapping[int, int]:
+    """Return the number of messages of each spout task."""
+    spouts = cluster.plan.description.spouts
+    return {
+        task.task: report.line.messages
+        for report in reports
+        for task in cluster.tasks_at(report.line.place)
+        if task.component in spouts
+    }
+
+
 def statistics_of(cluster: ClusterPlan, reports: Sequence[Report], letters: Iterable[int]) -> Statistics:
     """Return the counts of all components; ``letters`` are the roots of the messages that were given up."""
+    messages = messages_of(cluster, reports)
     counted = dict[int, TaskStatistics]()
     given_up = dict[int, int]()
     for root in letters:
         spout_task = origin_of(root)[0]
         given_up[spout_task] = given_up.get(spout_task, 0) + 1
-    spouts = cluster.plan.description.spouts
     for report in reports:
         counted.update(report.statistics)
-        for task in cluster.tasks_at(report.line.place):
-            if task.component in spouts:
-                counted[task.task] = _of_spout(report.line.messages, given_up.get(task.task, 0))
+    counted.update({task: _of_spout(count, given_up.get(task, 0)) for task, count in messages.items()})
     return Statistics(
         {
             id: of_component({task.task: counted.get(task.task, TaskStatistics()) for task in tasks})

@@ -25,6 +25,8 @@ class BatchResult:
         failures: Sequence[RepeatedFailure],
         dead_letters: Sequence[DeadLetter],
         streams: Mapping[str, Callable[[], DataFrame]],
+        outcomes: Callable[[], DataFrame],
+        letters: Callable[[], DataFrame],
         kept: object,
     ) -> None:
         self.statistics = statistics
@@ -34,6 +36,8 @@ class BatchResult:
         self.dead_letters = dead_letters
         """The messages that were given up, in the order of their spouts."""
         self._streams = streams
+        self._outcomes = outcomes
+        self._letters = letters
         self._kept = kept
 
     @property
@@ -45,6 +49,21 @@ class BatchResult:
     def acked(self) -> int:
         """The number of messages that were acked."""
         return self.messages - len(self.dead_letters)
+
+    @property
+    def outcomes(self) -> DataFrame:
+        """A row for each message. ``spout``, ``partition`` and ``row`` name it: of a DataFrame, they are those of its
+        :class:`~stormlet.spark.Origin`; of what the driver reads, ``partition`` is null, and ``row`` the message's
+        number in its source, from 0. ``status`` is ``acked`` or ``dead letter``, after so many ``attempts``.
+        ``component`` and ``reason`` are those of the last failure of a dead letter, and null for the others. Spark
+        makes the rows when they are used."""
+        return self._outcomes()
+
+    @property
+    def dead_letter_frame(self) -> DataFrame:
+        """A row for each of the :attr:`dead_letters`, in the columns of a line of a file of them. ``value``,
+        ``message_id`` and ``origin`` are JSON."""
+        return self._letters()
 
     def stream(self, stream: Stream[Any] | str, name: str = DEFAULT_STREAM) -> DataFrame:
         """Return what was emitted on a stream that ``streams=`` has named: a stream as ``topology.bolt(...)`` returns

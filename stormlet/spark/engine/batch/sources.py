@@ -1,37 +1,113 @@
 """The messages of a batch: those of DataFrames are read by Spark, all others by the driver.
 
 The driver reads an iterable or a generator once, in chunks, and gives them to Spark, which keeps them: however often
-Spark repeats a stage, the messages are the same. Its chunks go round the partitions of their spout.
+Spark repeats a stage, the messages are the same. Its chunks go round the partitions of their spout. What fits into one
+segment stays in memory. Of a larger source the driver writes one segment after another into files, and never holds more
+than one.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
 from stormlet.model.components import TaskContext
 from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import SourceKind, takes_context
-from stormlet.spark.engine.batch.arrow_rows import batches_of, schema
+from stormlet.spark.engine.batch.arrow_rows import DDL, batches_of, schema
+from stormlet.spark.engine.batch.chain import exchanged
+from stormlet.spark.engine.batch.messages import ValuesOf
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan
+from stormlet.spark.source.dataframe_spout import DataFrameSpout
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 SEGMENT: Final = 64 << 20
 """Bytes of chunks that the driver holds at a time."""
 
 
+class SourceFrames:
+    """The messages of all spouts as DataFrames, for the first stage."""
+
+    def __init__(self, session: SparkSession, spouts: Mapping[str, SpoutSpec]) -> None:
+        self._session = session
+        self._spouts = spouts
+        self._read: dict[str, DataFrame] = {}
+        self.by_spark = {id: each for id, spout in spouts.items() if (each := _distributed(spout))}
+        """By spout, the DataFrames that Spark reads, and the functions that make values of their record batches. Those
+        without a partition are left to the driver, which reads nothing."""
+        self.messages_read = 0
+        """The number of messages that the driver has read so far."""
+
+    def partitions(self) -> Mapping[str, int]:
+        """Return the number of partitions of each spout."""
+        default = self._session.sparkContext.defaultParallelism
+        read = {id: frame.rdd.getNumPartitions() for id, (frame, _) in self.by_spark.items()}
+        return {id: read.get(id, default) for id in self._spouts}
+
+    def read(self, cluster: ClusterPlan, spout: str, folder: Path) -> DataFrame:
+        """Return the messages of a spout that the driver reads, in its partitions. It reads them once. ``folder`` is
+        for the files of those that are many."""
+        if spout not in self._read:
+            rows = self._counted(message_rows(cluster, self._spouts[spout]))
+            first = cluster.plan.tasks[spout]
+            messages = frame_of(self._session, rows, folder / f"{first[0].task}")
+            self._read[spout] = exchanged(messages, 0, len(first))
+        return self._read[spout]
+
+    def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.messages_read += row.size
+            yield row
+
+
+def frame_of(session: SparkSession, rows: Iterable[Row], folder: Path) -> DataFrame:
+    """Return the rows as a DataFrame, which keeps them in memory if they are few, and in this folder if not."""
+    table = in_segments(rows, folder)
+    return session.read.schema(DDL).parquet(str(folder)) if table is None else session.createDataFrame(table)
+
+
+def in_segments(rows: Iterable[Row], folder: Path) -> pa.Table | None:
+    """Return the rows as one table; or write them into files in a new folder if they are more than a segment."""
+    import pyarrow as pa
+
+    gathered, size, files = list[pa.RecordBatch](), 0, 0
+    for batch in batches_of(rows):
+        if gathered and size + batch.nbytes > SEGMENT:
+            write(gathered, folder / f"{files:06}.parquet")
+            gathered, size, files = [], 0, files + 1
+        gathered.append(batch)
+        size += batch.nbytes
+    if not files:
+        return pa.Table.from_batches(gathered, schema())
+    write(gathered, folder / f"{files:06}.parquet")
+    return None
+
+
+def write(batches: Iterable[pa.RecordBatch], file: Path) -> None:
+    """Write record batches of rows into a new file, whose folder is made if it is not there."""
+    from pyarrow.parquet import ParquetWriter
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # Dictionaries and statistics would hold each chunk's content once more.
+    with ParquetWriter(file, schema(), use_dictionary=False, write_statistics=False) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
 def message_rows(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[Row]:
-    """Iterate over the messages of a spout that the driver reads, in chunks for its tasks."""
+    """Iterate over the messages of a spout that the driver reads, in chunks for its tasks; at least one chunk."""
     tasks = cluster.plan.tasks[spout.id]
     values = iter(values_of(cluster, spout))
     for number in count(1):
         chunk = list(islice(values, CHUNK))
-        if not chunk:
+        if not chunk and number > 1:  # an exchange without a row would lose its partitions
             return
         task = tasks[(number - 1) % len(tasks)].task
         place = cluster.places[task]
@@ -49,6 +125,8 @@ def message_rows(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[Row]:
 
 def values_of(cluster: ClusterPlan, spout: SpoutSpec) -> Iterable[object]:
     """Iterate over the values of an iterable or generator."""
+    if isinstance(spout.source, DataFrameSpout):
+        return ()  # it has no partition
     if spout.kind is SourceKind.ITERABLE:
         return cast("Iterable[object]", spout.source)
     function = cast("Callable[..., Iterable[object]]", spout.source)
@@ -70,8 +148,8 @@ def _contexts(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[TaskContext]:
         )
 
 
-def frame_of(session: SparkSession, rows: Iterable[Row]) -> DataFrame:
-    """Return the rows as a DataFrame."""
-    import pyarrow as pa
-
-    return session.createDataFrame(pa.Table.from_batches(batches_of(rows), schema()))
+def _distributed(spout: SpoutSpec) -> tuple[DataFrame, ValuesOf] | None:
+    """The DataFrame that a spout reads, and the function that makes values of it; None if the driver reads."""
+    source = spout.source
+    read = source.distributed() if isinstance(source, DataFrameSpout) else None
+    return read if read is not None and read[0].rdd.getNumPartitions() else None

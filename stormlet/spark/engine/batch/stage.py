@@ -33,10 +33,12 @@ class Stage(msgspec.Struct, frozen=True):
     """The plan, pickled: it is unpickled once in each process."""
     number: int
     seed: int
+    by_root: bool = False
+    """True if its partitions leave entries of the ledger by root."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Execute one partition."""
-        work = Work(self.cluster, Place(self.number, partition_number()), self.seed)
+        work = Work(self.cluster, Place(self.number, partition_number()), self.seed, by_root=self.by_root)
         return batches_of(work.rows(row for batch in batches for row in rows_of(batch)))
 
 
@@ -46,20 +48,22 @@ class FrameStage(msgspec.Struct, frozen=True):
     cluster: bytes
     values_of: ValuesOf
     seed: int
+    by_root: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Execute one partition."""
-        work = Work(self.cluster, Place(0, partition_number()), self.seed)
+        work = Work(self.cluster, Place(0, partition_number()), self.seed, by_root=self.by_root)
         return batches_of(work.emitted(map(self.values_of, batches)))
 
 
 class Work:
     """The work on one partition."""
 
-    def __init__(self, cluster: bytes, place: Place, seed: int) -> None:
+    def __init__(self, cluster: bytes, place: Place, seed: int, *, by_root: bool) -> None:
         self._cluster = unpickled(cluster)
         self._place = place
         self._seed = seed
+        self._by_root = by_root
         self._reading = Reading(self._cluster, place)
 
     def rows(self, arriving: Iterator[Row | Messages]) -> Iterator[Row]:
@@ -82,7 +86,9 @@ class Work:
                         yield each
                     else:
                         yield from runner.run(self._executed(partition, each))
+                        yield from partition.ledger_rows()
                 yield from runner.run(partition.finish())
+                yield from partition.ledger_rows(1)
                 report = pickled(report_of(partition))
             finally:
                 runner.run(partition.close())
@@ -93,7 +99,7 @@ class Work:
         return self.rows(map(self._reading.of_values, values))
 
     async def _started(self) -> Partition:
-        partition = Partition(self._cluster, self._place, self._seed, Kit())
+        partition = Partition(self._cluster, self._place, self._seed, Kit(), by_root=self._by_root)
         try:
             await partition.start()
         except BaseException:

@@ -23,6 +23,10 @@ class Staging:
         self.path = Path(mkdtemp(prefix="stormlet-", dir=parent))
         self._removal = finalize(self, rmtree, self.path, ignore_errors=True)
 
+    def remove(self, name: str) -> None:
+        """Remove a folder in it, if there is one."""
+        rmtree(self.path / name, ignore_errors=True)
+
     def remove_from_writers(self) -> None:
         """Remove it now, though tasks that were cancelled may write into it, and make it anew, for a moment longer."""
         began = away_since = monotonic()

@@ -1,0 +1,73 @@
+"""The bolts that run in the driver: what ends in one task behind ``global_()``.
+
+They run when the ledger has been checked, and before a dead letter is handed over or a sink is written. So they have a
+check of their own: what they have settled must be what was sent to them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from stormlet.errors import SparkFailed
+from stormlet.runtime.run.kit import Kit
+from stormlet.spark.engine.batch.reports import Report, report_of
+from stormlet.spark.engine.partition.account import Line
+from stormlet.spark.engine.partition.partition import Partition
+from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.planning.numbering import ClusterPlan
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Driver:
+    """The bolts that run here."""
+
+    def __init__(self, cluster: ClusterPlan, seed: int, elsewhere: Iterable[str], *, by_root: bool) -> None:
+        """``elsewhere`` are components whose rows Spark takes, though they are planned for the driver."""
+        taken = set(elsewhere)
+        self._cluster = cluster
+        self._seed = seed
+        self._by_root = by_root
+        self.tasks: Sequence[int] = [
+            each.task for each in cluster.tasks_at(cluster.driver) if each.component not in taken
+        ]
+        """Their ids."""
+
+    def run(self, rows: DataFrame, sent: Line) -> Sequence[Report]:
+        """Execute the chunks that are for them among what the last stage has left, and return their report, if there
+        are any. Raise :class:`~stormlet.errors.SparkFailed` if they have not settled what was ``sent`` to them."""
+        if not self.tasks:
+            return []
+        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & rows["target"].isin(self.tasks))
+        ordered = chunks.coalesce(1).sortWithinPartitions("producer", "number").toLocalIterator()
+        arriving = (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered))
+        report = asyncio.run(self._executed(arriving))
+        self.check(sent, report.line)
+        return [report]
+
+    def check(self, sent: Line, line: Line) -> None:
+        """Raise :class:`~stormlet.errors.SparkFailed` if their ``line`` is not that of what was ``sent``."""
+        if (line.settled, line.words, line.hashes) == (sent.settled, sent.words, sent.hashes):
+            return
+        other = f"{sent.settled:,}" if line.settled != sent.settled else "others"
+        raise SparkFailed(
+            f"the bolts of topology {self._cluster.plan.description.name!r} in the driver have settled "
+            f"{line.settled:,} tuples, and {other} were sent to them. No sink was written; run it again"
+        )
+
+    async def _executed(self, arriving: Iterator[Row]) -> Report:
+        end = self._cluster.driver
+        partition = Partition(self._cluster, end, self._seed, Kit(), by_root=self._by_root)
+        try:
+            await partition.start()
+            for row in arriving:
+                await partition.execute(row)
+                deque(partition.ledger_rows(), maxlen=0)  # they have been counted when they came here
+            await partition.finish()
+            return report_of(partition)
+        finally:
+            await partition.close()

@@ -1,0 +1,1 @@
+"""Spark's way to its JVM; it comes without types."""

@@ -1,0 +1,3 @@
+"""Errors of calls into the JVM."""
+
+class Py4JError(Exception): ...
