@@ -101,7 +101,7 @@ def number(
     stream."""
     layout = lay_out(description, in_epochs=in_epochs)
     sized = _sized(description, layout, spouts)
-    planned = plan(sized, configurations)
+    planned = plan(sized, configurations, state_survives=in_epochs)
     partitions, places = list[int](), dict[int, Place]()
     for stage in layout.stages:
         first = _first_partitions(stage.heads, sized)
