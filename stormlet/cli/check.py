@@ -46,7 +46,7 @@ def check(
     strict
         Exit with 1 if there is a warning.
     """
-    inspection = inspect_target(target, options)
+    inspection = inspect_target(target, options, state_survives=engine == "spark")
     width = min(get_terminal_size().columns, 100)
     stages = _stages(inspection, width) if engine == "spark" else ""
     found = [*ignored_settings(inspection), *findings(inspection.description)]

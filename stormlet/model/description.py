@@ -127,9 +127,10 @@ class Description(msgspec.Struct, frozen=True):
         """All components by id, spouts first, in the order they were declared."""
         return {**self.spouts, **self.bolts}
 
-    def validate(self) -> None:
+    def validate(self, *, state_survives: bool = False) -> None:
         """Raise :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, if one
-        would lose its state where a spout above it resumes, or needs epochs that no spout gives."""
+        would lose its state where a spout above it resumes, or needs epochs that no spout gives. ``state_survives`` is
+        true for an engine on which state outlives the process."""
         if not self.spouts:
             raise InvalidTopology(
                 f"topology {self.name!r} does not have any spout; add one with topology.spout(...)"
@@ -141,7 +142,7 @@ class Description(msgspec.Struct, frozen=True):
                 )
         for spout in self.spouts.values():
             given = spout_traits(spout.source)
-            if given.resumes:
+            if given.resumes and not state_survives:
                 self._check_state_below(spout.id, given.state_advice)
         for bolt in self.bolts.values():
             wanted = bolt_traits(bolt.logic)

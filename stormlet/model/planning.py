@@ -44,13 +44,16 @@ class Plan(msgspec.Struct, frozen=True):
     """Half of how many trees one acker may hold (law L13); None where a spout's pending is unlimited."""
 
 
-def plan(description: Description, spouts: Mapping[str, Configuration]) -> Plan:
-    """Number the tasks and resolve the links. ``spouts`` has each spout's effective configuration.
+def plan(
+    description: Description, spouts: Mapping[str, Configuration], *, state_survives: bool = False
+) -> Plan:
+    """Number the tasks and resolve the links. ``spouts`` has each spout's effective configuration; ``state_survives``
+    is true where the state of bolts outlives the process.
 
     Ids go to the ackers first, then to spouts and bolts as declared, so that the lowest task of ``global_``
     is the first.
     """
-    description.validate()
+    description.validate(state_survives=state_survives)
     configuration = description.configuration
     _check_number(description)
     ackers = _number(ACKER, configuration.ackers, 1)

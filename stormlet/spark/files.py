@@ -56,6 +56,7 @@ class Folder:
 
     def __init__(self, session: SparkSession, path: str) -> None:
         untyped = cast("Any", session)
+        self._session = session
         given = untyped._jvm.org.apache.hadoop.fs.Path(path)
         self._system = given.getFileSystem(untyped._jsparkSession.sessionState().newHadoopConf())
         self._path = self._system.makeQualified(given)
@@ -75,6 +76,40 @@ class Folder:
         if not self._system.exists(self._path):
             return ()
         return [str(status.getPath().getName()) for status in self._system.listStatus(self._path)]
+
+    def below(self, *names: str) -> str:
+        """The path of an entry, as text."""
+        return "/".join((str(self).rstrip("/"), *names))
+
+    def remove(self, name: str) -> None:
+        """Remove an entry with everything in it, if it is there."""
+        self._system.delete(self._at(name), True)
+
+    def read(self, name: str) -> bytes | None:
+        """The content of a file; None if there is none."""
+        if not self._system.exists(self._at(name)):
+            return None
+        stream = self._system.open(self._at(name))
+        try:
+            return bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file that is there whole or not at all, in the place of an earlier one."""
+        new = f"{name}.new"
+        stream = self._system.create(self._at(new), True)
+        try:
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
+        self.sync(new)
+        self.remove(name)
+        self._system.rename(self._at(new), self._at(name))
+        self.sync()
+
+    def _at(self, name: str) -> Any:
+        return cast("Any", self._session)._jvm.org.apache.hadoop.fs.Path(self._path, name)
 
     def sync(self, *below: str) -> None:
         """Fsync a directory ``below`` this one with everything in it, if it is on this machine."""

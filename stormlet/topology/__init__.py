@@ -83,7 +83,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         description = Description(
             self.name, self._configuration, dict(self._spouts), dict(self._bolts), self._given
         )
-        description.validate()
+        description.validate(state_survives=True)  # that depends on the engine, and is checked for each run
         return description.with_sources(self._by_id(sources or {}))
 
     def run(

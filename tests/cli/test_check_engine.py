@@ -196,7 +196,8 @@ def test_a_refused_topology_is_invalid(capsys: pytest.CaptureFixture[str]) -> No
     assert shown.out == ""
     first, second = shown.err.splitlines()
     assert first == (
-        "stormlet: on Spark, topology 'refused' has ackers=0, and a batch is checked by its ledger; leave out ackers=0"
+        "stormlet: on Spark, topology 'refused' has ackers=0, and Spark's work is checked by the ledger; leave out "
+        "ackers=0"
     )
     assert second.startswith(
         "    on Spark, spout 's' has no source, and nothing can be emitted into a batch; pass a"

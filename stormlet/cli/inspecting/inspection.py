@@ -46,21 +46,23 @@ class Inspection(msgspec.Struct, frozen=True):
         return f"{printable(self.description.name)}: {self.counts}"
 
 
-def inspect_target(target: str, options: TargetOptions) -> Inspection:
-    """Load a topology and lay the settings over its own configuration. No component is made.
+def inspect_target(target: str, options: TargetOptions, *, state_survives: bool = False) -> Inspection:
+    """Load a topology and lay the settings over its own configuration. No component is made. ``state_survives`` is true
+    for an engine on which the state of bolts outlives the process.
 
     Raises :class:`~stormlet.errors.TargetError`, :class:`~stormlet.errors.InvalidTopology` and
     :class:`~stormlet.errors.InvalidConfiguration`, as ``run`` would.
     """
     layered = options.layered()  # before anything is loaded
-    return inspect_topology(options.topology(target), layered)
+    return inspect_topology(options.topology(target), layered, state_survives=state_survives)
 
 
-def inspect_topology(topology: Topology, settings: Layered) -> Inspection:
+def inspect_topology(topology: Topology, settings: Layered, *, state_survives: bool = False) -> Inspection:
     """Lay the settings over a topology's own configuration; raises
     :class:`~stormlet.errors.InvalidConfiguration` where they do not go together."""
     where = f"topology {topology.name!r}"
     configuration = configure(topology.configuration, settings.values, where)
     declared = topology.describe()
     description, components = declared.configured(configuration, where, settings.values)
-    return Inspection(settings, declared, description, components, plan(description, components))
+    planned = plan(description, components, state_survives=state_survives)
+    return Inspection(settings, declared, description, components, planned)

@@ -38,13 +38,17 @@ class Conductor:
         activity: Activity,
         tasks: Tasks,
         order: Sequence[Sequence[str]],
+        *,
+        finishes: bool = True,
     ) -> None:
-        """``order`` has the components upstream first."""
+        """``order`` has the components upstream first; with ``finishes=False`` bolts are flushed and never finished, as
+        more will come later."""
         self._loop = loop
         self._activity = activity
         self._tasks = tasks
         self._spouts = tasks.all_spouts
         self._order = order
+        self._finishes = finishes
         self._bell = asyncio.Event()
         self._waiting: dict[asyncio.Future[None], None] = {}
         activity.call_when_quiet(self._wake)
@@ -96,7 +100,7 @@ class Conductor:
         tasks = self._tasks
         # The decision is a function of a record, which tests can try without a run; what it needs is looked up at
         # once, so that nothing moves meanwhile.
-        step, components = next_step(_survey(tasks), self._order)
+        step, components = next_step(_survey(tasks, finishes=self._finishes), self._order)
         if step is Step.DONE:
             self.give_up(None)
         if step is Step.RESUME:
@@ -128,7 +132,7 @@ def _resume(tasks: Tasks) -> None:
             spout.resume()
 
 
-def _survey(tasks: Tasks) -> Survey:
+def _survey(tasks: Tasks, *, finishes: bool) -> Survey:
     spouts = tasks.all_spouts
     return Survey(
         spouts_still=all(task.still for task in spouts),
@@ -138,7 +142,7 @@ def _survey(tasks: Tasks) -> Survey:
         bolts={
             component: BoltState(
                 flushable=any(_flushable(task) for task in each),
-                unfinished=any(_unfinished(task) for task in each),
+                unfinished=finishes and any(_unfinished(task) for task in each),
             )
             for component, each in tasks.bolts.items()
         },

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast, get_args
 
 from stormlet.core.retries import RestartPolicy
@@ -18,13 +18,14 @@ from stormlet.spark.frames import check_streaming_frame, zone_of_session
 from stormlet.spark.session import check_packages
 from stormlet.spark.source.progress import StreamProgress
 from stormlet.spark.source.puller import Chunks
-from stormlet.spark.source.reading import values_of_batches
+from stormlet.spark.source.reading import pruned, values_of_batches
 from stormlet.spark.stream.epoch_reader import EpochStreamReader
 from stormlet.spark.stream.keeper import OutputMode, QueryKeeper, QueryPlan, Trigger
 from stormlet.spark.stream.reader import BatchReader, OnFailure, StreamReader
 from stormlet.topology import Topology
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
     from pyspark.sql import DataFrame
 
 T = TypeVar("T")
@@ -151,6 +152,25 @@ class StreamSource:
         self._restarts = restarts
         self._topology = topology
 
+    @property
+    def query(self) -> QueryPlan:
+        """The query, not started."""
+        return self._query
+
+    @property
+    def fails_batch(self) -> bool:
+        """True if a row that is given up fails its batch."""
+        return self._on_failure == "fail_batch"
+
+    def keeper(self) -> QueryKeeper:
+        """The runs of the query."""
+        return QueryKeeper(self._query.begin, self._restarts, self._query.name)
+
+    def distributed(self, batch: DataFrame) -> tuple[DataFrame, Callable[[RecordBatch], list[object]]]:
+        """The rows of a batch for tasks of Spark to read, and the function that makes values of a record batch
+        there."""
+        return pruned(batch, self._rows), self._rows.of_batch
+
     def __call__(self) -> StreamReader | EpochStreamReader:
         """A new instance, for one task. With exactly-once sinks below it replays whole batches."""
         bolts = self._topology.describe().bolts.values()
@@ -165,5 +185,4 @@ class StreamSource:
             chunks.open({}, context, out)
             return chunks
 
-        keeper = QueryKeeper(self._query.begin, self._restarts, self._query.name)
-        return BatchReader(keeper, pull, self._query.claim)
+        return BatchReader(self.keeper(), pull, self._query.claim)

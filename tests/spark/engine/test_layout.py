@@ -9,8 +9,8 @@ import pytest
 from stormlet import Topology
 from stormlet.spark import DataFrameSink
 from stormlet.spark.engine.planning.layout import lay_out
-from tests.cast import same
-from tests.spark.engine.sketches import laid_out, sketch
+from tests.cast import Forward, Ignore, same
+from tests.spark.engine.sketches import drawn, laid_out, sketch
 
 
 def test_an_even_grouping_needs_no_exchange() -> None:
@@ -85,6 +85,15 @@ def test_several_spouts_are_heads_of_the_first_stage() -> None:
     """Each has partitions of its own, and what joins them begins the next stage."""
     topology = sketch(join="orders.fields, payments.fields *2", paid="join.shuffle")
     assert laid_out(topology) == "orders, payments > join + paid"
+
+
+def test_a_stream_fuses_no_class_into_the_first_stage() -> None:
+    """Its state belongs to one of a fixed number of tasks, and the first stage has others in each epoch."""
+    topology = Topology("stream")
+    split = topology.bolt("split", same, topology.spout("lines", [1]).shuffle())
+    topology.bolt("more", Ignore, topology.bolt("count", Forward, split.shuffle()).shuffle())
+    assert laid_out(topology) == "lines + split + count + more"
+    assert drawn(lay_out(topology.describe(), in_epochs=True)) == "lines + split > count + more"
 
 
 # The driver.

@@ -56,7 +56,7 @@ def test_messages_that_were_given_up_are_exit_code_1() -> None:
     ("arguments", "problem"),
     [
         (["--duration", "5"], "--duration has no effect with --engine spark, as a batch ends by itself"),
-        (["--set", "ackers=0"], "has ackers=0, and a batch is checked by its ledger"),
+        (["--set", "ackers=0"], "has ackers=0, and Spark's work is checked by the ledger"),
     ],
 )
 def test_what_spark_cannot_do_is_wrong_usage(arguments: Sequence[str], problem: str) -> None:

@@ -79,7 +79,7 @@ def test_a_bolt_that_takes_what_it_emits() -> None:
 def test_no_ackers() -> None:
     """There would be no ledger."""
     assert only(fed_by([1], ackers=0)) == (
-        "topology 'fed' has ackers=0, and a batch is checked by its ledger; leave out ackers=0"
+        "topology 'fed' has ackers=0, and Spark's work is checked by the ledger; leave out ackers=0"
     )
 
 
@@ -224,7 +224,7 @@ def test_a_tick() -> None:
     topology = fed_by([1])
     topology.bolt("clock", Ticks, topology.spout("more", [1]).shuffle(), tick=0.5)
     assert only(topology) == (
-        "bolt 'clock' ticks every 0.5 s, and a batch knows no time; emit in finish, or leave out tick="
+        "bolt 'clock' ticks every 0.5 s, and Spark's stages know no time; emit in flush or finish, or leave out tick="
     )
 
 
@@ -246,7 +246,7 @@ def test_ticks_of_the_whole_topology(where: str, *, configured: bool) -> None:
     configuration = configure(description.configuration, settings, "x")
     changed = replace(description, configuration=configuration)
     assert only(changed.configured(configuration, "x")[0] if configured else changed) == (
-        "bolt 'clock' ticks every 5 s, and a batch knows no time; emit in finish, or leave out tick="
+        "bolt 'clock' ticks every 5 s, and Spark's stages know no time; emit in flush or finish, or leave out tick="
     )
 
 

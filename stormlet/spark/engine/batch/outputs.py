@@ -79,6 +79,9 @@ class TableBolt(BatchBolt[Any, bytes]):
     def __init__(self, schema: StructType) -> None:
         self._tables = Tables(schema)
 
+    def __getstate__(self) -> None:
+        """It has no state from one epoch of a stream to the next."""
+
     def weight(self, value: Any) -> int:
         """The number of rows in a value."""
         return value.num_rows if is_batch(value) else 1

@@ -10,6 +10,7 @@
     outlets     outlets that lead into lanes
     inputs      the inputs of a partition, each with a tree of its own there
     deliveries  the tuples that are made of them
+    states      the state of bolts, from one epoch of a stream to the next
     equipment   the engine's parts in a partition: bolt tasks, outboxes, outlets
     partition   one partition, from its first input to its report
 """

@@ -55,7 +55,8 @@ from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.inputs import Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.partition.lanes import MergeFailed, Unpicklable
 from stormlet.spark.engine.partition.roots import ENTRIES, AccountByRoot
-from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Row
+from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Kind, Row, state_rows
+from stormlet.spark.engine.partition.states import BoltStates, Unfit, Unsavable
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 SPOUT_BITS = 40
@@ -91,7 +92,11 @@ class Partition:
         self._exits = Exits(cluster.places_after(place), self._account, Random(f"{purpose}/words"))
         self._pauses = Random(f"{purpose}/pauses")
         self._gathered: list[Row] = []
-        self._equipment: Equipment = equip(cluster, place, seed, kit, self._post, self._exits, self._crashed)
+        self._states = BoltStates() if cluster.layout.in_epochs else None
+        self._saved: list[bytes] = []
+        self._equipment: Equipment = equip(
+            cluster, place, seed, self._states or kit, self._post, self._exits, self._crashed
+        )
         self._deliveries = Deliveries(
             cluster, IdSource(Random(f"{purpose}/edges")), self._equipment.draws_edges
         )
@@ -132,11 +137,17 @@ class Partition:
             await self._something()
             if self._crash is not None:
                 raise StartFailed(self._name, self._crash.task, self._crash.what) from self._crash.__cause__
+        if self._states is not None:
+            with self._saving():
+                self._states.prepared()
 
     async def execute(self, row: Row) -> Sequence[Row]:
         """Execute the tuples of a chunk, and return the chunks that leave. Small chunks for one task are executed
         together, with the last of them: else calls could run beside each other only within a chunk."""
         row = self._account.read(row)
+        if row.kind == Kind.STATE and row.place == self._place:
+            self._take_back(row)
+            return ()
         if row.place != self._place or row.target not in self._tasks:
             return ()  # what it was sent with is never settled, so that the ledger shows it
         gathered = self._gathered
@@ -165,7 +176,8 @@ class Partition:
         return await self._executed()
 
     async def finish(self) -> Sequence[Row]:
-        """No more input will come: flush and finish all bolts, and return the rest of the chunks."""
+        """No more input will come: flush and finish all bolts, and return the rest of the chunks. In a stream only this
+        epoch is over: bolts do not finish, and their state is returned, too."""
         left = await self._execute_gathered()
         while True:
             await self._conduct()
@@ -175,7 +187,7 @@ class Partition:
             if again:
                 await self._execute_again(again)
             elif not self._inputs.any_open:
-                return [*left, *self._leave(), *self._chunks(self._exits.rest())]
+                return [*left, *self._leave(), *self._chunks(self._exits.rest()), *self._state_rows()]
 
     def ledger_rows(self, least: int = ENTRIES) -> Iterator[Row]:
         """Iterate over rows for the ledger by root, if there is one, and at least so many entries for them."""
@@ -332,7 +344,8 @@ class Partition:
     async def _conduct(self) -> None:
         """Have the bolts flush and finish, upstream first, until there is nothing left to do (law C2)."""
         tasks = Tasks((), {}, self._equipment.by_component(), {})
-        conductor = Conductor(self._loop, self._activity, tasks, self._cluster.plan.order)
+        order, finishes = self._cluster.plan.order, self._states is None
+        conductor = Conductor(self._loop, self._activity, tasks, order, finishes=finishes)
         running = [self._loop.create_task(each) for each in (conductor.run(), conductor.quiescent())]
         running[1].add_done_callback(lambda _: self._bell.set())
         try:
@@ -344,6 +357,36 @@ class Partition:
             await asyncio.wait(running)
             self._activity.call_when_quiet(self._bell.set)
         self._raise_crash()
+
+    def _take_back(self, row: Row) -> None:
+        """A piece of the state has come that the epoch before has left here."""
+        self._saved.append(row.payload)
+        if self._states is None or len(self._saved) < row.size:
+            return
+        try:
+            self._states.give(b"".join(self._saved))
+        except Unfit as error:
+            raise TopologyCrashed(self._name, error.component, "the state") from error.__cause__
+
+    def _state_rows(self) -> Sequence[Row]:
+        if self._states is None:
+            return ()
+        with self._saving():
+            rows = state_rows(self._place, self._states.take())
+        for row in rows:
+            self._account.wrote(row)
+        return rows
+
+    @contextmanager
+    def _saving(self) -> Generator[None]:
+        try:
+            yield
+        except Unsavable as error:
+            way_out = (
+                f"what a bolt has changed in itself is saved after each epoch, and {error.attribute!r} cannot be: "
+                f"make it in prepare if it is no state, or define __getstate__"
+            )
+            raise TopologyCrashed(self._name, error.component, "the state", "", way_out) from error.__cause__
 
     async def _quiet(self) -> None:
         """Wait until nothing moves by itself."""

@@ -27,6 +27,10 @@ from stormlet.spark.engine.planning.numbering import Place
 
 CHUNK: Final = 1000
 """The most values of a chunk."""
+STATE_PIECE: Final = 64 << 20
+"""Bytes of a row with state."""
+FIRST: Final = -1
+"""Stands for the producer of state, which comes before everything else."""
 HEAVY: Final = 8 << 20
 """Bytes that are not gathered any longer, however few values they are."""
 
@@ -42,7 +46,9 @@ class Kind(IntEnum):
     """The report of one partition at its end; for the driver."""
     MESSAGES = 2
     """Messages that the driver has read, for a spout task to emit."""
-    LEDGER = 3
+    STATE = 3
+    """A piece of the state that the bolts of one partition leave to the next epoch of a stream."""
+    LEDGER = 4
     """Entries of the ledger by root, for the driver: roots and words, with the number 1 if they were emitted, and -1 if
     they were settled."""
 
@@ -117,6 +123,23 @@ def unpack(row: Row) -> Content:
     """Return the content of a chunk."""
     values, streams = pickle.loads(row.payload)
     return Content(values, streams, unpacked(row.roots), unpacked(row.counts), unpacked(row.attempts))
+
+
+def state_rows(place: Place, state: bytes) -> Sequence[Row]:
+    """Return the rows that bring a state back to its place."""
+    pieces = [state[first : first + STATE_PIECE] for first in range(0, len(state), STATE_PIECE)]
+    return [
+        Row(
+            Kind.STATE,
+            place.stage,
+            place.partition,
+            producer=FIRST,
+            number=number,
+            size=len(pieces),
+            payload=piece,
+        )
+        for number, piece in enumerate(pieces)
+    ]
 
 
 def packed(numbers: Sequence[int]) -> bytes:

@@ -12,6 +12,9 @@ has as few as possible:
 - A bolt that takes all its inputs by shuffle, local_or_shuffle or none, and all from one stage, is *fused* into that
   stage instead. It has a task in every partition in which one of its producers has one, and takes what is emitted
   there. So it has as many tasks as these partitions, whatever its ``parallelism``.
+- In a *stream*, where a layout serves one epoch after another, the partitions of stage 0 are as many as the epoch
+  happens to have. A bolt class may have state, which belongs to one task for good. So only functions are fused into
+  stage 0.
 - A bolt of one task, all of whose inputs come by global_ or from such a bolt, and whose outputs nobody else takes, runs
   in the *driver*, after all stages: it prints a report, or writes to the console.
 
@@ -30,6 +33,7 @@ import msgspec
 
 from stormlet.core.groupings import Global, Grouping, Shuffle
 from stormlet.model.description import BoltSpec, Description
+from stormlet.model.logic import LogicKind
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 
 
@@ -58,6 +62,8 @@ class Layout(msgspec.Struct, frozen=True):
     heads: Mapping[str, Sequence[str]]
     """By component, the heads in whose partitions it has its tasks, in the order of the stage. Those of a head are
     itself; a bolt in the driver has none."""
+    in_epochs: bool = False
+    """True for a stream: the bolts keep their state from one epoch to the next, and never finish."""
 
     def stage_of(self, component: str) -> int:
         """Return the number of a component's stage; that of the driver comes after all others."""
@@ -67,8 +73,8 @@ class Layout(msgspec.Struct, frozen=True):
         return len(self.stages)
 
 
-def lay_out(description: Description) -> Layout:
-    """Lay out a topology without cycles."""
+def lay_out(description: Description, *, in_epochs: bool = False) -> Layout:
+    """Lay out a topology without cycles; ``in_epochs`` is true for a stream."""
     order = _upstream_first(description)
     driver = _in_driver(description, order)
     stages: dict[str, int] = {}
@@ -82,13 +88,13 @@ def lay_out(description: Description) -> Layout:
         else:
             producers = _producers(bolt)
             earliest = max(stages[each] for each in producers)
-            if _is_fused(bolt, stages):
+            if _is_fused(bolt, stages) and not (in_epochs and earliest == 0 and _may_have_state(bolt)):
                 stages[id] = earliest
                 above = {head for each in producers for head in heads[each]}
                 heads[id] = tuple(each for each in order if each in above)
             else:
                 stages[id], heads[id] = earliest + 1, (id,)
-    return Layout(tuple(_stages(order, stages, heads)), driver, heads)
+    return Layout(tuple(_stages(order, stages, heads)), driver, heads, in_epochs)
 
 
 def _upstream_first(description: Description) -> Sequence[str]:
@@ -119,6 +125,10 @@ def _stages(
 def _is_fused(bolt: BoltSpec, stages: Mapping[str, int]) -> bool:
     one_stage = len({stages[each] for each in _producers(bolt)}) == 1
     return one_stage and all(isinstance(each, Shuffle) for each in _groupings(bolt))
+
+
+def _may_have_state(bolt: BoltSpec) -> bool:
+    return bolt.kind is not LogicKind.FUNCTION and not isinstance(bolt.logic, DataFrameSink | TableMaker)
 
 
 def _in_driver(description: Description, order: Sequence[str]) -> Sequence[str]:

@@ -91,12 +91,17 @@ class ClusterPlan(msgspec.Struct, frozen=True):
 
 
 def number(
-    description: Description, configurations: Mapping[str, Configuration], spouts: Mapping[str, int]
+    description: Description,
+    configurations: Mapping[str, Configuration],
+    spouts: Mapping[str, int],
+    *,
+    in_epochs: bool = False,
 ) -> ClusterPlan:
-    """Number the tasks of a topology whose ``spouts`` have so many partitions each."""
-    layout = lay_out(description)
+    """Number the tasks of a topology whose ``spouts`` have so many partitions each; ``in_epochs`` is true for a
+    stream."""
+    layout = lay_out(description, in_epochs=in_epochs)
     sized = _sized(description, layout, spouts)
-    planned = plan(sized, configurations)
+    planned = plan(sized, configurations, state_survives=in_epochs)
     partitions, places = list[int](), dict[int, Place]()
     for stage in layout.stages:
         first = _first_partitions(stage.heads, sized)

@@ -1,4 +1,7 @@
-"""The topologies that Spark cannot run: each is refused before anything starts, with the component and the way out."""
+"""The topologies that Spark cannot run: each is refused before anything starts, with the component and the way out.
+
+A topology runs as one batch, or as one epoch after another where a spout reads a stream.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,29 @@ from stormlet.spark.source.dataframe_spout import DataFrameSpout
 from stormlet.spark.stream.stream import StreamSource
 
 
+def reads_stream(description: Description) -> bool:
+    """True if the topology runs in epochs, as a spout reads a stream."""
+    return any(isinstance(spout.source, StreamSource) for spout in description.spouts.values())
+
+
+def check_on_spark(description: Description) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` for a topology that cannot run on Spark; the message has every
+    reason, one a line."""
+    (check_stream if reads_stream(description) else check_batch)(description)
+
+
 def check_batch(description: Description) -> None:
-    """Raise :class:`~stormlet.errors.InvalidTopology` for a topology that cannot run as a batch on Spark; the message
-    has every reason, one a line."""
-    if found := [*reasons(description), *unfound(description)]:
+    """Raise it for one that cannot run as a batch."""
+    _refuse([*reasons(description), *unfound(description)])
+
+
+def check_stream(description: Description) -> None:
+    """Raise it for one that cannot run in epochs."""
+    _refuse([*reasons_in_epochs(description), *unfound(description)])
+
+
+def _refuse(found: Sequence[str]) -> None:
+    if found:
         raise InvalidTopology("\n".join(f"on Spark, {each}" for each in found))
 
 
@@ -32,6 +54,29 @@ def reasons(description: Description) -> Iterator[str]:
         yield from _of_spout(spout)
     for bolt in description.bolts.values():
         yield from _of_bolt(bolt, description)
+        if bolt_traits(bolt.logic).needs_epochs:
+            yield (
+                f"bolt {bolt.id!r} writes epochs, and a batch is written once, as a whole; leave out exactly_once="
+            )
+
+
+def reasons_in_epochs(description: Description) -> Iterator[str]:
+    """Iterate over the reasons why the topology cannot run in epochs."""
+    yield from _of_topology(description)
+    streams = [id for id, spout in description.spouts.items() if isinstance(spout.source, StreamSource)]
+    if not streams:
+        yield f"no spout of topology {description.name!r} reads a stream; run it with run_on_spark"
+    for spout in description.spouts.values():
+        if streams and spout.id != streams[0]:
+            yield (
+                f"spout {spout.id!r} stands beside {streams[0]!r}, which gives all epochs; feed it from the same "
+                f"streaming DataFrame, as by union, or give it a topology of its own"
+            )
+    for bolt in description.bolts.values():
+        yield from _of_bolt(bolt, description)
+        traits = bolt_traits(bolt.logic)
+        if isinstance(bolt.logic, DataFrameSink) and traits.keeps_state:
+            yield f"bolt {bolt.id!r} is a sink whose {traits.state_advice}"
 
 
 def _of_topology(description: Description) -> Iterator[str]:
@@ -42,7 +87,7 @@ def _of_topology(description: Description) -> Iterator[str]:
         )
     if not description.configuration.ackers:
         yield (
-            f"topology {description.name!r} has ackers=0, and a batch is checked by its ledger; leave out ackers=0"
+            f"topology {description.name!r} has ackers=0, and Spark's work is checked by the ledger; leave out ackers=0"
         )
 
 
@@ -87,7 +132,10 @@ def _of_bolt(bolt: BoltSpec, description: Description) -> Iterator[str]:
     # Not spec.tick, which is not told of options that a run overrides.
     tick = configure(description.configuration, bolt.options, where).tick
     if bolt.ticks and tick is not None:
-        yield f"{where} ticks every {tick:g} s, and a batch knows no time; emit in finish, or leave out tick="
+        yield (
+            f"{where} ticks every {tick:g} s, and Spark's stages know no time; emit in flush or finish, or leave out "
+            "tick="
+        )
     for each in dict.fromkeys(each.source.component for each in bolt.inputs):
         if isinstance(getattr(description.components[each], "logic", None), DataFrameSink):
             yield (
@@ -97,8 +145,6 @@ def _of_bolt(bolt: BoltSpec, description: Description) -> Iterator[str]:
     merge = merge_of(bolt)
     if merge is not None and not takes_two(merge):
         yield f"{where} has a merge that does not take two inputs; write @staticmethod def merge(one, other)"
-    if bolt_traits(bolt.logic).needs_epochs:
-        yield f"{where} writes epochs, and a batch is written once, as a whole; leave out exactly_once="
     if any(output.direct for output in bolt.outputs.values()):
         yield _direct(where)
 

@@ -1,0 +1,185 @@
+"""The state of bolts, from one epoch of a stream to the next.
+
+Theory of operation
+-------------------
+The state of a bolt is what its instance has changed in itself since ``prepare``. Each epoch has new instances. They
+are prepared, then given the state that the epoch before has left, and asked for theirs when the epoch is over. So the
+arguments of a constructor are no state, and a new version of a program may change them.
+
+An attribute has changed if it is pickled to other bytes than after ``prepare``. To learn that, a large one is pickled
+up to the first difference only. All attributes that have changed are pickled together, so that what they share stays
+shared. What ``prepare`` makes and pickle refuses, such as a connection, is made anew in each epoch. What the
+constructor makes must be pickled, as else a change in it would be lost without a word. A class with a ``__getstate__``
+of its own says by itself what its state is, as for :mod:`pickle`; None says that it has none.
+
+An instance that dies has lost what it did in the epoch. So it is not replaced: the epoch fails, and is begun again from
+the state before it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias, cast
+
+from stormlet.model.components import BoltBase, Spout
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.run.kit import Kit
+
+Attributes: TypeAlias = Mapping[str, Any]
+
+NOT_THERE: Final = object()
+"""Stands for an attribute that has no value yet."""
+
+
+class Unsavable(Exception):
+    """The state of a bolt cannot be pickled; ``__cause__`` says why."""
+
+    def __init__(self, component: str, attribute: str) -> None:
+        super().__init__(component, attribute)
+        self.component = component
+        self.attribute = attribute
+        """The attribute that cannot be."""
+
+
+class Unfit(Exception):
+    """A state cannot be given to the bolt of this component; ``__cause__`` says why."""
+
+    def __init__(self, component: str) -> None:
+        super().__init__(component)
+        self.component = component
+
+
+class BoltStates(Kit):
+    """Takes and gives the states of the bolts of one partition."""
+
+    def __init__(self) -> None:
+        self._bolts: dict[str, BoltBase[Any, Any]] = {}
+        self._constructed: dict[str, Attributes] = {}
+        self._prepared: dict[str, Mapping[str, _Prepared]] = {}
+
+    def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
+        """See :meth:`Kit.instance <stormlet.runtime.run.kit.Kit.instance>`."""
+        if isinstance(instance, BoltBase):
+            instance.restartable = False
+            self._bolts[plan.component] = instance
+            self._constructed[plan.component] = _attributes(instance)
+
+    def prepared(self) -> None:
+        """All bolts have been prepared, and nothing was executed. Raise :class:`Unsavable`."""
+        for component, bolt in self._bolts.items():
+            if not _has_own_state(bolt):
+                self._prepared[component] = {
+                    name: _Prepared(value, self._bytes_of(component, name, value))
+                    for name, value in _attributes(bolt).items()
+                }
+
+    def give(self, saved: bytes) -> None:
+        """Give the bolts what :meth:`take` has returned. Raise :class:`Unfit`."""
+        states: Mapping[str, bytes] = pickle.loads(saved)
+        for component, state in states.items():
+            try:
+                _give(self._bolts[component], pickle.loads(state))
+            except Exception as error:
+                raise Unfit(component) from error
+
+    def take(self) -> bytes:
+        """Return the states of all bolts; nothing if none has any. Raise :class:`Unsavable`."""
+        states = {id: state for id, bolt in self._bolts.items() if (state := self._state_of(id, bolt))}
+        return _pickled(states) if states else b""
+
+    def _bytes_of(self, component: str, name: str, value: Any) -> bytes | None:
+        """The bytes of an attribute; None if it has none, and ``prepare`` has made it."""
+        try:
+            return _pickled(value)
+        except Exception as error:
+            if value is not self._constructed[component].get(name, NOT_THERE):
+                return None
+            raise Unsavable(component, name) from error
+
+    def _state_of(self, component: str, bolt: BoltBase[Any, Any]) -> bytes:
+        if _has_own_state(bolt):
+            try:
+                state = bolt.__getstate__()
+                return b"" if state is None else _pickled(state)
+            except Exception as error:
+                raise Unsavable(component, "__getstate__()") from error
+        before, now = self._prepared[component], _attributes(bolt)
+        changed = {
+            name: value
+            for name, value in now.items()
+            if name not in before or before[name].differs_from(value)
+        }
+        try:
+            return _pickled(changed) if changed else b""
+        except Exception as error:
+            raise Unsavable(component, next(filter(partial(_is_unsavable, changed), changed), "")) from error
+
+
+class _Prepared:
+    """An attribute as ``prepare`` has left it."""
+
+    __slots__ = ("_pickled", "_value")
+
+    def __init__(self, value: Any, pickled: bytes | None) -> None:
+        self._value = value
+        self._pickled = pickled
+
+    def differs_from(self, value: Any) -> bool:
+        """True if the attribute has another value now."""
+        if self._pickled is None:
+            return value is not self._value
+        try:
+            pickle.Pickler(cast("Any", _Comparing(self._pickled)), pickle.HIGHEST_PROTOCOL).dump(value)
+        except Exception:  # other bytes, or none at all
+            return True
+        return False
+
+
+class _Comparing:
+    """A file that raises at the first byte that is not as expected."""
+
+    def __init__(self, expected: bytes) -> None:
+        self._expected = expected
+        self._at = 0
+
+    def write(self, data: bytes) -> None:
+        """Compare what comes next."""
+        if not self._expected.startswith(data, self._at):
+            raise ValueError
+        self._at += len(data)
+
+
+def _is_unsavable(attributes: Attributes, name: str) -> bool:
+    try:
+        _pickled(attributes[name])
+    except Exception:
+        return True
+    return False
+
+
+def _pickled(value: object) -> bytes:
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+
+
+def _has_own_state(bolt: BoltBase[Any, Any]) -> bool:
+    return type(bolt).__getstate__ is not object.__getstate__
+
+
+def _attributes(bolt: BoltBase[Any, Any]) -> dict[str, Any]:
+    state = cast("Any", object.__getstate__(bolt))
+    if not isinstance(state, tuple):
+        return dict(state or {})
+    of_dict, of_slots = cast("tuple[dict[str, Any] | None, dict[str, Any]]", state)
+    return {**(of_dict or {}), **of_slots}
+
+
+def _give(bolt: BoltBase[Any, Any], state: Any) -> None:
+    own: Callable[[Any], None] | None = getattr(bolt, "__setstate__", None)
+    if own is not None:
+        own(state)
+        return
+    attributes: Attributes = {**state[0], **state[1]} if isinstance(state, tuple) else state
+    for name, value in attributes.items():
+        setattr(bolt, name, value)

@@ -1,0 +1,135 @@
+"""The folder in which a stream on Spark keeps its last epoch, in Spark's own checkpoint of the query.
+
+An epoch has a folder of its own. Its rows are written there first: those of streams that leave, and the states of the
+bolts. The record comes last, when the ledger adds up and everything was handed over. An epoch with a record is done and
+never executed again. A folder without one is of an epoch that was interrupted, and is written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from stormlet.core.shortened import shown
+from stormlet.errors import InvalidTopology, SparkFailed
+from stormlet.spark.engine.planning.numbering import Place
+from stormlet.spark.files import Folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOLDER: Final = "stormlet"
+"""The folder within the checkpoint."""
+ROWS: Final = "rows"
+RECORD: Final = "done.json"
+
+
+class EpochRecord(msgspec.Struct, frozen=True):
+    """The record of an epoch that is done."""
+
+    epoch: int
+    """The number of its micro-batch."""
+    topology: str
+    tasks: Mapping[str, Sequence[Place]]
+    """The places of the tasks of each bolt that may have state."""
+    states: int
+    """The XOR of the hashes of all rows with state, those of the driver left out."""
+    driver: bytes
+    """The state of the bolts in the driver."""
+
+
+class Checkpoint:
+    """Keeps the last epoch of one stream."""
+
+    def __init__(self, session: SparkSession, path: str) -> None:
+        self._session = session
+        self._path = path
+        self._folder = Folder(session, f"{path.rstrip('/')}/{FOLDER}")
+        self.last = self._newest()
+        """The record of the last epoch; None before the first."""
+
+    def check(self, topology: str, tasks: Mapping[str, Sequence[Place]]) -> None:
+        """Raise :class:`~stormlet.errors.InvalidTopology` if the last epoch was one of another topology, or had other
+        tasks: each state belongs to one."""
+        last = self.last
+        if last is None:
+            return
+        if last.topology != topology:
+            raise InvalidTopology(
+                f"checkpoint {self._path} is one of topology {last.topology!r}, and this is {topology!r}; give each a "
+                f"checkpoint of its own"
+            )
+        for id in {**last.tasks, **tasks}:
+            before, now = list(last.tasks.get(id, ())), list(tasks.get(id, ()))
+            if before != now:
+                raise InvalidTopology(_changed(self._path, id, before, now))
+
+    def is_done(self, epoch: int) -> bool:
+        """True if this epoch has a record, so that only Spark's own note of it is missing. Raise
+        :class:`~stormlet.errors.SparkFailed` if it cannot follow the last one."""
+        last = -1 if self.last is None else self.last.epoch
+        if epoch == last:
+            return True
+        if epoch != last + 1:
+            expected = f"epoch {last} was the last one here" if last >= 0 else "there is no epoch here yet"
+            raise SparkFailed(
+                f"checkpoint {self._path} goes on with epoch {epoch}, and {expected}: the states before it are "
+                f"missing. A run in process keeps none; give the stream on Spark a checkpoint of its own"
+            )
+        return False
+
+    def begin(self, epoch: int) -> str:
+        """Return the place for the rows of an epoch, empty."""
+        self._folder.remove(str(epoch))
+        return self._folder.below(str(epoch), ROWS)
+
+    def rows_of_last(self) -> str | None:
+        """Return the place of the rows of the last epoch; None before the first."""
+        return None if self.last is None else self._folder.below(str(self.last.epoch), ROWS)
+
+    def end(self, record: EpochRecord) -> None:
+        """Note durably that an epoch is done, and forget the one before."""
+        name = str(record.epoch)
+        self._folder.sync(name)
+        Folder(self._session, self._folder.below(name)).write(RECORD, msgspec.json.encode(record))
+        self.last = record
+        for other in self._folder.names():
+            if other != name:
+                self._folder.remove(other)
+
+    def _newest(self) -> EpochRecord | None:
+        numbers = sorted((int(name) for name in self._folder.names() if name.isdecimal()), reverse=True)
+        for number in numbers:
+            content = Folder(self._session, self._folder.below(str(number))).read(RECORD)
+            if content is not None:
+                return self._decoded(number, content)
+        return None
+
+    def _decoded(self, number: int, content: bytes) -> EpochRecord:
+        try:
+            return msgspec.json.decode(content, type=EpochRecord)
+        except msgspec.MsgspecError as error:
+            raise InvalidTopology(
+                f"checkpoint {self._path}: the record of epoch {number} cannot be read: {shown(error)}"
+            ) from error
+
+
+def _changed(path: str, bolt: str, before: Sequence[Place], now: Sequence[Place]) -> str:
+    if not now:
+        return (
+            f"checkpoint {path} has the state of bolt {bolt!r}, which is not there any more, or is a function now; "
+            f"bring it back, or begin with another checkpoint"
+        )
+    if not before:
+        return f"checkpoint {path} was written without bolt {bolt!r}; begin with another checkpoint"
+    if len(before) != len(now):
+        return (
+            f"checkpoint {path} was written with {len(before)} tasks of bolt {bolt!r}, and now there are {len(now)}: "
+            f"each state belongs to one; set parallelism={len(before)}, or begin with another checkpoint"
+        )
+    return (
+        f"checkpoint {path} was written when bolt {bolt!r} stood elsewhere in the topology; bring back what was before "
+        f"and beside it, or begin with another checkpoint"
+    )

@@ -1,0 +1,259 @@
+"""The state of bolts goes from one epoch of a stream to the next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import msgspec
+import pytest
+
+from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Topology, TopologyCrashed, Tuple
+from stormlet.model.components import TaskContext
+from stormlet.spark.engine.partition.rows import Row
+from tests.spark.engine.twin import Twin, twin
+
+EPOCHS = (["a b a", "b"], ["c a"], ["b b c", "a", "c"])
+TOTALS = {"a": 4, "b": 4, "c": 3}
+
+
+class Word(msgspec.Struct, frozen=True):
+    """A word."""
+
+    text: str
+
+
+class Seen(BasicBolt[Word, str]):
+    """Emits each word with the number of times that it has come."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        self.counts[tup.value.text] += 1
+        out.emit(f"{tup.value.text} {self.counts[tup.value.text]}")
+
+
+class Connected(Seen):
+    """Has a connection, which cannot be pickled."""
+
+    def prepare(self, context: TaskContext) -> None:
+        self.connection = Lock()
+
+
+class Shared(Seen):
+    """Has two names for one thing."""
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        self.last = self.counts
+        self.last[tup.value.text] += 1
+        out.emit(f"{tup.value.text} {self.counts[tup.value.text]}")
+
+
+class Slotted(BasicBolt[Word, str]):
+    """Has slots."""
+
+    __slots__ = ("counts",)
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        self.counts[tup.value.text] += 1
+        out.emit(f"{tup.value.text} {self.counts[tup.value.text]}")
+
+
+class Says(Seen):
+    """Says by itself what its state is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = Lock()
+
+    def __getstate__(self) -> list[tuple[str, int]]:
+        return list(self.counts.items())
+
+    def __setstate__(self, state: list[tuple[str, int]]) -> None:
+        self.counts = Counter(dict(state))
+
+
+class InBatches(BatchBolt[Word, str]):
+    """Counts two words at a time."""
+
+    size = 2
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    def execute_batch(self, tups: Sequence[Tuple[Word]], out: Collector[str]) -> None:
+        for tup in tups:
+            self.counts[tup.value.text] += 1
+            out.emit(f"{tup.value.text} {self.counts[tup.value.text]}", anchors=[tup])
+
+
+class Holds(Bolt[Word, str]):
+    """Settles its inputs when it is flushed."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+        self.held: list[Tuple[Word]] = []
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        self.held.append(tup)
+
+    def flush(self, out: Collector[str]) -> None:
+        for tup in self.held:
+            self.counts[tup.value.text] += 1
+            out.emit(f"{tup.value.text} {self.counts[tup.value.text]}", anchors=[tup])
+            out.ack(tup)
+        self.held = []
+
+
+class Ends(Seen):
+    """Would say that it has finished."""
+
+    def finish(self, out: Collector[str]) -> None:
+        out.emit("finished")
+
+
+class Stepping(Seen):
+    """Counts in steps."""
+
+    def __init__(self, step: int = 1) -> None:
+        super().__init__()
+        self.step = step
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        self.counts[tup.value.text] += self.step
+        out.emit(f"{tup.value.text} {self.counts[tup.value.text]}")
+
+
+class LateLock(Seen):
+    """Gets something that cannot be pickled while it works."""
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        self.lock = Lock()
+
+
+class EarlyLock(Seen):
+    """Is made with something that cannot be pickled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = Lock()
+
+
+class Dies(Seen):
+    """Dies in its flush."""
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        raise ValueError(tup.value.text)
+
+
+def split(line: str) -> Iterator[Word]:
+    yield from map(Word, line.split())
+
+
+def words(bolt: Callable[[], Any] = Seen, parallelism: int = 3, **options: Any) -> Topology:
+    topology = Topology("words")
+    lines = topology.spout("lines", [""], outputs=str)
+    by = topology.bolt("split", split, lines.shuffle(), outputs=Word).fields("text")
+    seen = topology.bolt("seen", bolt, by, outputs=str, parallelism=parallelism, **options)
+    topology.bolt("last", Keep, seen.global_(), outputs=str)
+    return topology
+
+
+class Keep(BasicBolt[str, str]):
+    """Runs in the driver, and emits all that it has ever taken."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+        self.taken.append(tup.value)
+        out.emit(" ".join(self.taken))
+
+
+def in_epochs(topology: Topology, *epochs: Sequence[str], spouts: Sequence[int] = (2, 1, 3)) -> list[Twin]:
+    """Run one epoch after another, each of which has another number of partitions."""
+    runs, states = list[Twin](), list[Row]()
+    for epoch, partitions in zip(epochs, spouts, strict=False):
+        run = twin(topology, {"lines": epoch}, spouts=partitions, states=states)
+        assert not run.differences
+        runs.append(run)
+        states = run.left
+    return runs
+
+
+def counts(runs: Sequence[Twin]) -> dict[str, int]:
+    """The last count of each word."""
+    pairs = (text.split() for run in runs for text in run.emitted("seen"))
+    return {word: int(count) for word, count in pairs}
+
+
+@pytest.mark.parametrize("bolt", [Seen, Connected, Shared, Slotted, Says, InBatches, Holds, Ends])
+def test_a_count_goes_on(bolt: Callable[[], Any]) -> None:
+    runs = in_epochs(words(bolt), *EPOCHS)
+    assert counts(runs) == TOTALS
+    assert sum(len(run.emitted("seen")) for run in runs) == sum(TOTALS.values())
+
+
+def test_a_bolt_in_the_driver_keeps_its_state() -> None:
+    runs = in_epochs(words(), *EPOCHS)
+    assert len(runs[-1].emitted("last")[-1].split()) == 2 * sum(TOTALS.values())
+
+
+def test_a_class_behind_a_shuffle_has_tasks_of_its_own() -> None:
+    topology = Topology("words")
+    lines = topology.spout("lines", [""], outputs=str)
+    topology.bolt(
+        "seen", Seen, topology.bolt("split", split, lines.shuffle(), outputs=Word).shuffle(), outputs=str
+    )
+    assert counts(in_epochs(topology, *EPOCHS)) == TOTALS
+
+
+def test_an_argument_of_the_constructor_is_no_state() -> None:
+    (first,) = in_epochs(words(), EPOCHS[0])
+    second = twin(words(partial(Stepping, 10)), {"lines": ["a"]}, states=first.left)
+    assert second.emitted("seen") == ["a 12"]
+
+
+def test_nothing_is_left_where_nothing_has_changed() -> None:
+    (run,) = in_epochs(words(Connected), [])
+    assert not run.left
+
+
+def test_a_large_state_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stormlet.spark.engine.partition.rows.STATE_PIECE", 10)
+    runs = in_epochs(words(), *EPOCHS)
+    assert len(runs[0].left) > 10
+    assert counts(runs) == TOTALS
+
+
+@pytest.mark.parametrize("bolt", [LateLock, EarlyLock])
+def test_what_cannot_be_saved_is_named(bolt: Callable[[], Any]) -> None:
+    with pytest.raises(TopologyCrashed, match=r"(?s)seen.*cannot pickle.*'lock'.*make it in prepare"):
+        in_epochs(words(bolt), EPOCHS[0])
+
+
+def test_a_state_that_does_not_fit_is_named() -> None:
+    (first,) = in_epochs(words(Says), EPOCHS[0])
+    with pytest.raises(TopologyCrashed, match="the state of seen"):
+        twin(words(), {"lines": ["a"]}, states=first.left)
+
+
+def test_an_instance_that_dies_takes_its_epoch_along() -> None:
+    with pytest.raises(TopologyCrashed, match="seen"):
+        in_epochs(words(Dies, on_error="restart"), EPOCHS[0])
+
+
+@pytest.mark.parametrize("lost", range(2))
+def test_a_state_that_is_lost_shows_in_the_ledger(lost: int) -> None:
+    (first,) = in_epochs(words(), EPOCHS[0])
+    states = [row for place, row in enumerate(first.left) if place != lost]
+    second = twin(words(), {"lines": ["a"]}, states=states)
+    second.states = first.left
+    assert second.differences
