@@ -13,12 +13,14 @@ from cyclopts import Parameter
 from stormlet.cli.errors import WRONG_USAGE, exit_code
 from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions, Whole, warn_of_ignored
 from stormlet.cli.running.batch import BatchOptions, BatchSession, begin, check_options
+from stormlet.cli.running.epochs import StreamSession
 from stormlet.cli.running.loops import LoopName, loop_factory
 from stormlet.cli.running.outcome import Outcome, Result, as_json
 from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
 from stormlet.errors import StormletError
+from stormlet.topology import Topology
 
 EXAMPLES = """\
 stormlet run topology.py
@@ -74,7 +76,8 @@ def run(
         Emit the messages of this file instead of those of the sources. A Spout class gets no ack or fail for
         them. The file stays as it is.
     engine
-        "spark" runs the topology as one batch on Spark; "check --engine spark" shows its stages.
+        "spark" runs the topology on Spark, as one batch, or in epochs if it reads a stream; "check --engine spark"
+        shows its stages.
     master
         The Spark cluster, as spark://host:7077; all cores of this machine by default.
     files
@@ -118,7 +121,7 @@ def run(
                 with logging_to_standard_error(log_level, quiet=quiet):
                     warn_of_ignored(settings, topology.name)
                     choices = BatchOptions(settings.values, files, staging, dead_letters, seed, quiet)
-                    result = BatchSession(topology, choices, errors).run()
+                    result = _session_on_spark(topology, choices, errors).run()
                     write(result)
             else:
                 how = How(
@@ -147,6 +150,15 @@ def run(
     if result.error is not None:
         raise result.error
     return result.exit_code
+
+
+def _session_on_spark(
+    topology: Topology, options: BatchOptions, errors: GuardedStream | None
+) -> BatchSession | StreamSession:
+    from stormlet.spark.engine.planning.refusals import reads_stream  # which loads the bridge
+
+    kind = StreamSession if reads_stream(topology.describe()) else BatchSession
+    return kind(topology, options, errors)
 
 
 def _flags(drain_timeout: str | None, explain_stuck: str | None) -> Mapping[str, object]:

@@ -30,6 +30,7 @@ from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed, SparkUnavailable
 from stormlet.spark.engine.batch.batch import run_on_spark
 from stormlet.spark.engine.batch.result import BatchResult
+from stormlet.spark.engine.stream.stream import StreamRun, stream_on_spark
 from stormlet.spark.frames import Origin
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
@@ -44,7 +45,9 @@ __all__ = [
     "RestartPolicy",
     "SparkFailed",
     "SparkUnavailable",
+    "StreamRun",
     "run_on_spark",
     "spark_session",
     "stream",
+    "stream_on_spark",
 ]

@@ -13,6 +13,9 @@ LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker e
 OF_THE_JVM = "An error occurred while calling "
 """First words of a Py4J error; the JVM's error follows in the next line."""
 
+OF_A_WORKER = "An exception was thrown from the Python worker:"
+"""First line of an error with the traceback of a Python worker, whose last line says what was raised."""
+
 OF_A_WAIT = "Exception thrown in awaitResult:"
 """End of the first line where another thread of Spark has failed; the causes follow at the end."""
 CAUSED_BY = "Caused by: "
@@ -52,12 +55,15 @@ def way_out(error: BaseException) -> str | None:
 
 
 def summary(error: BaseException) -> str:
-    """The line of an error to show: of a JVM error its own message, of any other the first line."""
+    """The line of an error to show: of a JVM error its own message, of a Python worker's what it has raised, of any
+    other the first line."""
     lines = [printable(line) for line in str(error).strip().splitlines()]
     if any(line.rstrip().endswith(OF_A_WAIT) for line in lines[:2]):
         return _last_cause(lines)
     if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
         return lines[1].lstrip(": ")
+    if lines and lines[0] == OF_A_WORKER:
+        return lines[-1]
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 

@@ -13,9 +13,10 @@ from stormlet.core.shortened import printable
 from stormlet.model.description import Description
 from stormlet.spark.engine.planning.layout import Layout, lay_out
 from stormlet.spark.engine.planning.notes import notes
-from stormlet.spark.engine.planning.refusals import check_batch
+from stormlet.spark.engine.planning.refusals import check_on_spark, reads_stream
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
+from stormlet.spark.stream.stream import StreamSource
 
 LABEL = 10
 """Columns of ``stage 12`` and the like."""
@@ -24,15 +25,18 @@ LABEL = 10
 def stages_of(inspection: Inspection, width: int) -> str:
     """The stages, in lines that are no wider than ``width`` columns where names allow it. Raises
     :class:`~stormlet.errors.InvalidTopology` if Spark cannot run the topology."""
-    check_batch(inspection.description)
-    shown = _Stages(inspection.description, draw(inspection), lay_out(inspection.description), width)
+    check_on_spark(inspection.description)
+    shown = _Stages(inspection.description, draw(inspection), _layout(inspection), width)
     return "\n".join([shown.headline, "", *shown.lines(), *shown.legend()]) + "\n"
 
 
 def notes_of(inspection: Inspection) -> Iterator[str]:
     """The options that were set in vain."""
-    layout = lay_out(inspection.description)
-    return notes(inspection.declared, layout, inspection.settings.values)
+    return notes(inspection.declared, _layout(inspection), inspection.settings.values)
+
+
+def _layout(inspection: Inspection) -> Layout:
+    return lay_out(inspection.description, in_epochs=reads_stream(inspection.description))
 
 
 class _Stages:
@@ -80,13 +84,13 @@ class _Stages:
     def _details(self, node: Node) -> Iterator[str]:
         tasks, *others = node.details
         if node.is_spout:
-            is_frame = isinstance(self._description.spouts[node.id].source, DataFrameSpout)
-            yield "read by Spark" if is_frame else "read by the driver"
+            by_spark = isinstance(self._description.spouts[node.id].source, DataFrameSpout | StreamSource)
+            yield "read by Spark" if by_spark else "read by the driver"
             return
         yield "fused" if any(node.id in stage.fused for stage in self._layout.stages) else tasks
         yield from others
         if isinstance(self._description.bolts[node.id].logic, DataFrameSink):
-            yield "written at the end"
+            yield "written after each epoch" if self._layout.in_epochs else "written at the end"
 
     def _arrows(self, label: str, targets: Sequence[str]) -> Iterator[str]:
         here = self._layout.stage_of(targets[0])

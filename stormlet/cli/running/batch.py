@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
-from types import FrameType
 from typing import TYPE_CHECKING, Final, cast
 
 from stormlet.cli.parameters import Engine
-from stormlet.cli.running.endings import write_at_once
+from stormlet.cli.running.endings import interrupting
 from stormlet.cli.running.meter import Meter
 from stormlet.cli.running.outcome import Outcome, Result
 from stormlet.cli.running.presenter import Presenter
-from stormlet.cli.running.signals import signals_handled_by
 from stormlet.cli.running.streams import GuardedStream
 from stormlet.errors import InvalidConfiguration
 from stormlet.model.builder_types import TopologyOptions
@@ -75,20 +72,19 @@ class BatchSession:
         self._topology = topology
         self._options = options
         self._presenter = Presenter(None, None if options.quiet else errors)
-        self._signal = signal.SIGINT
 
     def run(self) -> Result:
         """Run until its end. Raises what :func:`~stormlet.spark.run_on_spark` raises."""
         began = time.monotonic()
         work: Future[BatchResult] = Future()
-        try:
-            with self._ended_by_signals():
+        with interrupting("cancelling") as signals:
+            try:
                 Thread(target=self._run, args=(work,), name="stormlet run", daemon=True).start()
                 result = work.result()
-        except KeyboardInterrupt:
-            _cancel(work)
-            seconds = time.monotonic() - began
-            return Result(self._topology.name, Outcome.CANCELLED, seconds, signal=self._signal)
+            except KeyboardInterrupt:
+                _cancel(work)
+                seconds = time.monotonic() - began
+                return Result(self._topology.name, Outcome.CANCELLED, seconds, signal=signals[0])
         seconds = time.monotonic() - began
         meter = Meter(self._topology.describe(), self._options.settings, None)
         self._presenter.summarise(meter.summary(result.statistics, seconds), result.failures)
@@ -111,17 +107,6 @@ class BatchSession:
             work.set_exception(error)
         else:
             work.set_result(result)
-
-    @contextmanager
-    def _ended_by_signals(self) -> Generator[None]:
-        def answer(number: int, frame: FrameType | None) -> None:
-            signal.signal(number, signal.SIG_DFL)  # once more kills
-            self._signal = signal.Signals(number)
-            write_at_once(f"{self._signal.name}: cancelling; once more kills\n")
-            raise KeyboardInterrupt
-
-        with signals_handled_by(answer):
-            yield
 
 
 def _cancel(work: Future[BatchResult]) -> None:

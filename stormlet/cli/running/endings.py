@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
 from types import FrameType
@@ -136,3 +136,19 @@ def ended_by_closed_output(
 
 def _nothing() -> None:
     """The default of the calls above."""
+
+
+@contextmanager
+def interrupting(doing: str) -> Generator[Sequence[signal.Signals]]:
+    """Have the first signal raise :class:`KeyboardInterrupt` in the main thread, and a second one kill. The list has
+    the first one, once it has come; ``doing`` is what follows, in a word."""
+    came: list[signal.Signals] = []
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)  # once more kills
+        came.append(signal.Signals(number))
+        write_at_once(f"{came[0].name}: {doing}; once more kills\n")
+        raise KeyboardInterrupt
+
+    with signals_handled_by(answer):
+        yield came

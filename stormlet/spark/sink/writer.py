@@ -185,12 +185,7 @@ class EpochWriter(SparkWriter):
     def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
         """See :meth:`SparkWriter.open`."""
         super().open(inputs, first=first)
-        taken = [name for name in self._schema.names if name.lower() in (SOURCE, EPOCH)]
-        if taken:
-            raise InvalidTopology(
-                f"exactly_once=True writes to directories source=.../epoch=..., which are columns to a reader, and "
-                f"there is a column {taken[0]!r} already; rename it"
-            )
+        check_epoch_columns("exactly_once=True", self._schema)
         path = self._destination.path
         assert path is not None, "a table is refused before"
         self._folder = Folder(self._session, path)
@@ -212,15 +207,37 @@ class EpochWriter(SparkWriter):
         import pyarrow as pa
 
         rows = sum(table.num_rows for table in tables)
-        names = (f"{SOURCE}={source}", f"{EPOCH}={epoch}")
-        folder = self._destination.below(*names)
 
         def replace() -> None:
             frame = self._frame(pa.concat_tables(tables) if rows else [], self._schema)
-            folder.replace(frame.coalesce(1 + rows // ROWS_PER_FILE))
-            self._folder.sync(*names)
+            replace_epoch(self._destination, source, epoch, frame.coalesce(1 + rows // ROWS_PER_FILE))
 
+        folder = self._destination.below(*epoch_names(source, epoch))
         self._in_turn(f"writing {rows:,} rows to {folder}", replace)
+
+
+def epoch_names(source: SourceKey, epoch: int) -> tuple[str, str]:
+    """Return the names of the directory of an epoch, and of the one that it is in."""
+    return f"{SOURCE}={source}", f"{EPOCH}={epoch}"
+
+
+def replace_epoch(destination: Destination, source: SourceKey, epoch: int, rows: DataFrame) -> None:
+    """Replace all rows of an epoch by these, durably."""
+    names = epoch_names(source, epoch)
+    destination.below(*names).replace(rows)
+    assert destination.path is not None, "a table is refused before"
+    Folder(rows.sparkSession, destination.path).sync(*names)
+
+
+def check_epoch_columns(where: str, schema: StructType) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` if a sink of epochs has a column like those that the names of its
+    directories are to a reader."""
+    taken = [name for name in schema.names if name.lower() in (SOURCE, EPOCH)]
+    if taken:
+        raise InvalidTopology(
+            f"{where} writes to directories source=.../epoch=..., which are columns to a reader, and there is a column "
+            f"{taken[0]!r} already; rename it"
+        )
 
 
 def sink_schema(given: object, inputs: Sequence[Schema]) -> StructType | None:

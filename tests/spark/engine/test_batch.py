@@ -18,8 +18,8 @@ from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, Origin, run_on_spark
 from stormlet.spark.engine.batch import batch
 from stormlet.spark.engine.batch.batch import SETTINGS
-from stormlet.spark.engine.batch.chain import representatives
-from stormlet.spark.engine.batch.reports import Ends, ends_of
+from stormlet.spark.engine.passage.chain import representatives
+from stormlet.spark.engine.passage.reports import Ends, ends_of
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.testing import complete
 from tests.spark.engine import flows

@@ -13,12 +13,12 @@ from stormlet import DeadLetter, InvalidConfiguration, Stream, Topology
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, run_on_spark
 from stormlet.spark.engine.batch import chain
-from stormlet.spark.engine.batch.arrow_rows import DDL
-from stormlet.spark.engine.batch.chain import exchanged
-from stormlet.spark.engine.batch.ledger import Ledger, open_roots
 from stormlet.spark.engine.partition.account import Line
 from stormlet.spark.engine.partition.partition import Partition, root_of
 from stormlet.spark.engine.partition.rows import Kind, Row, packed
+from stormlet.spark.engine.passage.arrow_rows import DDL
+from stormlet.spark.engine.passage.chain import exchanged
+from stormlet.spark.engine.passage.ledger import Ledger, open_roots
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.testing import complete
 from tests.spark.engine import flows

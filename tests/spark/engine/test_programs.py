@@ -11,11 +11,18 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark.engine.streams import expected, totals, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WORD_COUNT = ["run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
+FILES = (["a", "b", "a"], ["c"], ["a", "b"])
 PATIENCE = 120.0
 """Seconds until a cluster has begun to work."""
 
@@ -89,6 +96,73 @@ def test_one_ctrl_c_ends_all(tmp_path: Path, seconds: float) -> None:
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith("stormlet-")] == []
 
 
+# Streams.
+
+
+STREAM = """
+from pathlib import Path
+from stormlet.spark import spark_session
+from tests.spark.engine.streams import counting
+
+def topology(folder: Path, seconds: int = -1):
+    trigger = {"availableNow": True} if seconds < 0 else {"processingTime": f"{seconds} seconds"}
+    return counting(spark_session(), folder, trigger=trigger)
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Sequence[str]:
+    """The command for a stream of three files of words, one of which is rejected."""
+    write(tmp_path / "in", ["a", "b", "a"], ["bad", "c"], ["a", "b"])
+    (tmp_path / "program.py").write_text(STREAM)
+    place = f"{tmp_path / 'program.py'}:topology"
+    letters = ["--dead-letters", str(tmp_path / "letters.jsonl")]
+    return ["run", place, "--engine", "spark", "--arg", f"folder={tmp_path}", *letters]
+
+
+def test_a_stream_runs_until_its_data_has_ended(
+    program: Sequence[str], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The summary has the counts of all epochs."""
+    finished = stormlet(*program)
+    assert finished.returncode == 1
+    assert ["count", "6", "7", "6"] in rows(finished.stderr)
+    assert "dead letters: 1" in finished.stderr
+    assert totals(spark, tmp_path) == expected(*FILES)
+
+
+def test_a_stream_that_is_stopped_goes_on(
+    program: Sequence[str], spark: SparkSession, tmp_path: Path
+) -> None:
+    """Ctrl-C lets the epoch end that is under way."""
+    command = [sys.executable, "-m", "stormlet", *program, "--arg", "seconds=5", "--quiet"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True) as child:
+        await_epoch(tmp_path)
+        os.killpg(child.pid, signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert errors == b"SIGINT: finishing the epoch that is under way; once more kills\n"
+    assert totals(spark, tmp_path) != expected(*FILES)
+    assert stormlet(*program).returncode <= 1
+    assert totals(spark, tmp_path) == expected(*FILES)
+
+
+def await_epoch(folder: Path) -> None:
+    """Wait until an epoch is done."""
+    until = time.monotonic() + PATIENCE
+    while not [*folder.glob("checkpoint/stormlet/*/done.json")]:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("option", [["--staging", "."], ["--seed", "1"]])
+def test_an_option_for_batches_is_refused_for_a_stream(program: Sequence[str], option: Sequence[str]) -> None:
+    """A stream would not use it."""
+    finished = stormlet(*program, *option)
+    assert finished.returncode == 2
+    assert f"{option[0]} has no effect on a stream" in finished.stderr
+
+
 # A standalone cluster.
 
 
@@ -149,6 +223,14 @@ def test_a_cluster_gives_the_same(master: str) -> None:
     """The example's module travels to the workers."""
     here, there = stormlet(*WORD_COUNT[:2]), stormlet(*WORD_COUNT, "--master", master)
     assert (there.stdout, there.returncode) == (here.stdout, 0)
+
+
+def test_a_stream_on_a_cluster(
+    master: str, program: Sequence[str], spark: SparkSession, tmp_path: Path
+) -> None:
+    """The modules travel to the workers of each epoch, and so do the states."""
+    assert stormlet(*program, "--master", master).returncode == 1
+    assert totals(spark, tmp_path) == expected(*FILES)
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc")

@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from stormlet.spark.engine.batch.staging import Staging
+from stormlet.spark.engine.passage.staging import Staging
 
 
 def test_it_is_removed_from_those_who_write_into_it(tmp_path: Path) -> None:

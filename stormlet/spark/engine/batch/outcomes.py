@@ -15,10 +15,10 @@ import msgspec
 from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.shortened import shown, text_of
 from stormlet.report.letter_records import record_of
-from stormlet.spark.engine.batch.reports import Report, messages_of
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import root_of
 from stormlet.spark.engine.partition.rows import CHUNK
+from stormlet.spark.engine.passage.reports import Report, messages_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.streams import Stream
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import Statistics
+from stormlet.spark.engine.passage.outputs import stream_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,11 +79,6 @@ class BatchResult:
 
     def __repr__(self) -> str:
         return f"<BatchResult: {self.acked:,} acked, {len(self.dead_letters):,} given up>"
-
-
-def stream_name(component: str, stream: str) -> str:
-    """Return the name of a stream in a result."""
-    return component if stream == DEFAULT_STREAM else f"{component}/{stream}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -88,7 +88,7 @@ def lay_out(description: Description, *, in_epochs: bool = False) -> Layout:
         else:
             producers = _producers(bolt)
             earliest = max(stages[each] for each in producers)
-            if _is_fused(bolt, stages) and not (in_epochs and earliest == 0 and _may_have_state(bolt)):
+            if _is_fused(bolt, stages) and not (in_epochs and earliest == 0 and may_have_state(bolt)):
                 stages[id] = earliest
                 above = {head for each in producers for head in heads[each]}
                 heads[id] = tuple(each for each in order if each in above)
@@ -127,7 +127,8 @@ def _is_fused(bolt: BoltSpec, stages: Mapping[str, int]) -> bool:
     return one_stage and all(isinstance(each, Shuffle) for each in _groupings(bolt))
 
 
-def _may_have_state(bolt: BoltSpec) -> bool:
+def may_have_state(bolt: BoltSpec) -> bool:
+    """True for a bolt of the user's that is more than a function."""
     return bolt.kind is not LogicKind.FUNCTION and not isinstance(bolt.logic, DataFrameSink | TableMaker)
 
 

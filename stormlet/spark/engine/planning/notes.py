@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from stormlet.model.components import BoltBase, overrides
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
-from stormlet.model.logic import what_is_called
+from stormlet.model.logic import component_class, what_is_called
 from stormlet.spark.engine.planning.layout import Layout
 
 _NO_TIMEOUTS: Final = "nothing times out, and what hangs is a task of Spark's"
@@ -42,11 +43,18 @@ def notes(description: Description, layout: Layout, settings: Mapping[str, objec
                 f"it is fused into stage {stage}, and has a task in each partition there",
             )
     for bolt in description.bolts.values():
+        if layout.in_epochs and _finishes(bolt.logic):
+            yield f"finish of bolt {bolt.id!r} is never called, as no stream ends; emit in flush, which ends an epoch"
         if bolt.id not in layout.driver and _prints(bolt.logic):
             yield (
                 f"bolt {bolt.id!r} prints where its tasks run, which may be on other machines; let one task take its "
                 "inputs by global_, and it prints here"
             )
+
+
+def _finishes(logic: object) -> bool:
+    bolt = component_class(logic)
+    return bolt is not None and overrides(bolt, BoltBase, "finish")
 
 
 def _prints(logic: object) -> bool:

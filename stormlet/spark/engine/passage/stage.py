@@ -15,11 +15,11 @@ import msgspec
 from stormlet.core.tracebacks import raised_in
 from stormlet.errors import SparkFailed, TopologyCrashed
 from stormlet.runtime.run.kit import Kit
-from stormlet.spark.engine.batch.arrow_rows import batches_of, rows_of
-from stormlet.spark.engine.batch.messages import Messages, Reading, ValuesOf, partition_number, unpickled
-from stormlet.spark.engine.batch.reports import pickled, report_of
 from stormlet.spark.engine.partition.partition import Partition
 from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.passage.arrow_rows import batches_of, rows_of
+from stormlet.spark.engine.passage.messages import Messages, Reading, ValuesOf, partition_number, unpickled
+from stormlet.spark.engine.passage.reports import pickled, report_of
 from stormlet.spark.engine.planning.numbering import Place
 
 if TYPE_CHECKING:

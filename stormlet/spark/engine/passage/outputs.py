@@ -7,7 +7,7 @@ up. So a value that does not fit its columns is rejected as in process, and noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -22,9 +22,8 @@ from stormlet.model.logic import LogicKind
 from stormlet.model.streams import Output, StreamId, Subscription
 from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.tables import Tables, is_batch
-from stormlet.spark.engine.batch.arrow_rows import rows_of
-from stormlet.spark.engine.batch.result import stream_name
 from stormlet.spark.engine.partition.rows import Kind, unpack
+from stormlet.spark.engine.passage.arrow_rows import rows_of
 from stormlet.spark.engine.planning.layout import TableMaker
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 from stormlet.spark.failures import raised_in_task, summary
@@ -51,6 +50,8 @@ class Leaving(msgspec.Struct, frozen=True):
     """Spark's ``StructType``."""
     destination: Destination | None = None
     """The place that a sink writes to; None for a stream that the result gives."""
+    exactly_once: bool = False
+    """True for a sink that replaces each epoch as a whole."""
 
     def frame(self, rows: DataFrame, cluster: ClusterPlan) -> DataFrame:
         """Return its rows, taken out of what the last stage has left."""
@@ -116,7 +117,7 @@ def with_outputs(
             inputs = [_schema(description, each.source) for each in bolt.inputs]
             sink: DataFrameSink = bolt.logic
             schema = _columns(f"bolt {id!r}", sink.schema, inputs)
-            leaving[id] = Leaving(f"{OURS}rows of {id}", schema, sink.destination)
+            leaving[id] = Leaving(f"{OURS}rows of {id}", schema, sink.destination, sink.needs_epochs)
             bolts[id] = _making(bolt, schema)
             bolts[f"{OURS}rows of {id}"] = _taking(f"{OURS}rows of {id}", id)
     for stream in streams:
@@ -130,8 +131,14 @@ def with_outputs(
     return msgspec.structs.replace(description, bolts=bolts), leaving
 
 
-def write_sinks(leaving: Mapping[str, Leaving], rows: DataFrame, cluster: ClusterPlan) -> None:
-    """Write one sink after another. Raise :class:`~stormlet.errors.SparkFailed` naming the first that cannot be."""
+def write_sinks(
+    leaving: Mapping[str, Leaving],
+    rows: DataFrame,
+    cluster: ClusterPlan,
+    write: Callable[[Leaving, Destination, DataFrame], None],
+) -> None:
+    """Write one sink after another by this function. Raise :class:`~stormlet.errors.SparkFailed` naming the first that
+    cannot be."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -140,7 +147,7 @@ def write_sinks(leaving: Mapping[str, Leaving], rows: DataFrame, cluster: Cluste
         if each.destination is None:
             continue
         try:
-            each.destination.write(each.frame(rows, cluster))
+            write(each, each.destination, each.frame(rows, cluster))
         except (PySparkException, Py4JError) as error:
             before = ", ".join(map(repr, written)) or "no other sink"
             said = raised_in_task(error) or summary(error)
@@ -148,6 +155,11 @@ def write_sinks(leaving: Mapping[str, Leaving], rows: DataFrame, cluster: Cluste
                 f"sink {id!r} cannot be written: {said}; {before} was written before it"
             ) from error
         written.append(id)
+
+
+def stream_name(component: str, stream: str) -> str:
+    """Return the name of a stream in a result."""
+    return component if stream == DEFAULT_STREAM else f"{component}/{stream}"
 
 
 class Unpacker:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
-from stormlet.spark.engine.batch.arrow_rows import rows_of
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import origin_of, root_of
 from stormlet.spark.engine.partition.rows import CHUNK, Row
+from stormlet.spark.engine.passage.arrow_rows import rows_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 from stormlet.spark.frames import Origin
 

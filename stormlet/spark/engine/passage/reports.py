@@ -12,12 +12,12 @@ from stormlet.core.outcomes import Failure, History
 from stormlet.core.shortened import shown
 from stormlet.report.failures import FailureCounts, RepeatedFailure
 from stormlet.report.statistics import Statistics, TaskStatistics, of_component
-from stormlet.spark.engine.batch.arrow_rows import rows_of
-from stormlet.spark.engine.batch.outputs import OURS
 from stormlet.spark.engine.partition.account import Account, Line, added
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import Partition, origin_of
 from stormlet.spark.engine.partition.rows import Kind
+from stormlet.spark.engine.passage.arrow_rows import rows_of
+from stormlet.spark.engine.passage.outputs import OURS
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class Ends(msgspec.Struct, frozen=True):
     """The line of the chunks that have come to their end, as if they had been settled there."""
     for_driver: Line
     """The part of it that is for bolts in the driver, which have not run yet."""
+    states: int
+    """The XOR of the hashes of all rows with state."""
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -95,14 +97,16 @@ class Ending(msgspec.Struct, frozen=True):
         import pyarrow as pa
 
         accounts = {here: Account(self.end, by_root=self.by_root) for here in (False, True)}
-        reports = list[bytes]()
+        states, reports = Account(self.end), list[bytes]()
         for batch in batches:
             for row in rows_of(batch):
                 if row.kind == Kind.REPORT:
                     reports.append(row.payload)
+                elif row.kind == Kind.STATE:
+                    states.read(row)
                 else:
                     accounts[row.target in self.in_driver].arrived(row)
-        lines = pickle.dumps([account.line() for account in accounts.values()])
+        lines = pickle.dumps([account.line() for account in (*accounts.values(), states)])
         yield pa.RecordBatch.from_arrays(
             [pa.array([lines], pa.binary()), pa.array([reports], pa.list_(pa.binary()))],
             names=["lines", "reports"],
@@ -117,14 +121,15 @@ def ends_of(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: b
         .mapInArrow(ending, "lines binary, reports array<binary>")
         .toLocalIterator()
     )
-    reports, elsewhere, for_driver = list[Report](), list[Line](), list[Line]()
+    reports, elsewhere, for_driver, states = list[Report](), list[Line](), list[Line](), 0
     for lines, payloads in cast("Iterable[tuple[bytes, Sequence[bytes]]]", ends):
-        both: tuple[Line, Line] = pickle.loads(lines)
-        elsewhere.append(both[0])
-        for_driver.append(both[1])
+        found: tuple[Line, Line, Line] = pickle.loads(lines)
+        elsewhere.append(found[0])
+        for_driver.append(found[1])
+        states ^= found[2].hashes
         reports += map(pickle.loads, payloads)
     reports.sort(key=lambda report: (report.line.place.stage, report.line.place.partition))
-    return Ends(reports, added(end, [*elsewhere, *for_driver]), added(end, for_driver))
+    return Ends(reports, added(end, [*elsewhere, *for_driver]), added(end, for_driver), states)
 
 
 def failures_of(reports: Iterable[Report]) -> Sequence[RepeatedFailure]:

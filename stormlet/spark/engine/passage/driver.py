@@ -9,14 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
 
 from stormlet.errors import SparkFailed
 from stormlet.runtime.run.kit import Kit
-from stormlet.spark.engine.batch.reports import Report, report_of
 from stormlet.spark.engine.partition.account import Line
 from stormlet.spark.engine.partition.partition import Partition
-from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.partition.rows import Kind, Row, state_rows
+from stormlet.spark.engine.passage.reports import Report, report_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
@@ -37,17 +41,20 @@ class Driver:
         ]
         """Their ids."""
 
-    def run(self, rows: DataFrame, sent: Line) -> Sequence[Report]:
-        """Execute the chunks that are for them among what the last stage has left, and return their report, if there
-        are any. Raise :class:`~stormlet.errors.SparkFailed` if they have not settled what was ``sent`` to them."""
+    def run(self, rows: DataFrame, sent: Line, state: bytes = b"") -> tuple[Sequence[Report], bytes]:
+        """Execute the chunks that are for them among what the last stage has left. Return their report, if there are
+        any, and their state; ``state`` is the one that they have before. Raise :class:`~stormlet.errors.SparkFailed` if
+        they have not settled what was ``sent`` to them."""
         if not self.tasks:
-            return []
+            return [], b""
         chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & rows["target"].isin(self.tasks))
         ordered = chunks.coalesce(1).sortWithinPartitions("producer", "number").toLocalIterator()
         arriving = (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered))
-        report = asyncio.run(self._executed(arriving))
-        self.check(sent, report.line)
-        return [report]
+        before = state_rows(self._cluster.driver, state)
+        report, after = asyncio.run(self._executed([*before], arriving))
+        states = reduce(int.__xor__, (row.hash for row in (*before, *after)), 0)
+        self.check(sent, msgspec.structs.replace(report.line, hashes=report.line.hashes ^ states))
+        return [report], b"".join(row.payload for row in after)
 
     def check(self, sent: Line, line: Line) -> None:
         """Raise :class:`~stormlet.errors.SparkFailed` if their ``line`` is not that of what was ``sent``."""
@@ -59,15 +66,15 @@ class Driver:
             f"{line.settled:,} tuples, and {other} were sent to them. No sink was written; run it again"
         )
 
-    async def _executed(self, arriving: Iterator[Row]) -> Report:
+    async def _executed(self, state: Sequence[Row], arriving: Iterator[Row]) -> tuple[Report, Sequence[Row]]:
         end = self._cluster.driver
         partition = Partition(self._cluster, end, self._seed, Kit(), by_root=self._by_root)
         try:
             await partition.start()
-            for row in arriving:
+            for row in chain(state, arriving):
                 await partition.execute(row)
                 deque(partition.ledger_rows(), maxlen=0)  # they have been counted when they came here
-            await partition.finish()
-            return report_of(partition)
+            left = await partition.finish()
+            return report_of(partition), left
         finally:
             await partition.close()

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from stormlet.errors import SparkFailed
-from stormlet.spark.engine.batch.arrow_rows import rows_of
-from stormlet.spark.engine.batch.messages import named
 from stormlet.spark.engine.partition.account import Line, differences
 from stormlet.spark.engine.partition.roots import ENTRIES, NOBODY, AccountByRoot
 from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.passage.arrow_rows import rows_of
+from stormlet.spark.engine.passage.messages import named
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 if TYPE_CHECKING:

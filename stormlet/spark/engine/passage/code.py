@@ -2,7 +2,8 @@
 
 Records and bolts must be imported: pickled by value, a record class loses its fields. So the modules are found that the
 pickled plan names, and with them all that are loaded from the same folders, as they import each other. Those of
-Python and of installed packages are left out: executors have their own (:mod:`stormlet.spark.engine.batch.executors`).
+Python and of installed packages are left out: executors have their own
+(:mod:`stormlet.spark.engine.passage.executors`).
 """
 
 from __future__ import annotations
@@ -66,7 +67,11 @@ def archive(modules: Sequence[Path], folder: Path) -> Path:
     }
     digest = sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     path = folder / f"stormlet-code-{digest}.zip"
+    # Packages without ``__init__.py`` are only found in an archive that lists their folders.
+    folders = {f"{parent}/" for name in files for parent in Path(name).parents if parent.name}
     with ZipFile(path, "w") as zipped:
+        for name in sorted(folders):
+            zipped.writestr(ZipInfo(name), b"")
         for name, content in sorted(files.items()):
             zipped.writestr(ZipInfo(name), content)
     return path
@@ -83,13 +88,18 @@ def _texts(pickled: bytes) -> Iterator[str]:
 def _place_of(name: str) -> Path | None:
     """The file of a module, or the folder of a package; None for one that executors have by themselves."""
     module = sys.modules.get(name)
-    origin = cast("str | None", getattr(module, "__file__", None))
+    origin = cast("str | None", getattr(module, "__file__", None) or _of_namespace(module))
     if origin is None or name in ("__main__", "stormlet") or name in sys.stdlib_module_names:
         return None
     path = Path(origin).resolve()
-    if path.suffix != ".py" or any(path.is_relative_to(each) for each in _installed()):
+    if not (path.suffix == ".py" or path.is_dir()) or any(path.is_relative_to(each) for each in _installed()):
         return None
     return path.parent if path.name == "__init__.py" else path
+
+
+def _of_namespace(module: object) -> str | None:
+    """The folder of a package without ``__init__.py``."""
+    return next(iter(cast("Iterable[str]", getattr(module, "__path__", ()))), None)
 
 
 def _installed() -> Sequence[Path]:

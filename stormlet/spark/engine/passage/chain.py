@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from stormlet.spark.engine.batch.arrow_rows import DDL
-from stormlet.spark.engine.batch.stage import Stage
+from stormlet.spark.engine.passage.arrow_rows import DDL
+from stormlet.spark.engine.passage.stage import Stage
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:

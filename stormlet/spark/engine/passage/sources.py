@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Final, cast
 from stormlet.model.components import TaskContext
 from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import SourceKind, takes_context
-from stormlet.spark.engine.batch.arrow_rows import DDL, batches_of, schema
-from stormlet.spark.engine.batch.chain import exchanged
-from stormlet.spark.engine.batch.messages import ValuesOf
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
+from stormlet.spark.engine.passage.arrow_rows import DDL, batches_of, schema
+from stormlet.spark.engine.passage.chain import exchanged
+from stormlet.spark.engine.passage.messages import ValuesOf
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
 
@@ -35,11 +35,18 @@ SEGMENT: Final = 64 << 20
 class SourceFrames:
     """The messages of all spouts as DataFrames, for the first stage."""
 
-    def __init__(self, session: SparkSession, spouts: Mapping[str, SpoutSpec]) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        spouts: Mapping[str, SpoutSpec],
+        by_spark: Mapping[str, tuple[DataFrame, ValuesOf]] | None = None,
+    ) -> None:
+        """``by_spark`` are the DataFrames of this run, by spout; without it, those of the spouts themselves."""
         self._session = session
         self._spouts = spouts
         self._read: dict[str, DataFrame] = {}
-        self.by_spark = {id: each for id, spout in spouts.items() if (each := _distributed(spout))}
+        own = {id: each for id, spout in spouts.items() if (each := _distributed(spout))}
+        self.by_spark = own if by_spark is None else by_spark
         """By spout, the DataFrames that Spark reads, and the functions that make values of their record batches. Those
         without a partition are left to the driver, which reads nothing."""
         self.messages_read = 0

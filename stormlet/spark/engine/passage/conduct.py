@@ -1,0 +1,101 @@
+"""The conduct of a passage towards its session and its user: settings, cancellation, errors, dead letters."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from inspect import isawaitable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from stormlet.core.outcomes import DeadLetter
+from stormlet.errors import InvalidConfiguration, SparkFailed, StormletError
+from stormlet.runtime.dead_letters import DeadLetterSink
+from stormlet.spark.failures import raised_in_task, summary
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS: Final[Mapping[str, str]] = {
+    # Else children of a union may be merged partition by partition, and a task would not know its number.
+    "spark.sql.unionOutputPartitioning": "false",
+    # Where two attempts of a task differ, Spark repeats what has read the first one (4.1 and later).
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+}
+
+
+def check_paths(
+    where: str, files: Iterable[str | os.PathLike[str]], staging: str | os.PathLike[str] | None = None
+) -> None:
+    """Raise :class:`~stormlet.errors.InvalidConfiguration` for what is not there, before Spark starts."""
+    for file in files:
+        if not Path(file).is_file():
+            raise InvalidConfiguration(
+                f"{where}: there is no file {os.fspath(file)!r} to send to the executors"
+            )
+    if staging is not None and not Path(staging).is_dir():
+        raise InvalidConfiguration(
+            f"{where}: there is no folder {os.fspath(staging)!r} for staging; make it first"
+        )
+
+
+def hand_over(letters: Iterable[DeadLetter], sink: DeadLetterSink | None) -> None:
+    """Give dead letters to their sink, one after another."""
+    if sink is None:
+        return
+    for each in letters:
+        taken = sink(each)
+        if isawaitable(taken):
+            asyncio.run(_awaited(taken))
+
+
+@contextmanager
+def settings(session: SparkSession) -> Generator[None]:
+    """Run with :data:`SETTINGS`, and put back what was set before."""
+    before = {name: session.conf.get(name, None) for name in SETTINGS}
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, earlier)
+
+
+@contextmanager
+def cancelled(session: SparkSession) -> Generator[None]:
+    """Cancel the jobs of the run if it does not come to its end, as by Ctrl-C."""
+    tag = f"stormlet-{uuid4()}"
+    session.addTag(tag)
+    try:
+        yield
+    except BaseException:
+        session.interruptTag(tag)
+        raise
+    finally:
+        session.removeTag(tag)
+
+
+@contextmanager
+def explained() -> Generator[None]:
+    """Raise what Spark raises as an error of ours: what a task has raised, if that was one."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except StormletError:
+        raise
+    except (PySparkException, Py4JError) as error:
+        raise SparkFailed(raised_in_task(error) or summary(error)) from error
+
+
+async def _awaited(taken: Awaitable[None]) -> None:
+    await taken

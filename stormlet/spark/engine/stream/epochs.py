@@ -1,0 +1,178 @@
+"""The epochs of a stream on Spark, one after another.
+
+An epoch is a micro-batch of the query. It has these steps, of which only the last one counts:
+
+1. Its rows go through all stages (:mod:`stormlet.spark.engine.passage.passage`), together with the states that the
+   epoch before has left. What comes out is kept in the checkpoint, and the ledger is checked.
+2. Dead letters are handed over, durably, and sinks are written.
+3. The record says that it is done. Then Spark notes that the micro-batch is.
+
+A process that is killed before the third step does the epoch again from the same rows and the same states. One that is
+killed between the record and Spark's note is given the micro-batch again, and leaves it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from stormlet.core.outcomes import DeadLetter
+from stormlet.errors import SparkFailed
+from stormlet.model.description import Description
+from stormlet.runtime.dead_letters import DeadLetterSink
+from stormlet.spark.engine.partition.rows import Kind
+from stormlet.spark.engine.passage.arrow_rows import DDL
+from stormlet.spark.engine.passage.code import code_of, pickled, ship
+from stormlet.spark.engine.passage.conduct import cancelled, explained, hand_over, settings
+from stormlet.spark.engine.passage.executors import check_executors
+from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
+from stormlet.spark.engine.passage.passage import Passage, Saved
+from stormlet.spark.engine.passage.reports import failures_of, statistics_of
+from stormlet.spark.engine.passage.sources import SourceFrames
+from stormlet.spark.engine.passage.staging import Staging
+from stormlet.spark.engine.planning.layout import may_have_state
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
+from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
+from stormlet.spark.engine.stream.totals import Totals
+from stormlet.spark.epochs import SourceKey
+from stormlet.spark.frames import Origin
+from stormlet.spark.sink.writer import Destination, check_epoch_columns, replace_epoch
+from stormlet.spark.stream.stream import StreamSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Epochs:
+    """Those of one run. Methods block."""
+
+    def __init__(
+        self,
+        description: Description,
+        spout: str,
+        source: StreamSource,
+        files: Sequence[Path],
+        sink: DeadLetterSink | None,
+        sync: Callable[[], None] | None,
+    ) -> None:
+        """``sink`` takes dead letters, and ``sync`` has the device hold those that it was given."""
+        self._spout = spout
+        self._source = source
+        self._files = files
+        self._sink = sink
+        self._sync = sync
+        extended, self._leaving = with_outputs(description, [])
+        self._description, self._configurations = extended.configured(
+            extended.configuration, "a stream on Spark"
+        )
+        for id, each in self._leaving.items():
+            if each.exactly_once:
+                check_epoch_columns(f"bolt {id!r} with exactly_once=True", each.schema)
+        self._checkpoint: Checkpoint | None = None
+        self._code = Staging(None)  # executors fetch it from there, at any time
+        self.totals = Totals()
+        """The counts of those that were done in this run."""
+
+    @property
+    def last(self) -> int | None:
+        """The number of the last one that is done; None before the first."""
+        record = None if self._checkpoint is None else self._checkpoint.last
+        return None if record is None else record.epoch
+
+    def prepare(self) -> None:
+        """Prepare for the first one of a run. Raises :class:`~stormlet.errors.InvalidTopology` if the checkpoint is not
+        one of this topology, and :class:`~stormlet.errors.SparkUnavailable` if an executor cannot run it."""
+        query = self._source.query
+        session, cluster = query.frame.sparkSession, self._numbered(1)
+        checkpoint = Checkpoint(session, query.checkpoint)
+        checkpoint.check(cluster.plan.description.name, _tasks(cluster))
+        with explained():
+            check_executors(session)
+            code = [pickled(cluster), *map(code_of, self._description.spouts.values())]
+            ship(session, code, self._files, self._code.path)
+            for each in self._leaving.values():
+                if each.destination is not None:
+                    each.destination.begin(session.createDataFrame([], each.schema))
+        self._checkpoint = checkpoint
+
+    def execute(self, batch: DataFrame, epoch: int, query: str) -> None:
+        """Execute the epoch of a micro-batch; ``query`` is the id of its query.
+
+        Raises :class:`~stormlet.errors.SparkFailed`; then it must be given again.
+        """
+        checkpoint, session = self._checkpoint, batch.sparkSession
+        assert checkpoint is not None, "it was prepared"
+        if checkpoint.is_done(epoch):
+            return
+        frame, values_of = self._source.distributed(batch)
+        partitions = frame.rdd.getNumPartitions()
+        frame, partitions = (frame, partitions) if partitions else (frame.repartition(1), 1)
+        cluster = self._numbered(partitions)
+        sources = SourceFrames(session, self._description.spouts, {self._spout: (frame, values_of)})
+        with explained(), cancelled(session), settings(session):
+            seed = SystemRandom().getrandbits(64)
+            passage = Passage(session, cluster, pickled(cluster), sources, seed)
+            passed = passage.run(checkpoint.begin(epoch), self._leaving, self._saved(session, checkpoint))
+            letters = [_in_epoch(epoch, each) for each in passage.letters(passed.given_up)]
+            self._check(epoch, letters)
+            hand_over(letters, self._sink)
+            if letters and self._sync is not None:
+                self._sync()
+            write = _writer(SourceKey(f"query-{query}"), epoch)
+            write_sinks(self._leaving, passed.rows, cluster, write)
+        name, saved = cluster.plan.description.name, passed.saved
+        checkpoint.end(EpochRecord(epoch, name, _tasks(cluster), saved.hashes, saved.driver))
+        statistics = statistics_of(cluster, passed.reports, passed.given_up)
+        self.totals.add(statistics, failures_of(passed.reports))
+
+    def _numbered(self, partitions: int) -> ClusterPlan:
+        spouts = {self._spout: partitions}
+        return number(self._description, self._configurations, spouts, in_epochs=True)
+
+    def _saved(self, session: SparkSession, checkpoint: Checkpoint) -> Saved:
+        place, record = checkpoint.rows_of_last(), checkpoint.last
+        if place is None or record is None:
+            return Saved()
+        rows = session.read.schema(DDL).parquet(place)
+        return Saved(rows.where(rows["kind"] == int(Kind.STATE)), record.states, record.driver)
+
+    def _check(self, epoch: int, letters: Sequence[DeadLetter]) -> None:
+        """Raise :class:`~stormlet.errors.SparkFailed` if the epoch may not give up a message."""
+        if letters and self._source.fails_batch:
+            raise SparkFailed(
+                f"{self._source.query.name}: {len(letters):,} messages of epoch {epoch} were given up, and the batch "
+                f"comes again; the first: {letters[0].failure}"
+            )
+
+
+def _writer(source: SourceKey, epoch: int) -> Callable[[Leaving, Destination, DataFrame], None]:
+    def write(leaving: Leaving, destination: Destination, rows: DataFrame) -> None:
+        if leaving.exactly_once:
+            replace_epoch(destination, source, epoch, rows)
+        else:
+            destination.append(rows)
+
+    return write
+
+
+def _tasks(cluster: ClusterPlan) -> Mapping[str, Sequence[Place]]:
+    """The places of all tasks whose bolts may have state."""
+    bolts = cluster.plan.description.bolts
+    return {
+        id: [cluster.places[task.task] for task in tasks]
+        for id, tasks in cluster.plan.tasks.items()
+        if (bolt := bolts.get(id)) is not None and may_have_state(bolt)
+    }
+
+
+def _in_epoch(epoch: int, letter: DeadLetter) -> DeadLetter:
+    """The letter with the epoch in its origin."""
+    origin = letter.origin
+    if not isinstance(origin, Origin):
+        return letter
+    origin = msgspec.structs.replace(origin, epoch=epoch)
+    return msgspec.structs.replace(letter, origin=origin, message_id=origin)

@@ -1,0 +1,114 @@
+"""Streams on Spark: an epoch for each micro-batch, whose states and outputs count once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from stormlet import DeadLetter, InvalidTopology
+from stormlet.spark import Origin, RestartPolicy, SparkFailed, stream_on_spark
+from tests.spark.engine.streams import Locked, Log, counting, expected, totals, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILES = (["a", "b", "a", "c"], ["b", "a"], ["c", "d", "d"])
+
+
+@pytest.fixture(autouse=True)
+def log() -> None:
+    Log.lines = []
+
+
+def run(topology: Any, **options: Any) -> Any:
+    """Run until its data has ended."""
+    run = stream_on_spark(topology, **{"dead_letters": lambda letter: None, **options})
+    assert run.wait(120)
+    return run
+
+
+def test_counts_go_on_from_epoch_to_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", *FILES)
+    done = run(counting(spark, tmp_path))
+    assert totals(spark, tmp_path) == expected(*FILES)
+    assert (done.epoch, done.messages, done.acked) == (2, 9, 9)
+    assert done.statistics.components["count"].acked == 9
+
+
+def test_counts_go_on_in_another_run(spark: SparkSession, tmp_path: Path) -> None:
+    for number, file in enumerate(FILES):
+        write(tmp_path / "in", file)
+        assert run(counting(spark, tmp_path)).epoch == number
+    assert totals(spark, tmp_path) == expected(*FILES)
+
+
+def test_a_bolt_in_the_driver_keeps_its_state(spark: SparkSession, tmp_path: Path) -> None:
+    for file in FILES:
+        write(tmp_path / "in", file)
+        run(counting(spark, tmp_path))
+    assert [number for number, _, _ in Log.lines] == [*range(1, 10)]
+
+
+def test_a_row_that_is_given_up_is_a_dead_letter(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", ["a", "bad one"], ["b", "bad two"])
+    letters: list[DeadLetter] = []
+    done = run(counting(spark, tmp_path), dead_letters=letters.append)
+    assert [each.value.word for each in letters] == ["bad one", "bad two"]
+    assert [each.origin for each in letters] == [Origin(0, 1, 0), Origin(0, 1, 1)]
+    assert (done.messages, done.acked) == (4, 2)
+
+
+def test_a_row_that_fails_its_batch(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", ["a"], ["bad"])
+    topology = counting(spark, tmp_path, on_failure="fail_batch", restarts=RestartPolicy(1, 60.0))
+    with pytest.raises(SparkFailed, match=r"1 messages of epoch 1 were given up.*bad is bad"):
+        run(topology)
+    assert totals(spark, tmp_path) == expected("a")
+
+
+def test_dead_letters_need_a_place(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", ["a"])
+    with pytest.raises(InvalidTopology, match="dead_letters="):
+        stream_on_spark(counting(spark, tmp_path))
+
+
+def test_another_number_of_tasks_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", ["a"])
+    run(counting(spark, tmp_path))
+    with pytest.raises(InvalidTopology, match=r"written with 3 tasks of bolt 'count'.*set parallelism=3"):
+        run(counting(spark, tmp_path, tasks=4))
+
+
+def test_a_checkpoint_of_a_run_in_process_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    import shutil
+
+    write(tmp_path / "in", ["a"])
+    run(counting(spark, tmp_path))
+    shutil.rmtree(tmp_path / "checkpoint" / "stormlet")
+    write(tmp_path / "in", ["b"])
+    with pytest.raises(SparkFailed, match="goes on with epoch 1, and there is no epoch here yet"):
+        run(counting(spark, tmp_path, restarts=RestartPolicy(0)))
+
+
+def test_a_state_that_cannot_be_saved_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", ["a"])
+    with pytest.raises(SparkFailed, match=r"the state of count raised.*'lock'.*make it in prepare"):
+        run(counting(spark, tmp_path, count=Locked, restarts=RestartPolicy(0)))
+
+
+def test_only_the_last_epoch_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", *FILES)
+    run(counting(spark, tmp_path))
+    assert [each.name for each in (tmp_path / "checkpoint" / "stormlet").iterdir()] == ["2"]
+
+
+def test_a_stream_that_waits_can_be_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", *FILES)
+    topology = counting(spark, tmp_path, trigger={"processingTime": "0 seconds"})
+    with stream_on_spark(topology, dead_letters=lambda letter: None) as running:
+        while running.epoch != 2:
+            assert not running.wait(0.1)
+    assert running.wait(0)
+    assert totals(spark, tmp_path) == expected(*FILES)
