@@ -48,7 +48,7 @@ from stormlet.spark.engine.batch.reports import (
     statistics_of,
 )
 from stormlet.spark.engine.batch.result import BatchResult
-from stormlet.spark.engine.batch.sources import frame_of, message_rows
+from stormlet.spark.engine.batch.sources import frame_of, message_rows, no_messages
 from stormlet.spark.engine.batch.stage import FrameStage, Stage
 from stormlet.spark.engine.batch.staging import Staging
 from stormlet.spark.engine.partition.account import Line, differences
@@ -110,6 +110,7 @@ def run_on_spark(
     wanted = [_stream_of(described, each) for each in streams]
     check_batch(described)
     _check_paths(where, files := list(files), staging)
+    topology._one_shot.use(described.spouts.values())  # pyright: ignore[reportPrivateUsage] - as a run in process does
     sink, _ = opened(dead_letters)
     session = spark_session() if spark is None else spark
     batch = Batch(described, session, seed, streams=wanted, files=files, dead_letters=sink)
@@ -161,6 +162,7 @@ class Batch:
         described, configurations = extended.configured(extended.configuration, "a run on Spark")
         self._spouts = described.spouts
         self._frames = {id: each for id, spout in self._spouts.items() if (each := _distributed(spout))}
+        self._empty = [id for id, (frame, _) in self._frames.items() if not frame.rdd.getNumPartitions()]
         partitions = {id: self._partitions_of(spout) for id, spout in self._spouts.items()}
         self._cluster = number(described, configurations, partitions)
         self._pickled = pickled(self._cluster)
@@ -200,7 +202,7 @@ class Batch:
 
     def _partitions_of(self, spout: SpoutSpec) -> int:
         if spout.id in self._frames:
-            return self._frames[spout.id][0].rdd.getNumPartitions()
+            return self._frames[spout.id][0].rdd.getNumPartitions() or 1
         return self._session.sparkContext.defaultParallelism
 
     # Running.
@@ -214,6 +216,9 @@ class Batch:
 
     def _first(self, spout: SpoutSpec) -> DataFrame:
         """The rows after the first stage that come from one spout."""
+        if spout.id in self._empty:
+            rows = self._placed(no_messages(self._cluster, spout), spout)
+            return rows.mapInArrow(Stage(self._pickled, 0, self._seed), DDL)
         if spout.id not in self._frames:
             return self._read(spout).mapInArrow(Stage(self._pickled, 0, self._seed), DDL)
         frame, values_of = self._frames[spout.id]
@@ -222,9 +227,14 @@ class Batch:
     def _read(self, spout: SpoutSpec) -> DataFrame:
         """The messages of a spout that the driver reads, in its partitions."""
         if spout.id not in self._messages:
-            rows = frame_of(self._session, self._counted(message_rows(self._cluster, spout)))
-            self._messages[spout.id] = exchanged(rows, 0, len(self._cluster.plan.tasks[spout.id]))
+            self._messages[spout.id] = self._placed(self._counted(message_rows(self._cluster, spout)), spout)
         return self._messages[spout.id]
+
+    def _placed(self, rows: Iterator[Row], spout: SpoutSpec) -> DataFrame:
+        """Rows of the driver's, each in the partition of its spout task."""
+        tasks = self._cluster.plan.tasks[spout.id]
+        first = self._cluster.places[tasks[0].task].partition
+        return exchanged(frame_of(self._session, rows), 0, len(tasks), first)
 
     def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
