@@ -50,16 +50,21 @@ def converted(batch: RecordBatch) -> Iterator[RecordBatch | To[RecordBatch]]:
         yield To(broken, stream="broken")
 
 
-class Count(BasicBolt[RecordBatch, None]):
-    """Counts rows, and tells how many there were when no more can come."""
+def rows_in(batch: RecordBatch) -> int:
+    """The number of rows of a batch; on Spark it travels, and the batch does not."""
+    return batch.num_rows
+
+
+class Report(BasicBolt[int, None]):
+    """Adds up rows, and tells how many there were when no more can come."""
 
     def __init__(self, what: str) -> None:
         self.what = what
         self.rows = 0
 
-    def execute(self, tup: Tuple[RecordBatch], out: Collector[None]) -> None:
-        """Count those of a batch."""
-        self.rows += tup.value.num_rows
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        """Add those of a batch."""
+        self.rows += tup.value
 
     def finish(self, out: Collector[None]) -> None:
         """Tell."""
@@ -74,8 +79,8 @@ def readings(directory: str = "", rows: int = 1_000_000) -> Topology:
     outputs: dict[str, object] = {"default": RecordBatch, "broken": RecordBatch}
     celsius = topology.bolt("convert", converted, source.shuffle(), outputs=outputs)
     topology.bolt("write", DataFrameSink(place, mode="overwrite", schema=COLUMNS), celsius.shuffle())
-    topology.bolt("count", partial(Count, f"readings in {place}"), celsius.shuffle())
-    topology.bolt(
-        "broken", partial(Count, "of broken sensors"), celsius.named("broken", RecordBatch).shuffle()
-    )
+    counts = topology.bolt("count", rows_in, celsius.shuffle())
+    topology.bolt("report", partial(Report, f"readings in {place}"), counts.global_())
+    broken = topology.bolt("count broken", rows_in, celsius.named("broken", RecordBatch).shuffle())
+    topology.bolt("report broken", partial(Report, "of broken sensors"), broken.global_())
     return topology

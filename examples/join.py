@@ -90,5 +90,5 @@ receipts = topology.bolt(
     parallelism=2,
     outputs={"default": Receipt, "single": None},
 )
-topology.bolt("paid", paid, receipts.shuffle())
-topology.bolt("single", single, receipts.named("single").shuffle())
+topology.bolt("paid", paid, receipts.global_())  # in one place, also on Spark
+topology.bolt("single", single, receipts.named("single").global_())

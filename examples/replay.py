@@ -55,4 +55,4 @@ class Charge(BasicBolt[Order, str]):
 topology = Topology("replay", max_attempts=4, replay_delay=0.2)
 orders = topology.spout("orders", ORDERS)
 paid = topology.bolt("charge", Charge, orders.shuffle())
-topology.bolt("print", print, paid.shuffle())
+topology.bolt("print", print, paid.global_())

@@ -81,5 +81,5 @@ def deduplicated(charge: Charge = charge, window: int = 10_000) -> Topology:
     receipts = topology.bolt(
         "charge", partial(Once, charge, window), payments.fields("id"), parallelism=2, concurrency=10
     )
-    topology.bolt("print", print, receipts.shuffle())
+    topology.bolt("print", print, receipts.global_())
     return topology

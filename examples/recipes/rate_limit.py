@@ -2,7 +2,8 @@
 
 A call waits for its slot inside the bolt; meanwhile the bounded queues hold everything before it back. All calls that
 share a ``RateLimit`` share its slots, those of other tasks too. Guaranteed: slots are ``1 / rate`` seconds apart, no
-two calls have the same one, and none starts before its own; replays wait for slots as well.
+two calls have the same one, and none starts before its own; replays wait for slots as well. On Spark each
+partition has a ``RateLimit`` of its own, so that each needs its share of the rate.
 
 A message's timeout runs while it waits. The last of ``max_spout_pending`` messages waits for ``max_spout_pending /
 rate`` seconds, so keep that well below ``message_timeout``, or messages time out in the queue and are sent again.
@@ -63,5 +64,5 @@ def limited(calls: int = CALLS, rate: float = RATE) -> Topology:
     topology = Topology("rate-limit", max_spout_pending=200, message_timeout=30.0)  # 200 / 100 per s: 2 s
     numbers = topology.spout("numbers", range(calls))
     called = topology.bolt("call", lambda: Call(limit), numbers.shuffle(), parallelism=2, concurrency=20)
-    topology.bolt("print", print, called.shuffle())
+    topology.bolt("print", print, called.global_())
     return topology

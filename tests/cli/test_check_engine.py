@@ -66,11 +66,11 @@ def test_heads_that_share_an_exchange(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("example", "stages"),
     [
-        ("join.py", "2 stages, 1 exchange"),
+        ("join.py", "2 stages, 1 exchange, and the driver"),
         ("recipes/database.py", "1 stage, no exchange, and the driver"),
-        ("recipes/deduplicate.py", "2 stages, 1 exchange"),
+        ("recipes/deduplicate.py", "2 stages, 1 exchange, and the driver"),
         ("recipes/http_calls.py", "1 stage, no exchange, and the driver"),
-        ("recipes/rate_limit.py", "1 stage, no exchange"),
+        ("recipes/rate_limit.py", "1 stage, no exchange, and the driver"),
     ],
 )
 def test_examples_fit_a_terminal(capsys: pytest.CaptureFixture[str], example: str, stages: str) -> None:

@@ -33,6 +33,7 @@ from stormlet import (
 )
 from tests.cast import Ack, Feeder, Forward, Hold, Slow, given, wait_for_ever
 from tests.conformance.kit import Numbers, collect, one_bolt, settle, until
+from tests.engines import IN_PROCESS, Engine
 from tests.helpers import now, run_to_end
 
 
@@ -222,21 +223,22 @@ class NotesKeys(BasicBolt[Any, tuple[str, int]]):
         out.emit((repr(tup.value), self._index))
 
 
-async def homes(seed: int) -> dict[str, int]:
+async def homes(engine: Engine, seed: int) -> dict[str, int]:
     """The task of each key, if there is only one."""
     topology = Topology("G2")
     inputs = [topology.spout(id, KEYS * 5).fields() for id in ("s1", "s2")]
     seen = collect(topology, topology.bolt("b2", NotesKeys, *inputs, parallelism=4))
-    await run_to_end(topology, seed=seed)
+    await engine.run_to_end(topology, seed=seed)
     assert Counter(seen) == dict.fromkeys(seen, 10)
     return dict(seen)
 
 
 @pytest.mark.simulated_time
-async def test_FS_G2_fields_routes_same_key_to_same_instance() -> None:
-    """A key goes to one task from two streams and in two runs, None, tuples and lists too; all tasks are used."""
-    first, second = await homes(1), await homes(2)
-    assert first == second
+async def test_FS_G2_fields_routes_same_key_to_same_instance(engine: Engine) -> None:
+    """A key goes to one task from two streams, in two runs and on every engine, None, tuples and lists too; all tasks
+    are used."""
+    first, second = await homes(engine, 1), await homes(engine, 2)
+    assert first == second == await homes(IN_PROCESS, 3)
     assert (len(first), sorted(set(first.values()))) == (len(KEYS), [0, 1, 2, 3])
 
 

@@ -25,6 +25,7 @@ from stormlet import (
 )
 from tests.cast import Ack, Feeder, Forward, Hold, Join, given, take_a_second
 from tests.conformance.kit import Numbers, TaskIndex, collect, of_tasks, one_bolt, settle, until
+from tests.engines import Engine
 from tests.helpers import now, run_to_end
 
 
@@ -295,13 +296,13 @@ async def test_D13_any_number_of_ackers_and_any_capacity(ackers: int, capacity: 
 
 
 @pytest.mark.simulated_time
-async def test_D14_any_key_has_a_home() -> None:
+async def test_D14_any_key_has_a_home(engine: Engine) -> None:
     """None, lists and what is inside them are keys; they go to the tasks they always went to."""
     topology = Topology("D14")
     keys = [None, "word", ["a", ["b"]], (1, 2.5), b"bytes", True]
     tasks = topology.bolt("b1", TaskIndex, topology.spout("s1", keys).fields(), parallelism=1000)
     seen = collect(topology, tasks)
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert sorted(seen) == [41, 249, 265, 598, 735, 858]
 
 

@@ -29,13 +29,13 @@ from stormlet import (
 )
 from tests.cast import Ack, Feeder, Forward, Hold, Join, given
 from tests.conformance.kit import AckEveryOther, Branch, Count, GlobalCount, collect, mocked, settle, until
-from tests.helpers import run_to_end
+from tests.engines import Engine
 
 # A1: a whole topology.
 
 
 @pytest.mark.simulated_time
-async def test_A1_basic_topology() -> None:
+async def test_A1_basic_topology(engine: Engine) -> None:
     """Four mocked words reach a counter by fields, a global counter, and a global counter of the counts."""
     topology = Topology("A1")
     words = topology.spout("1", mocked("nathan", "bob", "joey", "nathan"), parallelism=3)
@@ -43,7 +43,7 @@ async def test_A1_basic_topology() -> None:
     totals = topology.bolt("3", GlobalCount, words.global_())
     aggregates = topology.bolt("4", GlobalCount, counts.global_())
     seen = [collect(topology, stream) for stream in (words, counts, totals, aggregates)]
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert Counter(seen[0]) == {"nathan": 2, "bob": 1, "joey": 1}
     assert sorted(seen[1]) == [("bob", 1), ("joey", 1), ("nathan", 1), ("nathan", 2)]
     assert seen[2] == seen[3] == [1, 2, 3, 4]

@@ -26,7 +26,7 @@ from stormlet import (
 from stormlet.core.groupings import One, Shuffle
 from tests.cast import Ack, given
 from tests.conformance.kit import Count, GlobalCount, collect, mocked, of_tasks, settle
-from tests.helpers import run_to_end
+from tests.engines import UNFUSED, Engine
 
 
 @pytest.mark.parametrize("tasks", [7, 1000])
@@ -38,7 +38,7 @@ def test_G3_shuffle_is_even_with_many_tasks(tasks: int) -> None:
 
 
 @pytest.mark.simulated_time
-async def test_G5_field_grouping() -> None:
+async def test_G5_field_grouping(engine: Engine) -> None:
     """Bytes are keys by their content: 24 times a and b, from four spout tasks to six, are counted in one
     place each."""
     topology = Topology("G5")
@@ -46,7 +46,7 @@ async def test_G5_field_grouping() -> None:
         "1", mocked(*((bytes([letter]),) for letter in b"ab" * 24)), parallelism=4, outputs=["word"]
     )
     seen = collect(topology, topology.bolt("2", Count, words.fields("word"), parallelism=6))
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert Counter(seen) == Counter(((letter,), count) for letter in (b"a", b"b") for count in range(1, 25))
 
 
@@ -65,26 +65,27 @@ class ToTheFirst:
 
 
 @pytest.mark.simulated_time
-async def test_G6_custom_groupings() -> None:
+async def test_G6_custom_groupings(engine: Engine) -> None:
     """A grouping to two of four tasks makes a, a, b, b, one to three of six makes three of each."""
     topology = Topology("G6")
     words = topology.spout("1", ["a", "b"])
     twos = topology.bolt("2", str.lower, words.custom(ToTheFirst(2)), parallelism=4)
     threes = topology.bolt("3", str.lower, words.custom(ToTheFirst(3)), parallelism=6)
     seen = collect(topology, twos), collect(topology, threes)
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert tuple(map(Counter, seen)) == ({"a": 2, "b": 2}, {"a": 3, "b": 3})
     assert [each.executed for each in of_tasks(running, "3")] == [2, 2, 2, 0, 0, 0]
 
 
+@UNFUSED
 @pytest.mark.simulated_time
 @pytest.mark.parametrize(("spouts", "bolts"), [(2, 6), (1, 10)])
-async def test_G10_everything_arrives(spouts: int, bolts: int) -> None:
+async def test_G10_everything_arrives(engine: Engine, spouts: int, bolts: int) -> None:
     """Twenty-four tuples give twenty-four outputs, however many tasks there are on either side."""
     topology = Topology("G10")
     words = topology.spout("1", mocked(*("a", "b") * 12), parallelism=spouts)
     seen = collect(topology, topology.bolt("2", GlobalCount, words.shuffle(), parallelism=bolts))
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert len(seen) == 24
     assert sum(each.executed for each in of_tasks(running, "2")) == 24
     assert Counter(seen)[1] == min(bolts, 24)

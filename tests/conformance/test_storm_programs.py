@@ -26,17 +26,18 @@ from stormlet import (
 from stormlet.errors import EndOfStream
 from tests.cast import Ack, Feeder, given
 from tests.conformance.kit import A_MOMENT, Numbers, TaskIndex, collect, mocked, one_bolt, until
+from tests.engines import Engine
 from tests.helpers import run_to_end
 
 
 @pytest.mark.simulated_time
-async def test_P2_two_subscriptions_to_one_stream_both_hold() -> None:
+async def test_P2_two_subscriptions_to_one_stream_both_hold(engine: Engine) -> None:
     """Shuffled to one of two tasks, and sent to both: three executions, where in Storm the last one alone holds."""
     topology = Topology("P2")
     values = topology.spout("1", mocked("x"))
     indexes = topology.bolt("2", TaskIndex, values.shuffle(), values.all(), parallelism=2)
     seen = collect(topology, indexes)
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert sorted(Counter(seen).values()) == [1, 2]
     assert running.statistics().components["1"].acked == 1
 
@@ -115,18 +116,18 @@ class Word:
 
 
 @pytest.mark.simulated_time
-async def test_P6_an_object_is_no_key_whatever_its_hash_says() -> None:
+async def test_P6_an_object_is_no_key_whatever_its_hash_says(engine: Engine) -> None:
     """``hash`` of a str is another number in every process; a key function gives what it is made of."""
     topology = Topology("P6", max_restarts=0)
     topology.bolt("2", Ack, topology.spout("1", mocked(Word("a"))).fields(), parallelism=2)
     with pytest.raises(TopologyCrashed, match=r"a key of type \S*Word has no stable hash") as crash:
-        await run_to_end(topology)
+        await engine.run_to_end(topology)
     assert isinstance(crash.value.__cause__, UnroutableKey)
 
     by_text = Topology("P6")
     words = by_text.spout("1", mocked(Word("a"), Word("a"), Word("a")))
     by_text.bolt("2", Ack, words.fields(lambda word: word.text), parallelism=2)
-    tasks = (await run_to_end(by_text)).statistics().components["2"].tasks
+    tasks = (await engine.run_to_end(by_text)).statistics().components["2"].tasks
     assert tasks is not None
     assert sorted(each.executed for each in tasks.values()) == [0, 3]
 

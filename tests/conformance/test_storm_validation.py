@@ -27,6 +27,7 @@ from stormlet import (
 from stormlet.runtime.wire.inbox import Inbox
 from tests.cast import Ack, Burst, Feeder, Hold, given
 from tests.conformance.kit import Count, collect, mocked, settle
+from tests.engines import Engine
 from tests.helpers import now, run_to_end
 
 # H1: what has been done.
@@ -479,10 +480,10 @@ async def test_Q1_what_does_not_fit_is_not_lost() -> None:
 
 @pytest.mark.simulated_time(seed=11)
 @pytest.mark.parametrize("capacity", [1, 10, 1024])
-async def test_Q2_first_in_first_out(capacity: int) -> None:
+async def test_Q2_first_in_first_out(engine: Engine, capacity: int) -> None:
     """Through two bolts with queues of any capacity, the order of one producer is kept."""
     topology = Topology("Q2", queue_capacity=capacity)
     numbers = topology.bolt("2", lambda number: number, topology.spout("1", range(1000)).shuffle())
     seen = collect(topology, topology.bolt("3", lambda number: number, numbers.shuffle()))
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert seen == list(range(1000))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stormlet import BasicBolt, Collector, Stream, Subscription, TaskContext, Topology, Tuple
-from tests.helpers import run_to_end
+from tests.engines import Engine
 
 Routes = Mapping[int, list[object]]
 
@@ -29,14 +29,20 @@ def noting(routes: dict[int, list[object]]) -> type[BasicBolt[object, object]]:
 
 
 async def routes_of(
-    values: Sequence[object], grouped: Grouped, *, tasks: int = 4, seed: int = 0, outputs: object = None
+    engine: Engine,
+    values: Sequence[object],
+    grouped: Grouped,
+    *,
+    tasks: int = 4,
+    seed: int = 0,
+    outputs: object = None,
 ) -> Routes:
     """Which task got which values of one spout."""
     routes: dict[int, list[object]] = {}
     topology = Topology("routes")
     stream = topology.spout("values", values, outputs=outputs)
     topology.bolt("note", noting(routes), grouped(stream), parallelism=tasks)
-    running = await run_to_end(topology, seed=seed)
+    running = await engine.run_to_end(topology, seed=seed)
     assert running.statistics().components["values"].acked == len(values)
     return routes
 

@@ -13,6 +13,7 @@ import pytest
 from stormlet import BasicBolt, Bolt, Collector, Spout, SpoutCollector, Topology, Tuple
 from stormlet.errors import EndOfStream
 from tests.cast import Counting, Note
+from tests.engines import Engine
 from tests.helpers import run_to_end
 
 
@@ -196,3 +197,19 @@ async def test_B10_what_a_bolt_sets_does_not_reach_other_tuples() -> None:
     topology.bolt("note", partial(Note, seen), second.shuffle())
     await run_to_end(topology)
     assert seen == [(number, number) for number in range(3)]
+
+
+@pytest.mark.simulated_time
+async def test_B10_what_a_bolt_sets_stays_in_its_task(engine: Engine) -> None:
+    """The bolt behind it sees nothing of that."""
+
+    def set_always(value: object) -> object:
+        request.set("leaked")
+        return value
+
+    seen: list[object] = []
+    topology = Topology("stays")
+    first = topology.bolt("set", set_always, topology.spout("numbers", range(3)).shuffle())
+    topology.bolt("note", partial(Note, seen), topology.bolt("see", see, first.shuffle()).shuffle())
+    await engine.run_to_end(topology)
+    assert seen == [(number, None) for number in range(3)]

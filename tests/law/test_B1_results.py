@@ -22,16 +22,17 @@ from stormlet import (
     Tuple,
 )
 from tests.cast import Note, ignore, refuse, twice
+from tests.engines import Engine
 from tests.helpers import run_to_end
 
 
-async def outputs_of(logic: Any, value: object = "in") -> list[object]:
+async def outputs_of(engine: Engine, logic: Any, value: object = "in") -> list[object]:
     """What a bolt sends downstream for one input, which must be acked."""
     seen: list[object] = []
     topology = Topology("outputs")
     stream = topology.bolt("logic", logic, topology.spout("one", [value]).shuffle())
     topology.bolt("note", partial(Note, seen), stream.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert running.statistics().components["one"].acked == 1
     return seen
 
@@ -96,30 +97,30 @@ RESULTS: dict[str, tuple[Callable[..., object], list[object]]] = {
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("kind", RESULTS)
-async def test_B1_results_of_functions(kind: str) -> None:
+async def test_B1_results_of_functions(engine: Engine, kind: str) -> None:
     """None is nothing; iterators and generators are drained, awaitables awaited; all else is one output."""
     logic, outputs = RESULTS[kind]
-    assert await outputs_of(logic) == outputs
+    assert await outputs_of(engine, logic) == outputs
 
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("made", [Note, Note()])
-async def test_B1_a_function_that_makes_bolts_crashes_the_topology(made: object) -> None:
+async def test_B1_a_function_that_makes_bolts_crashes_the_topology(engine: Engine, made: object) -> None:
     """At the first input, with an error that names the way out."""
     with pytest.raises(
         TopologyCrashed, match=r"'logic' .* makes a bolt, Note: .*functools.partial\(Note, ...\)"
     ):
-        await outputs_of(lambda _: made)
+        await outputs_of(engine, lambda _: made)
 
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("base", [Bolt, BasicBolt])
-async def test_B1_what_execute_returns_counts_as_an_exception(base: type[Any]) -> None:
+async def test_B1_what_execute_returns_counts_as_an_exception(engine: Engine, base: type[Any]) -> None:
     """Its input fails."""
     logic = type("Gives", (base,), {"execute": lambda self, tup, out: 5})
     topology = Topology("gives", max_attempts=1)
     topology.bolt("logic", logic, topology.spout("one", ["in"]).shuffle())
-    (letter,) = (await run_to_end(topology)).dead_letters
+    (letter,) = (await engine.run_to_end(topology)).dead_letters
     assert "execute of 'logic' (task 3) returned 5" in str(letter.failure.exception)
 
 
@@ -154,13 +155,13 @@ def twice_to(value: object) -> Iterator[To[object]]:
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("logic", [Basic, BasicAsync, twice, twice_async, twice_to, lambda value: value])
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_B1_outputs_are_anchored_to_the_input(logic: Any, concurrency: int) -> None:
+async def test_B1_outputs_are_anchored_to_the_input(engine: Engine, logic: Any, concurrency: int) -> None:
     """What happens to an output downstream happens to the message that it came of."""
     topology = Topology("anchored")
     source = topology.spout("words", ["a", "b"])
     stream = topology.bolt("logic", logic, source.shuffle(), concurrency=concurrency)
     topology.bolt("refuse", lambda value: refuse(value) if value == "a" else None, stream.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert [each.value for each in running.dead_letters] == ["a"]
     assert running.statistics().components["words"].acked == 1
 
@@ -202,13 +203,13 @@ class BasicRaiseAsync(BasicBolt[object, object]):
     [raise_at_once, raise_midway, raise_awaited, raise_midway_async, BasicRaise, BasicRaiseAsync],
 )
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_B1_an_exception_fails_the_input(logic: Any, concurrency: int) -> None:
+async def test_B1_an_exception_fails_the_input(engine: Engine, logic: Any, concurrency: int) -> None:
     """Wherever the code raises, the message fails with that component and exception."""
     topology = Topology("raise")
     source = topology.spout("one", ["a"])
     stream = topology.bolt("logic", logic, source.shuffle(), concurrency=concurrency)
     topology.bolt("ignore", ignore, stream.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     (letter,) = running.dead_letters
     assert letter.failure.component == "logic"
     assert isinstance(letter.failure.exception, Reject)
@@ -240,7 +241,7 @@ async def sort_out_async(value: int) -> object:
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("logic", [sort_out, sort_out_async])
 @pytest.mark.parametrize("concurrency", [1, 4])
-async def test_B1_to_reaches_other_streams(logic: Any, concurrency: int) -> None:
+async def test_B1_to_reaches_other_streams(engine: Engine, logic: Any, concurrency: int) -> None:
     """A result ``To(value, stream=...)`` goes there and nowhere else, alone or from an iterator."""
     seen: dict[str, list[object]] = {"default": [], "even": [], "three": []}
     topology = Topology("to")
@@ -253,7 +254,7 @@ async def test_B1_to_reaches_other_streams(logic: Any, concurrency: int) -> None
     )
     for name, values in seen.items():
         topology.bolt(f"note {name}", partial(Note, values), stream.named(name).shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert {name: sorted(map(str, values)) for name, values in seen.items()} == {
         "default": ["3", "9"],
         "even": ["0", "2", "4", "6", "8"],

@@ -10,7 +10,8 @@ import pytest
 
 from stormlet import BasicBolt, Bolt, Collector, TaskContext, Topology, Tuple
 from tests.cast import Join, ignore, refuse, twice
-from tests.helpers import now, run_to_end
+from tests.engines import UNFUSED, Engine
+from tests.helpers import now
 
 # B2: Bolt classes settle by themselves.
 
@@ -35,7 +36,7 @@ async def test_B2_a_bolt_may_hold_inputs_across_calls() -> None:
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_B2_returning_acks_nothing(asynchronous: bool) -> None:
+async def test_B2_returning_acks_nothing(engine: Engine, asynchronous: bool) -> None:
     """An input that a ``Bolt`` neither acked nor failed is not settled by its return."""
 
     class Forget(Bolt[object, object]):
@@ -44,13 +45,13 @@ async def test_B2_returning_acks_nothing(asynchronous: bool) -> None:
 
     topology = Topology("forget", message_timeout=5.0, max_attempts=1)
     topology.bolt("forget", Forget, topology.spout("one", ["a"]).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert [each.failure.kind.name for each in running.dead_letters] == ["TIMEOUT"]
 
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("anchored", [False, True])
-async def test_B2_a_bolt_anchors_explicitly(anchored: bool) -> None:
+async def test_B2_a_bolt_anchors_explicitly(engine: Engine, anchored: bool) -> None:
     """Only an output that names its anchor can fail the message."""
 
     class Forward(Bolt[object, object]):
@@ -62,18 +63,18 @@ async def test_B2_a_bolt_anchors_explicitly(anchored: bool) -> None:
     topology = Topology("explicit")
     stream = topology.bolt("forward", Forward, topology.spout("one", ["a"]).shuffle())
     topology.bolt("refuse", refuse, stream.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert len(running.dead_letters) == anchored
     assert running.statistics().components["refuse"].failed == 2
 
 
 @pytest.mark.simulated_time
-async def test_B2_explicit_anchors_join_all_held_inputs() -> None:
+async def test_B2_explicit_anchors_join_all_held_inputs(engine: Engine) -> None:
     """When the output of a pair is refused, both messages fail."""
     topology = Topology("pairs")
     stream = topology.bolt("pairs", Join, topology.spout("numbers", [1, 2]).shuffle())
     topology.bolt("refuse", refuse, stream.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert [each.value for each in running.dead_letters] == [1, 2]
 
 
@@ -90,7 +91,10 @@ def busy(topology: Topology) -> None:
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("concurrency", [1, 2, 7])
 @pytest.mark.parametrize("seed", range(6))
-async def test_B3_executions_start_in_the_order_of_the_emits(concurrency: int, seed: int) -> None:
+@UNFUSED
+async def test_B3_executions_start_in_the_order_of_the_emits(
+    engine: Engine, concurrency: int, seed: int
+) -> None:
     """For every pair of producer and consumer task, whatever the interleaving and the concurrency."""
     started = defaultdict[tuple[int, int], list[int]](list)
 
@@ -111,13 +115,13 @@ async def test_B3_executions_start_in_the_order_of_the_emits(concurrency: int, s
     busy(topology)
     spout = topology.spout("numbers", share, parallelism=2)
     topology.bolt("note", Note, spout.shuffle(), parallelism=2, concurrency=concurrency)
-    await run_to_end(topology, seed=seed)
+    await engine.run_to_end(topology, seed=seed)
     assert len(started) == 4
     assert all(numbers == sorted(numbers) for numbers in started.values())
 
 
 @pytest.mark.simulated_time
-async def test_B3_concurrent_calls_complete_in_any_order() -> None:
+async def test_B3_concurrent_calls_complete_in_any_order(engine: Engine) -> None:
     """With concurrency 3 the shortest call ends first, and no more than three run at a time."""
     ended: list[float] = []
     running = most = 0
@@ -132,13 +136,13 @@ async def test_B3_concurrent_calls_complete_in_any_order() -> None:
 
     topology = Topology("any order")
     topology.bolt("sleep", sleep, topology.spout("seconds", [30, 20, 10, 1, 1]).shuffle(), concurrency=3)
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert ended == [10, 1, 1, 20, 30]
     assert most == 3
 
 
 @pytest.mark.simulated_time
-async def test_B3_one_call_at_a_time_is_the_default() -> None:
+async def test_B3_one_call_at_a_time_is_the_default(engine: Engine) -> None:
     """Without ``concurrency`` the second input waits for the end of the first call."""
     ended: list[float] = []
 
@@ -148,13 +152,13 @@ async def test_B3_one_call_at_a_time_is_the_default() -> None:
 
     topology = Topology("one")
     topology.bolt("sleep", sleep, topology.spout("seconds", [3, 1]).shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert ended == [3, 1]
     assert now() == 4
 
 
 @pytest.mark.simulated_time
-async def test_B3_each_concurrent_call_has_a_collector_of_its_own() -> None:
+async def test_B3_each_concurrent_call_has_a_collector_of_its_own(engine: Engine) -> None:
     """What a call emits after its await is anchored to its own input, not to that of the last call."""
 
     class Wait(BasicBolt[int, int]):
@@ -165,5 +169,5 @@ async def test_B3_each_concurrent_call_has_a_collector_of_its_own() -> None:
     topology = Topology("own")
     stream = topology.bolt("wait", Wait, topology.spout("numbers", range(4)).shuffle(), concurrency=4)
     topology.bolt("refuse", lambda value: refuse(value) if value == 1 else None, stream.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert [each.value for each in running.dead_letters] == [1]

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Reject, Topology, TopologyCrashed, Tuple
-from tests.helpers import run_to_end
+from tests.engines import Engine
 
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_B4_the_instance_goes_on_after_an_exception(asynchronous: bool) -> None:
+async def test_B4_the_instance_goes_on_after_an_exception(engine: Engine, asynchronous: bool) -> None:
     """One instance sees all the inputs; the ones it raised on are failed, the others acked."""
     made: list[object] = []
 
@@ -34,7 +34,7 @@ async def test_B4_the_instance_goes_on_after_an_exception(asynchronous: bool) ->
 
     topology = Topology("odd", max_attempts=1)
     topology.bolt("odd", Odd, topology.spout("numbers", range(6)).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert [each.value for each in running.dead_letters] == [1, 3, 5]
     assert running.statistics().components["odd"].acked == 3
     assert len(made) == 1
@@ -42,6 +42,7 @@ async def test_B4_the_instance_goes_on_after_an_exception(asynchronous: bool) ->
 
 @pytest.mark.simulated_time
 async def test_B4_an_exception_is_logged_once_with_component_task_and_value(
+    engine: Engine,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One record that says where it happened and on what, with the traceback."""
@@ -52,7 +53,7 @@ async def test_B4_an_exception_is_logged_once_with_component_task_and_value(
     topology = Topology("log", max_attempts=1)
     topology.bolt("fail", fail, topology.spout("one", ["the value"]).shuffle())
     with caplog.at_level(logging.WARNING):
-        await run_to_end(topology)
+        await engine.run_to_end(topology)
     (record,) = [each for each in caplog.records if each.exc_info]
     assert record.exc_info is not None
     assert record.exc_info[0] is ZeroDivisionError
@@ -69,11 +70,13 @@ class SettleAndRaise(Bolt[object, object]):
 
 
 @pytest.mark.simulated_time(allow_leaks=["errors"])
-async def test_B4_an_exception_after_the_ack_is_logged_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+async def test_B4_an_exception_after_the_ack_is_logged_and_counted(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
     """It cannot fail the input any more, which stays acked."""
     topology = Topology("afterwards")
     topology.bolt("settled", SettleAndRaise, topology.spout("one", ["a"]).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     statistics = running.statistics().components
     assert (statistics["one"].acked, statistics["one"].failed) == (1, 0)
     assert (statistics["settled"].errors, statistics["settled"].failed) == (1, 0)
@@ -82,7 +85,7 @@ async def test_B4_an_exception_after_the_ack_is_logged_and_counted(caplog: pytes
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_B4_on_error_stop_crashes_the_topology(concurrency: int) -> None:
+async def test_B4_on_error_stop_crashes_the_topology(engine: Engine, concurrency: int) -> None:
     """With ``on_error="stop"`` the first exception ends the run and is its cause."""
 
     def fail(value: object) -> None:
@@ -92,12 +95,12 @@ async def test_B4_on_error_stop_crashes_the_topology(concurrency: int) -> None:
     source = topology.spout("one", ["a"])
     topology.bolt("fail", fail, source.shuffle(), on_error="stop", concurrency=concurrency)
     with pytest.raises(TopologyCrashed, match=r"execute of fail\[0\]") as crash:
-        await run_to_end(topology)
+        await engine.run_to_end(topology)
     assert isinstance(crash.value.__cause__, ZeroDivisionError)
 
 
 @pytest.mark.simulated_time
-async def test_B4_an_exception_in_a_batch_fails_its_unsettled_members() -> None:
+async def test_B4_an_exception_in_a_batch_fails_its_unsettled_members(engine: Engine) -> None:
     """A member that was acked before stays acked; the others fail."""
 
     class AckFirst(BatchBolt[int, int]):
@@ -109,6 +112,6 @@ async def test_B4_an_exception_in_a_batch_fails_its_unsettled_members() -> None:
 
     topology = Topology("batch")
     topology.bolt("batch", AckFirst, topology.spout("numbers", range(3)).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert [each.value for each in running.dead_letters] == [1, 2]
     assert running.statistics().components["numbers"].acked == 1

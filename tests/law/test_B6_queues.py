@@ -12,11 +12,12 @@ import pytest
 
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Running, TaskContext, Topology, Tuple
 from tests.cast import Note, Slow, ignore
+from tests.engines import Engine
 from tests.helpers import run_to_end
 
 
 @pytest.mark.simulated_time
-async def test_B6_emit_is_a_plain_call_that_gives_the_target_tasks() -> None:
+async def test_B6_emit_is_a_plain_call_that_gives_the_target_tasks(engine: Engine) -> None:
     """It returns the ids of the tasks that the value was delivered to, and nothing to await."""
     given: list[object] = []
 
@@ -29,7 +30,7 @@ async def test_B6_emit_is_a_plain_call_that_gives_the_target_tasks() -> None:
     source = topology.spout("one", ["a"])
     stream = topology.bolt("emit", Emit, source.shuffle(), outputs={"default": None, "unheard": None})
     topology.bolt("ignore", ignore, stream.all(), parallelism=2)
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert given == [(4, 5), ()]
 
 

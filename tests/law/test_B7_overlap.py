@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Topology, Tuple
+from tests.engines import Engine
 from tests.helpers import leave_by, run_to_end
 
 
@@ -82,6 +83,19 @@ async def test_B7_no_two_methods_of_one_instance_overlap() -> None:
 
 
 @pytest.mark.simulated_time
+async def test_B7_no_two_methods_overlap_in_a_bolt_without_ticks(engine: Engine) -> None:
+    """Execute, flush, finish and cleanup of an instance follow one another."""
+    exclusive = Exclusive()
+    strict = type("Strict", (Everything,), {"exclusive": exclusive})
+    topology = Topology("strict")
+    topology.bolt("strict", strict, topology.spout("numbers", range(7)).shuffle())
+    await engine.run_to_end(topology)
+    assert set(exclusive.calls) == {"execute", "flush", "finish", "cleanup"}
+    assert exclusive.overlaps == []
+    assert exclusive.calls[-1] == "cleanup"
+
+
+@pytest.mark.simulated_time
 async def test_B7_cleanup_waits_for_a_call_that_is_cancelled() -> None:
     """When the block is left by an exception, the suspended execute ends before cleanup begins."""
     calls: list[str] = []
@@ -105,7 +119,7 @@ async def test_B7_cleanup_waits_for_a_call_that_is_cancelled() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_B7_batches_do_not_overlap_either() -> None:
+async def test_B7_batches_do_not_overlap_either(engine: Engine) -> None:
     """A batch that is due by its age waits for the full one of another key that runs."""
     exclusive = Exclusive()
 
@@ -122,6 +136,6 @@ async def test_B7_batches_do_not_overlap_either() -> None:
 
     topology = Topology("batches")
     topology.bolt("batch", Batch, topology.spout("numbers", [0, 1, 3]).shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert exclusive.overlaps == []
     assert exclusive.calls == ["[1, 3]", "[0]"]

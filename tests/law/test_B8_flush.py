@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from stormlet import BatchBolt, Bolt, Collector, Topology, Tuple
+from tests.engines import Engine
 from tests.helpers import now, run_to_end
 
 Log = list[tuple[str, float]]
@@ -41,7 +42,7 @@ def collecting(log: Log, name: str = "collecting") -> type[Collecting]:
 
 
 @pytest.mark.simulated_time
-async def test_B8_a_batch_that_can_never_fill_is_written_and_not_timed_out() -> None:
+async def test_B8_a_batch_that_can_never_fill_is_written_and_not_timed_out(engine: Engine) -> None:
     """Seven values for batches of a hundred, of which three may be pending, long before any is due."""
     written: list[int] = []
 
@@ -54,7 +55,7 @@ async def test_B8_a_batch_that_can_never_fill_is_written_and_not_timed_out() -> 
 
     topology = Topology("write", max_spout_pending=3)
     topology.bolt("write", Write, topology.spout("numbers", range(7)).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert written == list(range(7))
     assert running.statistics().components["numbers"].acked == 7
     assert now() < 1
@@ -126,7 +127,7 @@ async def test_B8_no_flush_while_anything_runs_or_is_queued() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_B8_flush_goes_upstream_first() -> None:
+async def test_B8_flush_goes_upstream_first(engine: Engine) -> None:
     """Where several hold inputs, what the upstream flush emits joins the batch of the next one."""
     log: Log = []
     topology = Topology("chain")
@@ -134,12 +135,12 @@ async def test_B8_flush_goes_upstream_first() -> None:
     first = topology.bolt("first", collecting(log, "first"), source.shuffle())
     second = topology.bolt("second", collecting(log, "second"), source.shuffle(), first.shuffle())
     topology.bolt("third", collecting(log, "third"), source.shuffle(), second.shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert [name for name, _ in log] == ["first", "second", "third"]
 
 
 @pytest.mark.simulated_time
-async def test_B8_only_tasks_that_hold_unsettled_inputs_are_flushed() -> None:
+async def test_B8_only_tasks_that_hold_unsettled_inputs_are_flushed(engine: Engine) -> None:
     """Of three tasks only the one that got the tuple is asked; one that holds nothing never is."""
     log: Log = []
     topology = Topology("holders")
@@ -152,7 +153,7 @@ async def test_B8_only_tasks_that_hold_unsettled_inputs_are_flushed() -> None:
 
     Idle.log, Idle.name = log, "idle"
     topology.bolt("idle", Idle, source.shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert log == [("collecting", 0)]
 
 

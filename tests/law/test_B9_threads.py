@@ -12,12 +12,13 @@ import pytest
 
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Reject, Running, TaskContext, Topology, Tuple
 from tests.cast import ignore, refuse, twice
-from tests.helpers import now, run_to_end
+from tests.engines import Engine
+from tests.helpers import now
 
 
-async def in_threads(topology: Topology) -> Running:
+async def in_threads(engine: Engine, topology: Topology) -> Running:
     """Run to the end in real time, which must not take long."""
-    return await asyncio.wait_for(run_to_end(topology), 20)
+    return await asyncio.wait_for(engine.run_to_end(topology), 20)
 
 
 @pytest.mark.asyncio
@@ -43,7 +44,9 @@ async def test_B9_user_code_runs_in_a_thread_and_the_loop_goes_on() -> None:
 
 
 @pytest.mark.asyncio
-async def test_B9_a_slice_of_tuples_is_handed_over_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_B9_a_slice_of_tuples_is_handed_over_at_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two thousand tuples take far fewer hops to the thread than there are tuples."""
     loop = asyncio.get_running_loop()
     hops = 0
@@ -57,7 +60,7 @@ async def test_B9_a_slice_of_tuples_is_handed_over_at_once(monkeypatch: pytest.M
     monkeypatch.setattr(loop, "run_in_executor", counted)
     topology = Topology("slices", max_spout_pending=None)
     topology.bolt("ignore", ignore, topology.spout("numbers", range(2000)).shuffle(), executor="thread")
-    running = await in_threads(topology)
+    running = await in_threads(engine, topology)
     assert running.statistics().components["ignore"].acked == 2000
     assert hops < 200
 
@@ -98,20 +101,22 @@ def thread_function(value: int) -> Iterator[int]:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("logic", [ThreadBasic, ThreadBolt, ThreadBatch, thread_function])
 @pytest.mark.parametrize("concurrency", [1, 3])
-async def test_B9_every_kind_of_bolt_does_the_same_in_a_thread(logic: Any, concurrency: int) -> None:
+async def test_B9_every_kind_of_bolt_does_the_same_in_a_thread(
+    engine: Engine, logic: Any, concurrency: int
+) -> None:
     """Outputs are anchored, inputs acked and failed, exactly as on the loop."""
     topology = Topology("kinds")
     source = topology.spout("numbers", range(6))
     stream = topology.bolt("logic", logic, source.shuffle(), executor="thread", concurrency=concurrency)
     topology.bolt("refuse", lambda value: refuse(value) if value == 5 else None, stream.shuffle())
-    running = await in_threads(topology)
+    running = await in_threads(engine, topology)
     assert sorted(each.value for each in running.dead_letters) == [3, 5]
     assert running.statistics().components["numbers"].acked == 4
     assert running.statistics().components["refuse"].executed == 5
 
 
 @pytest.mark.asyncio
-async def test_B9_outputs_are_applied_on_the_loop() -> None:
+async def test_B9_outputs_are_applied_on_the_loop(engine: Engine) -> None:
     """The grouping of an output that was emitted in a thread is asked on the loop's thread."""
     asked: set[int] = set()
 
@@ -123,7 +128,7 @@ async def test_B9_outputs_are_applied_on_the_loop() -> None:
     source = topology.spout("numbers", range(10))
     stream = topology.bolt("twice", twice, source.shuffle(), executor="thread")
     topology.bolt("ignore", ignore, stream.fields(key), parallelism=2)
-    await in_threads(topology)
+    await in_threads(engine, topology)
     assert asked == {threading.get_ident()}
 
 
@@ -162,7 +167,7 @@ async def test_B9_prepare_tick_finish_and_cleanup_run_in_the_thread_too() -> Non
 
 
 @pytest.mark.simulated_time
-async def test_B9_under_simulated_time_the_code_runs_inline() -> None:
+async def test_B9_under_simulated_time_the_code_runs_inline(engine: Engine) -> None:
     """No thread is used, so that two runs are the same."""
     threads: set[int] = set()
 
@@ -171,5 +176,5 @@ async def test_B9_under_simulated_time_the_code_runs_inline() -> None:
 
     topology = Topology("inline")
     topology.bolt("note", note, topology.spout("numbers", range(3)).shuffle(), executor="thread")
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert threads == {threading.get_ident()}

@@ -8,6 +8,7 @@ import pytest
 
 from stormlet import BasicBolt, Collector, StartFailed, TaskContext, Topology, Tuple
 from stormlet.testing.loop import pending_tasks
+from tests.engines import Engine
 from tests.helpers import now, run_to_end
 from tests.law.calls import Log, logged_bolt, logged_spout
 
@@ -56,6 +57,20 @@ async def test_C1_an_exception_in_prepare_fails_the_start() -> None:
     assert isinstance(failed.value.__cause__, ZeroDivisionError)
     assert "good cleanup" in log
     assert not [call for call in log if call.startswith("spout")]
+
+
+@pytest.mark.simulated_time
+async def test_C1_a_bolt_that_cannot_be_prepared_fails_the_start(engine: Engine) -> None:
+    """The error names its task, with the exception as its cause; what was prepared is cleaned up."""
+    log: Log = []
+    topology = Topology("prepare")
+    numbers = topology.spout("numbers", [1])
+    topology.bolt("good", logged_bolt(log, "good"), numbers.shuffle())
+    topology.bolt("bad", logged_bolt(log, "bad", failing="prepare", seconds=1), numbers.shuffle())
+    with pytest.raises(StartFailed, match=r"prepare of bad\[0\]") as failed:
+        await engine.run_to_end(topology)
+    assert isinstance(failed.value.__cause__, ZeroDivisionError)
+    assert log.count("good prepare") == log.count("good cleanup") == 1
 
 
 @pytest.mark.simulated_time

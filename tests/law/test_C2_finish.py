@@ -10,19 +10,21 @@ import pytest
 
 from stormlet import BasicBolt, Collector, Topology, Tuple
 from tests.cast import AckLater, refuse
+from tests.engines import FUSED, UNFUSED, Engine
 from tests.helpers import now, run_to_end
 from tests.law.calls import HoldAll, finishing
 
 
+@FUSED
 @pytest.mark.simulated_time
-async def test_C2_finish_goes_downstream_and_what_it_emits_is_processed_first() -> None:
+async def test_C2_finish_goes_downstream_and_what_it_emits_is_processed_first(engine: Engine) -> None:
     """Each bolt finishes when it has executed what the finish of the one before has emitted."""
     log: list[tuple[str, float]] = []
     logic = finishing(log)
     topology = Topology("chain")
     second = topology.bolt("first", logic, topology.spout("one", ["x"]).shuffle())
     topology.bolt("second", logic, second.shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert [event for event, _ in log] == [
         "first gets x",
         "second gets x",
@@ -33,7 +35,7 @@ async def test_C2_finish_goes_downstream_and_what_it_emits_is_processed_first() 
 
 
 @pytest.mark.simulated_time
-async def test_C2_a_component_finishes_after_all_its_upstreams() -> None:
+async def test_C2_a_component_finishes_after_all_its_upstreams(engine: Engine) -> None:
     """The end of a diamond waits for the longer of its two sides."""
     log: list[tuple[str, float]] = []
     logic = finishing(log)
@@ -42,7 +44,7 @@ async def test_C2_a_component_finishes_after_all_its_upstreams() -> None:
     short = topology.bolt("short", logic, source.shuffle())
     long = topology.bolt("long 2", logic, topology.bolt("long 1", logic, source.shuffle()).shuffle())
     topology.bolt("last", logic, short.shuffle(), long.shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     finished = [event.removesuffix(" finishes") for event, _ in log if "finishes" in event]
     assert sorted(finished) == ["last", "long 1", "long 2", "short"]
     assert finished[-1] == "last"
@@ -80,7 +82,7 @@ async def test_C2_no_finish_while_a_source_is_only_paused() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_C2_no_finish_while_a_replay_waits() -> None:
+async def test_C2_no_finish_while_a_replay_waits(engine: Engine) -> None:
     """It is called when the message that failed has been executed again."""
     log: list[tuple[str, float]] = []
 
@@ -95,28 +97,29 @@ async def test_C2_no_finish_while_a_replay_waits() -> None:
 
     topology = Topology("waits", replay_delay=10.0)
     topology.bolt("fail", FailFirst, topology.spout("numbers", [1]).shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert [event for event, _ in log] == ["executed", "finish"]
 
 
+@UNFUSED
 @pytest.mark.simulated_time
-async def test_C2_finish_is_called_on_all_tasks_once() -> None:
+async def test_C2_finish_is_called_on_all_tasks_once(engine: Engine) -> None:
     """Also on those that never got a tuple; and not again where nothing came since."""
     log: list[tuple[str, float]] = []
     topology = Topology("tasks")
     topology.bolt("bolt", finishing(log), topology.spout("one", ["x"]).shuffle(), parallelism=3)
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert [event for event, _ in log].count("bolt finishes") == 3
 
 
 @pytest.mark.simulated_time
-async def test_C2_finish_is_called_where_no_tuple_ever_came() -> None:
+async def test_C2_finish_is_called_where_no_tuple_ever_came(engine: Engine) -> None:
     """Behind an empty source a bolt can still emit its end."""
     log: list[tuple[str, float]] = []
     topology = Topology("empty")
     first = topology.bolt("first", finishing(log), topology.spout("none", []).shuffle())
     topology.bolt("second", finishing(log), first.shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert [event for event, _ in log] == ["first finishes", "second gets end of first", "second finishes"]
 
 
@@ -150,17 +153,17 @@ async def test_C2_a_cycle_finishes_as_one_component() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_C2_what_finish_emits_joins_the_trees_of_held_inputs() -> None:
+async def test_C2_what_finish_emits_joins_the_trees_of_held_inputs(engine: Engine) -> None:
     """When the sum is refused downstream, all the messages that it was made of fail."""
     topology = Topology("joined")
     total = topology.bolt("sum", HoldAll, topology.spout("numbers", [1, 2, 3]).shuffle())
     topology.bolt("refuse", refuse, total.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert [each.value for each in running.dead_letters] == [1, 2, 3]
 
 
 @pytest.mark.simulated_time
-async def test_C2_what_finish_emits_unanchored_is_processed_and_untracked() -> None:
+async def test_C2_what_finish_emits_unanchored_is_processed_and_untracked(engine: Engine) -> None:
     """The sum is executed, and its failure fails nobody."""
 
     class Unanchored(HoldAll):
@@ -169,14 +172,14 @@ async def test_C2_what_finish_emits_unanchored_is_processed_and_untracked() -> N
     topology = Topology("unanchored")
     total = topology.bolt("sum", Unanchored, topology.spout("numbers", [1, 2, 3]).shuffle())
     topology.bolt("refuse", refuse, total.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     statistics = running.statistics().components
     assert (statistics["refuse"].failed, statistics["numbers"].failed) == (1, 0)
     assert statistics["numbers"].acked == 3
 
 
 @pytest.mark.simulated_time
-async def test_C2_a_later_replay_is_executed_and_finish_called_again() -> None:
+async def test_C2_a_later_replay_is_executed_and_finish_called_again(engine: Engine) -> None:
     """The sum fails downstream at first; its inputs return, and the second sum is acked."""
     sums: list[int] = []
 
@@ -188,7 +191,7 @@ async def test_C2_a_later_replay_is_executed_and_finish_called_again() -> None:
     topology = Topology("again")
     total = topology.bolt("sum", HoldAll, topology.spout("numbers", [1, 2, 3]).shuffle())
     topology.bolt("fail", fail_first, total.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert sums[0] == 6
     assert sum(sums[1:]) == 6
     assert running.statistics().components["numbers"].acked == 3

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 import pytest
 
 from stormlet import BasicBolt, Collector, StartFailed, Topology, TopologyCrashed, Tuple
-from tests.cast import Counting
+from tests.cast import Counting, refuse
+from tests.engines import Engine
 from tests.helpers import leave_by, now, run_to_end
 from tests.law.calls import Log, crashing_spout, logged_bolt, logged_spout
 
@@ -109,3 +110,18 @@ async def test_C3_asynchronous_cleanup_and_close_are_awaited() -> None:
     topology.bolt("bolt", Cleaning, topology.spout("spout", Closing).shuffle())
     await run_to_end(topology)
     assert log == [("close", 2), ("cleanup", 5)]
+
+
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
+@pytest.mark.parametrize("crashes", [False, True])
+async def test_C3_each_bolt_that_was_prepared_is_cleaned_up(engine: Engine, crashes: bool) -> None:
+    """Though another one raises in its cleanup, and where a third one crashes the run."""
+    log: Log = []
+    topology = Topology("always")
+    numbers = topology.spout("numbers", range(3))
+    topology.bolt("failing", logged_bolt(log, failing="cleanup"), numbers.shuffle())
+    topology.bolt("bolt", logged_bolt(log), numbers.fields(), parallelism=2)
+    topology.bolt("refuse", refuse, numbers.shuffle(), on_error="stop" if crashes else "fail")
+    with pytest.raises(TopologyCrashed) if crashes else nullcontext():
+        await engine.run_to_end(topology)
+    assert log.count("bolt cleanup") == log.count("bolt prepare") >= 1

@@ -12,6 +12,7 @@ import pytest
 
 from stormlet import Bolt, Collector, Running, Topology, TopologyCrashed, Tree, Tuple, TupleFailed
 from tests.cast import Forget, Slow, ignore
+from tests.engines import Engine
 from tests.helpers import leave_by, now
 from tests.law.calls import Log, crash_in, crashing_spout, logged_bolt
 
@@ -131,6 +132,21 @@ async def test_C5_an_exception_of_a_bolt_without_a_tuple_is_a_crash(method: str,
     assert f"{method} of bolt[0]" in str(crash)
 
 
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("method", ["flush", "finish"])
+async def test_C5_a_run_to_the_end_raises_what_a_bolt_raises_without_a_tuple(
+    engine: Engine, method: str, asynchronous: bool
+) -> None:
+    """By its cause, task and method."""
+    topology = Topology("crash")
+    bolt = crashing_bolt(method, asynchronous)
+    topology.bolt("bolt", bolt, topology.spout("numbers", [1]).shuffle())
+    with pytest.raises(TopologyCrashed, match=rf"{method} of bolt\[0\]") as crash:
+        await engine.run_to_end(topology)
+    assert isinstance(crash.value.__cause__, ZeroDivisionError)
+
+
 def raising() -> Iterator[int]:
     """A generator that yields once, then raises."""
     yield 1
@@ -172,6 +188,31 @@ async def test_C5_an_exception_of_a_key_function_is_a_crash(of_a_bolt: bool) -> 
     crash = await crash_of(topology)
     causes = [crash.__cause__, crash.__cause__ and crash.__cause__.__cause__]
     assert any(isinstance(each, ZeroDivisionError) for each in causes)
+
+
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees", "errors"])
+@pytest.mark.parametrize("of_a_bolt", [False, True])
+async def test_C5_a_run_to_the_end_raises_what_a_key_function_raises(engine: Engine, of_a_bolt: bool) -> None:
+    """Whoever emits the value."""
+    topology = Topology("crash", max_restarts=0)
+    stream = topology.spout("numbers", [1])
+    if of_a_bolt:
+        stream = topology.bolt("forward", lambda value: value, stream.shuffle())
+    topology.bolt("ignore", ignore, stream.fields(bad_key), parallelism=2)
+    with pytest.raises(TopologyCrashed) as crash:
+        await engine.run_to_end(topology)
+    causes = [crash.value.__cause__, crash.value.__cause__ and crash.value.__cause__.__cause__]
+    assert any(isinstance(each, ZeroDivisionError) for each in causes)
+
+
+@pytest.mark.simulated_time(allow_leaks=["inputs", "trees"])
+async def test_C5_a_run_to_the_end_raises_what_a_generator_raises(engine: Engine) -> None:
+    """As the ``next_tuple`` of its spout."""
+    topology = Topology("crash", max_restarts=0)
+    topology.bolt("ignore", ignore, topology.spout("spout", raising).shuffle())
+    with pytest.raises(TopologyCrashed, match=r"next_tuple of spout\[0\]") as crash:
+        await engine.run_to_end(topology)
+    assert isinstance(crash.value.__cause__, ZeroDivisionError)
 
 
 @pytest.mark.simulated_time

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from stormlet import Topology
-from tests.cast import Counting, Note, refuse
+from tests.cast import Count, Counting, Note, refuse
+from tests.engines import FUSED, Engine
 from tests.helpers import run_to_end
 from tests.law.failing import fail_until
 
@@ -22,15 +23,16 @@ def test_C6_the_readme_says_so_on_its_first_screen() -> None:
     assert "at least once" in text
 
 
+@FUSED
 @pytest.mark.simulated_time
-async def test_C6_delivery_is_at_least_once() -> None:
+async def test_C6_delivery_is_at_least_once(engine: Engine) -> None:
     """What was processed by one bolt is processed again when another one fails."""
     seen: list[object] = []
     topology = Topology("twice")
     source = topology.spout("one", ["x"])
     topology.bolt("note", partial(Note, seen), source.shuffle())
     topology.bolt("fail", fail_until(0.05, []), source.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert seen == ["x", "x"]
     assert running.statistics().components["one"].acked == 1
 
@@ -45,3 +47,15 @@ async def test_C6_a_run_begins_with_nothing() -> None:
         statistics = running.statistics().components
         assert (statistics["numbers"].emitted, statistics["refuse"].executed) == (0, 0)
         assert running.dead_letters == ()
+
+
+@pytest.mark.simulated_time
+async def test_C6_state_lasts_for_one_run(engine: Engine) -> None:
+    """A second one counts from one again."""
+    seen: list[object] = []
+    topology = Topology("anew")
+    counts = topology.bolt("count", Count, topology.spout("words", ["a", "b", "a"]).fields())
+    topology.bolt("note", partial(Note, seen), counts.shuffle())
+    for _ in range(2):
+        await engine.run_to_end(topology)
+    assert seen == [1, 1, 2] * 2

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from stormlet import Bolt, Collector, Spout, SpoutCollector, TaskContext, Topology, Tuple, TupleFailed
-from tests.cast import ignore
+from tests.cast import Note, ignore
+from tests.engines import Engine
 from tests.law.puppets import Puppet, now, script, settle, two_levels, until
 
 
@@ -114,6 +116,27 @@ async def test_F3_a_task_of_the_users_may_settle() -> None:
             await tree
             assert tree.done
         assert now() == 10
+
+
+@pytest.mark.parametrize("when", [call_soon, call_later, done_callback])
+@pytest.mark.simulated_time
+async def test_F3_what_a_callback_emits_and_acks_counts(engine: Engine, when: When) -> None:
+    """Of three inputs that a bolt gets one after another, long after it has returned."""
+
+    class Later(Bolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            def settle() -> None:
+                out.emit(tup.value, anchors=tup)
+                out.ack(tup)
+
+            when(settle)
+
+    seen: list[int] = []
+    topology = Topology("later")
+    later = topology.bolt("later", Later, topology.spout("numbers", range(3)).shuffle())
+    topology.bolt("note", partial(Note, seen), later.shuffle())
+    ended = await engine.run_to_end(topology)
+    assert (sorted(seen), ended.statistics().components["numbers"].acked) == ([0, 1, 2], 3)
 
 
 @pytest.mark.simulated_time

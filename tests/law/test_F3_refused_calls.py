@@ -12,7 +12,7 @@ import pytest
 
 from stormlet import Bolt, Collector, Failure, FailureKind, SpoutCollector, Topology, Tuple, is_compiled
 from tests.cast import ignore
-from tests.helpers import run_to_end
+from tests.engines import Engine
 from tests.law.puppets import AnyTuple, Puppets, open_trees, script, settle
 
 pytestmark = pytest.mark.simulated_time
@@ -105,14 +105,14 @@ class AcksElsewhere(Bolt[str, str]):
         out.ack(tup)
 
 
-async def test_F3_so_is_one_that_comes_in_a_slice() -> None:
+async def test_F3_so_is_one_that_comes_in_a_slice(engine: Engine) -> None:
     """While the loop's own thread works in the topology, and would send what is unsent; interpreted, in asyncio's debug
     mode."""
     bolt = AcksElsewhere()
     topology = Topology("threads")
     topology.bolt("bolt", lambda: bolt, topology.spout("feed", ["x"]).shuffle())
     asyncio.get_running_loop().set_debug(not is_compiled())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert bolt.errors == ["out.ack of 'bolt' (task 3)", "out.emit of 'bolt' (task 3)"]
     assert running.statistics().components["feed"].acked == 1
 

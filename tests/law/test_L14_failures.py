@@ -25,7 +25,8 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
-from tests.cast import Batches, wait_for_ever
+from tests.cast import Batches, same, wait_for_ever
+from tests.engines import Engine
 from tests.law.puppets import Puppets, ackers, script, settle, until
 
 
@@ -98,6 +99,24 @@ async def test_L14_failed_names_the_exception(logic: Callable[..., Any]) -> None
         (task,) = running.statistics().components["bolt"].tasks or ()
     assert (failure.kind, failure.component, failure.task) == (FailureKind.FAILED, "bolt", task)
     assert repr(failure.exception) == "ValueError('broken')"
+
+
+@pytest.mark.parametrize("logic", [function, generator, coroutine, Explicit, Basic, Batch])
+@pytest.mark.simulated_time
+async def test_L14_a_dead_letter_names_component_task_and_exception(
+    engine: Engine, logic: Callable[..., Any]
+) -> None:
+    """Also that of a bolt behind another one."""
+    topology = Topology("raises", max_attempts=2)
+    passed = topology.bolt("pass", same, topology.spout("words", ["x"]).shuffle())
+    topology.bolt("bolt", logic, passed.shuffle())
+    ended = await engine.run_to_end(topology)
+    (task,) = ended.statistics().components["bolt"].tasks or ()
+    (letter,) = ended.dead_letters
+    assert (letter.component, letter.value, letter.attempts) == ("words", "x", 2)
+    for failure in (letter.failure, *letter.history):
+        assert (failure.kind, failure.component, failure.task) == (FailureKind.FAILED, "bolt", task)
+        assert repr(failure.exception) == "ValueError('broken')"
 
 
 @pytest.mark.simulated_time

@@ -7,6 +7,7 @@ import pytest
 from stormlet import (
     AlreadySettled,
     BasicBolt,
+    Bolt,
     Collector,
     FailureKind,
     Topology,
@@ -14,6 +15,7 @@ from stormlet import (
     TupleFailed,
     TupleTimedOut,
 )
+from tests.engines import Engine
 from tests.law.puppets import AnyTuple, Puppet, Puppets, open_trees, orphans, script, settle, until
 
 SETTLED = {"ack": "acked", "fail": "failed"}
@@ -76,6 +78,32 @@ async def test_L15_a_basic_bolt_may_settle_its_input_itself() -> None:
                 await (await running.emit(feed, wish))
         counts = running.statistics().components["own"]
         assert (counts.acked, counts.failed, counts.errors) == (2, 2, 2)
+
+
+@pytest.mark.parametrize("second", ["ack", "fail", "anchor"])
+@pytest.mark.parametrize("first", SETTLED)
+@pytest.mark.simulated_time
+async def test_L15_whatever_a_bolt_does_after_it_has_settled_an_input_raises_there(
+    engine: Engine, first: str, second: str
+) -> None:
+    """The error names the tuple and both verbs, and the first outcome holds."""
+    said: list[str] = []
+
+    class Again(Bolt[str, str]):
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            getattr(out, first)(tup)
+            try:
+                out.emit("output", anchors=tup) if second == "anchor" else getattr(out, second)(tup)
+            except AlreadySettled as error:
+                said.append(str(error))
+
+    topology = Topology("again", max_attempts=1)
+    topology.bolt("again", Again, topology.spout("one", ["x"]).shuffle())
+    ended = await engine.run_to_end(topology)
+    (error,) = said
+    assert all(part in error for part in ("'x'", SAYS[second], SETTLED[first]))
+    assert ended.statistics().components["one"].acked == (first == "ack")
+    assert len(ended.dead_letters) == (first == "fail")
 
 
 @pytest.mark.simulated_time

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 import stormlet
-from stormlet import Topology
+from stormlet import BasicBolt, Collector, Topology, Tuple
 from stormlet.testing import run_simulated
+from tests.engines import Engine
 from tests.law import busy
-from tests.law.puppets import Puppets, settle
+from tests.law.puppets import Puppets, now, settle
 
 
 def in_a_process(seed: int, hash_seed: int) -> subprocess.Popen[str]:
@@ -93,6 +94,31 @@ def test_L16_every_task_has_an_id_source_of_its_own() -> None:
     alone, beside = (run_simulated(ids_of_first(3, others)) for others in (0, 3))
     assert len(alone) == 50
     assert alone == beside != run_simulated(ids_of_first(4, 0))
+
+
+@pytest.mark.simulated_time
+async def test_L16_one_seed_gives_one_order_and_one_timing(engine: Engine) -> None:
+    """Of all executions and replays, over tasks that are chosen at random."""
+
+    async def executions(seed: int) -> list[tuple[int, int, float]]:
+        seen: list[tuple[int, int, float]] = []
+        began = now()
+
+        class Flaky(BasicBolt[int, int]):
+            def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+                seen.append((tup.value, tup.attempt, round(now() - began, 6)))
+                if tup.attempt <= tup.value % 3:
+                    raise ValueError(tup.value)
+
+        topology = Topology("seeded")
+        topology.bolt("flaky", Flaky, topology.spout("numbers", range(20)).fields(), parallelism=3)
+        await engine.run_to_end(topology, seed=seed)
+        return seen
+
+    first = await executions(1)
+    assert len(first) > 20
+    assert await executions(1) == first
+    assert await executions(2) != first
 
 
 def modules() -> list[Path]:

@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 
-from stormlet import Topology
+from stormlet import BasicBolt, Collector, Reject, TaskContext, Topology, Tuple
 from stormlet.core.ids import BLOCK, IdSource
+from tests.engines import Engine
 from tests.law.ledgers import ALL_BITS, two_replicas
 from tests.law.puppets import Puppets, Tap, script, settle, xor
 
@@ -92,6 +93,27 @@ async def test_L1_a_tree_waits_for_every_replica(replicas: int) -> None:
             assert not tree.done
             puppet.ack_all()
         assert await tree == []
+
+
+@pytest.mark.parametrize("refusing", range(3))
+@pytest.mark.simulated_time
+async def test_L1_one_replica_that_fails_fails_the_message(engine: Engine, refusing: int) -> None:
+    """Whichever of three it is; a message that all of them have acked is acked."""
+
+    class Refuses(BasicBolt[str, str]):
+        def prepare(self, context: TaskContext) -> None:
+            self.refuses = context.task_index == refusing
+
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            if self.refuses and tup.value == "bad":
+                raise Reject("refused")
+
+    topology = Topology("replicas")
+    topology.bolt("replicas", Refuses, topology.spout("words", ["good", "bad"]).all(), parallelism=3)
+    ended = await engine.run_to_end(topology)
+    counts = ended.statistics().components
+    assert [each.value for each in ended.dead_letters] == ["bad"]
+    assert (counts["words"].acked, counts["replicas"].acked, counts["replicas"].failed) == (1, 5, 1)
 
 
 # L2.

@@ -10,8 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stormlet import Running, Stream, Topology, Tree, TupleFailed
+from stormlet import Bolt, Collector, Running, Stream, Topology, Tree, Tuple, TupleFailed
 from stormlet.testing import run_simulated
+from tests.cast import Forward, ForwardUnanchored, ignore, refuse
+from tests.cast import Join as JoinEvery
+from tests.engines import Engine
 from tests.law.puppets import AnyTuple, Puppets, open_trees, script, settle, xor
 
 
@@ -155,6 +158,47 @@ async def test_L7_untracked_anchors_add_nothing() -> None:
     assert spout.acked == ["tracked"]
 
 
+@pytest.mark.simulated_time
+async def test_L7_what_happens_to_a_joined_output_happens_to_all_its_messages(engine: Engine) -> None:
+    """Of three pairs one is refused: both of its messages fail, and no other."""
+    topology = Topology("pairs")
+    pairs = topology.bolt("pairs", JoinEvery, topology.spout("numbers", range(6)).shuffle())
+    passed = topology.bolt("pass", Forward, pairs.shuffle())
+    topology.bolt("refuse", lambda pair: refuse(pair) if 3 in pair else None, passed.shuffle())
+    ended = await engine.run_to_end(topology)
+    assert [each.value for each in ended.dead_letters] == [2, 3]
+    assert ended.statistics().components["numbers"].acked == 4
+
+
+@pytest.mark.simulated_time
+async def test_L7_branches_that_meet_again_are_one_message(engine: Engine) -> None:
+    """Two ways of another length lead to a bolt that joins what comes by both; all is acked."""
+    topology = Topology("diamond")
+    numbers = topology.spout("numbers", range(4))
+    longer = topology.bolt("second", Forward, topology.bolt("first", Forward, numbers.shuffle()).shuffle())
+    joined = topology.bolt("join", JoinEvery, numbers.global_(), longer.global_())
+    topology.bolt("end", ignore, joined.shuffle())
+    counts = (await engine.run_to_end(topology)).statistics().components
+    assert (counts["numbers"].acked, counts["end"].executed) == (4, 4)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.simulated_time
+async def test_L7_an_anchor_counts_once_however_often_it_is_named(engine: Engine, times: int) -> None:
+    """Its output is delivered once, and its message acked."""
+
+    class Repeats(Bolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            out.emit(tup.value, anchors=[tup] * times)
+            out.ack(tup)
+
+    topology = Topology("repeats")
+    repeated = topology.bolt("repeats", Repeats, topology.spout("numbers", range(3)).shuffle())
+    topology.bolt("end", ignore, repeated.shuffle())
+    counts = (await engine.run_to_end(topology)).statistics().components
+    assert (counts["numbers"].acked, counts["end"].executed) == (3, 3)
+
+
 class Forest:
     """Messages, their tuples, and which of them are settled: a ledger by other means."""
 
@@ -216,6 +260,20 @@ def test_L7_any_number_of_trees_may_share_any_branches(seed: int) -> None:
 
 
 # L8.
+
+
+@pytest.mark.parametrize("logic", [ForwardUnanchored, Forward], ids=["unanchored", "of untracked inputs"])
+@pytest.mark.simulated_time
+async def test_L8_the_failure_of_an_output_that_nobody_tracks_fails_nobody(
+    engine: Engine, logic: type[Bolt[Any, Any]]
+) -> None:
+    """It is counted where it happened, and never tried again; all messages are acked."""
+    topology = Topology("loose")
+    loose = topology.bolt("loose", ForwardUnanchored, topology.spout("numbers", range(3)).shuffle())
+    topology.bolt("refuse", refuse, topology.bolt("then", logic, loose.shuffle()).shuffle())
+    ended = await engine.run_to_end(topology)
+    counts = ended.statistics().components
+    assert (list(ended.dead_letters), counts["numbers"].acked, counts["refuse"].failed) == ([], 3, 3)
 
 
 @pytest.mark.simulated_time

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from stormlet import InvalidTopology, NotTracked, Topology
+from stormlet import InvalidTopology, NotTracked, To, Topology
 from tests.cast import Counting, Forget, ignore, raise_value_error
+from tests.engines import Engine
 from tests.helpers import run_to_end
 from tests.law.puppets import Puppets, open_trees, orphans, script, settle, until
 
@@ -168,6 +169,21 @@ async def test_L11_a_tracked_emit_that_reaches_no_task_is_acked(subscribed: bool
     assert spout.told == [(0, "ack", "x")]
     assert spout.reached == [()]
     assert running.statistics().components["__acker"].executed == 0
+
+
+@pytest.mark.parametrize("subscribed", [False, True])
+@pytest.mark.simulated_time
+async def test_L11_what_reaches_no_task_from_a_source_is_acked(engine: Engine, subscribed: bool) -> None:
+    """Though another bolt gets what is emitted on another stream."""
+    topology = Topology("nobody")
+    stream = topology.spout(
+        "values", [To("x"), To("y", stream="other")], outputs={"default": None, "other": None}
+    )
+    topology.bolt("bolt", ignore, stream.named("other").shuffle())
+    if subscribed:
+        topology.bolt("nobody", ignore, stream.custom(Nobody()))
+    ended = await engine.run_to_end(topology)
+    assert (ended.statistics().components["values"].acked, list(ended.dead_letters)) == (2, [])
 
 
 @pytest.mark.simulated_time

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from stormlet import (
+    BasicBolt,
+    Collector,
     DeadLetter,
     Failure,
     Reject,
@@ -19,11 +21,12 @@ from stormlet import (
     StrayCancellation,
     TaskContext,
     Topology,
+    Tuple,
     TupleFailed,
 )
 from stormlet.errors import EndOfStream
 from tests.cast import Counting, ignore, raise_value_error
-from tests.helpers import run_to_end
+from tests.engines import Engine
 from tests.law.cancelled import cancel, conserved, crash, simulated
 from tests.law.conserved import SCENARIOS
 from tests.law.forced_errors import Scenario, run
@@ -85,15 +88,44 @@ def raising(make: Callable[[], Exception]) -> Callable[[int], int]:
 @pytest.mark.parametrize("make", ODD)
 @pytest.mark.parametrize("attempts", [1, 3])
 async def test_N1_exceptions_that_let_nobody_look_at_them_are_failures(
-    make: Callable[[], Exception], attempts: int
+    engine: Engine, make: Callable[[], Exception], attempts: int
 ) -> None:
     """Their messages are replayed and become dead letters; the others are acked."""
     topology = Topology("odd", max_attempts=attempts)
     topology.bolt("bolt", raising(make), topology.spout("spout", range(30)).shuffle())
-    running = await run_to_end(topology)
-    counts = running.statistics().components["spout"]
-    assert (counts.acked, counts.dead_letters, counts.failed) == (20, 10, 10 * attempts)
+    running = await engine.run_to_end(topology)
+    counts = running.statistics().components
+    assert (counts["spout"].acked, counts["spout"].dead_letters, counts["bolt"].failed) == (
+        20,
+        10,
+        10 * attempts,
+    )
     assert {len(letter.history) for letter in running.dead_letters} == {attempts}
+
+
+@simulated
+async def test_N1_what_is_not_acked_is_a_dead_letter(engine: Engine) -> None:
+    """Of numbers that two bolts refuse, each its own, or fail some times or for ever."""
+
+    def first(value: int) -> int:
+        if value % 5 == 0:
+            raise Reject("five")
+        return value
+
+    class Second(BasicBolt[int, int]):
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            if tup.attempt < tup.value % 7:
+                raise ValueError(tup.value)
+
+    topology = Topology("accounts")
+    passed = topology.bolt("first", first, topology.spout("numbers", range(100)).shuffle())
+    topology.bolt("second", Second, passed.fields(), parallelism=3)
+    ended = await engine.run_to_end(topology)
+    counts = ended.statistics().components["numbers"]
+    given_up = [number for number in range(100) if number % 5 == 0 or number % 7 > 5]
+    assert sorted(each.value for each in ended.dead_letters) == given_up
+    assert counts.messages == counts.acked + counts.dead_letters == 100
+    assert counts.dead_letters == len(given_up)
 
 
 @simulated
@@ -115,6 +147,7 @@ async def test_N1_a_tree_that_fails_of_such_an_exception_has_an_outcome(
 @simulated
 @pytest.mark.parametrize("make", ODD)
 async def test_N1_a_rejection_while_such_an_exception_is_handled_goes_to_the_dead_letters(
+    engine: Engine,
     make: Callable[[], Exception],
 ) -> None:
     """However many there are."""
@@ -127,7 +160,7 @@ async def test_N1_a_rejection_while_such_an_exception_is_handled_goes_to_the_dea
 
     topology = Topology("odd")
     topology.bolt("bolt", reject, topology.spout("spout", range(30)).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert running.statistics().dead_letters == 30
 
 
@@ -136,11 +169,11 @@ class SealedReject(Sealed, Reject):
 
 
 @simulated
-async def test_N1_a_rejection_that_cannot_be_printed_goes_to_the_dead_letters() -> None:
+async def test_N1_a_rejection_that_cannot_be_printed_goes_to_the_dead_letters(engine: Engine) -> None:
     """With the name of its class."""
     topology = Topology("odd")
     topology.bolt("bolt", raising(SealedReject), topology.spout("spout", [2]).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert "SealedReject" in running.dead_letters[0].failure.reason
 
 

@@ -12,6 +12,7 @@ import pytest
 from stormlet import Failure, Spout, SpoutCollector, Topology, TopologyCrashed
 from stormlet.errors import EndOfStream
 from tests.cast import ignore, raise_value_error
+from tests.engines import Engine
 from tests.helpers import interpreted_only, run_to_end
 from tests.law.cancelled import simulated
 from tests.law.conserved import SCENARIOS
@@ -120,7 +121,9 @@ async def test_N2_an_end_of_stream_outside_of_next_tuple_is_the_users_error(meth
 
 @simulated
 @pytest.mark.parametrize("concurrency", [1, 2])
-async def test_N2_a_stop_iteration_of_a_bolt_is_no_error_of_the_engine(concurrency: int) -> None:
+async def test_N2_a_stop_iteration_of_a_bolt_is_no_error_of_the_engine(
+    engine: Engine, concurrency: int
+) -> None:
     """A bolt that is to die of it does, and lives on."""
     raised: list[int] = []
 
@@ -132,6 +135,6 @@ async def test_N2_a_stop_iteration_of_a_bolt_is_no_error_of_the_engine(concurren
     topology = Topology("t")
     spout = topology.spout("spout", range(3))
     topology.bolt("bolt", bolt, spout.shuffle(), on_error="restart", concurrency=concurrency)
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert running.statistics().components["bolt"].restarts == 1
     assert running.statistics().components["spout"].acked == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import count
 
 import pytest
@@ -21,6 +21,7 @@ from stormlet import (
     TupleFailed,
 )
 from tests.cast import Ticks, raise_value_error, take_a_second
+from tests.engines import Engine
 from tests.helpers import now
 from tests.law.cancelled import SlowToStart, cancel, cancelling, conserved, crash, slow_topology
 
@@ -90,6 +91,31 @@ async def test_N3_a_batch_whose_call_somebody_cancels_fails_with_all_of_its_inpu
     assert running.statistics().components["spout"].acked == 3
     bolt = running.statistics().components["bolt"]
     assert (bolt.executed, bolt.acked, bolt.failed) == (6, 3, 3)
+
+
+def cancel_itself(value: int) -> None:
+    if value == 1:
+        raise asyncio.CancelledError
+
+
+async def cancel_itself_later(value: int) -> None:
+    await asyncio.sleep(0.1)
+    cancel_itself(value)
+
+
+@cancelling
+@pytest.mark.parametrize(
+    ("logic", "concurrency"), [(cancel_itself, 1), (cancel_itself_later, 1), (cancel_itself_later, 3)]
+)
+async def test_N3_a_cancellation_that_user_code_raises_fails_its_input(
+    engine: Engine, logic: Callable[[int], object], concurrency: int
+) -> None:
+    """As often as it is tried; the others are acked."""
+    topology = Topology("t", max_attempts=2)
+    topology.bolt("bolt", logic, topology.spout("spout", range(4)).shuffle(), concurrency=concurrency)
+    ended = await engine.run_to_end(topology)
+    assert [(each.value, each.attempts) for each in ended.dead_letters] == [(1, 2)]
+    assert ended.statistics().components["spout"].acked == 3
 
 
 @cancelling

@@ -11,7 +11,8 @@ import pytest
 from stormlet import BasicBolt, Collector, Spout, SpoutCollector, Topology, Tuple
 from stormlet.errors import EndOfStream
 from tests.cast import AckLater, Counting, Untracked, ignore
-from tests.helpers import now, run_to_end
+from tests.engines import Engine
+from tests.helpers import now
 from tests.law.failing import failing_first
 from tests.law.puppets import BRIEFLY
 
@@ -54,24 +55,22 @@ async def test_S5_a_polled_spout_that_has_not_ended_is_waited_for() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_S5_an_open_tree_is_waited_for() -> None:
+async def test_S5_an_open_tree_is_waited_for(engine: Engine) -> None:
     """A run is not finished before an input that a bolt keeps is acked."""
     topology = Topology("keep")
     topology.bolt("keep", partial(AckLater, 20), topology.spout("one", [1]).shuffle())
-    async with topology.run() as running:
-        await running.finished()
-        assert now() == 20
+    ended = await engine.run_to_end(topology)
+    assert (now(), ended.statistics().components["one"].acked) == (20, 1)
 
 
 @pytest.mark.simulated_time
-async def test_S5_a_replay_is_waited_for() -> None:
-    """A run is not finished while a failed message waits to be emitted again."""
+async def test_S5_a_replay_is_waited_for(engine: Engine) -> None:
+    """A run is not finished while what failed waits to be executed again."""
     topology = Topology("replay", replay_delay=20.0)
     topology.bolt("fail", failing_first(1), topology.spout("one", [1]).shuffle())
-    async with topology.run() as running:
-        await running.finished()
-        assert now() >= 20
-        assert running.statistics().components["one"].acked == 1
+    ended = await engine.run_to_end(topology)
+    assert now() >= 20
+    assert ended.statistics().components["one"].acked == 1
 
 
 @pytest.mark.simulated_time
@@ -148,9 +147,9 @@ async def test_S5_a_spout_without_source_has_ended_only_while_draining() -> None
 
 
 @pytest.mark.simulated_time
-async def test_S5_an_empty_run_is_finished_at_once() -> None:
+async def test_S5_an_empty_run_is_finished_at_once(engine: Engine) -> None:
     """Where no source yields anything, nothing is waited for."""
     topology = Topology("empty")
     topology.bolt("ignore", ignore, topology.spout("empty", []).shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert now() == 0

@@ -26,6 +26,7 @@ from stormlet import (
     Tuple,
 )
 from tests.cast import Forget, same, take_a_second
+from tests.engines import IN_PROCESS, Engine
 from tests.helpers import RefusingKey, now, run_to_end
 from tests.law.failing import failing_first
 from tests.law.puppets import BRIEFLY
@@ -50,9 +51,21 @@ def source_of(kind: str, values: list[object]) -> object:
 
 
 @pytest.mark.simulated_time
-@pytest.mark.parametrize("kind", ["generator", "async generator", "iterable", "async iterable"])
-async def test_S6_every_kind_of_source_replays_what_failed(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["generator", "iterable"])
+async def test_S6_every_kind_of_source_replays_what_failed(engine: Engine, kind: str) -> None:
     """Values that fail once are executed again, with the next attempt's number, and acked then."""
+    await replay_what_failed(engine, kind)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("kind", ["async generator", "async iterable"])
+async def test_S6_asynchronous_sources_replay_what_failed(kind: str) -> None:
+    """In the same way."""
+    await replay_what_failed(IN_PROCESS, kind)
+
+
+async def replay_what_failed(engine: Engine, kind: str) -> None:
+    """Fail some values of such a source once."""
     executed: list[tuple[object, int]] = []
 
     class FailFirst(BasicBolt[object, object]):
@@ -64,7 +77,7 @@ async def test_S6_every_kind_of_source_replays_what_failed(kind: str) -> None:
     topology = Topology("reliable")
     spout = topology.spout("source", source_of(kind, ["a", "fine", "b"]))  # type: ignore[call-overload]
     topology.bolt("fail", FailFirst, spout.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert sorted(executed, key=str) == [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("fine", 1)]
     assert running.statistics().components["source"].acked == 3
 
@@ -135,24 +148,24 @@ def always_failing(attempts: list[tuple[float, int]]) -> type[BasicBolt[object, 
 
 
 @pytest.mark.simulated_time
-async def test_S6_a_value_is_attempted_at_most_five_times() -> None:
+async def test_S6_a_value_is_attempted_at_most_five_times(engine: Engine) -> None:
     """The fifth failure is the last one; then the value is a dead letter."""
     attempts: list[tuple[float, int]] = []
     topology = Topology("five")
     topology.bolt("fail", always_failing(attempts), topology.spout("one", ["x"]).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert [number for _, number in attempts] == [1, 2, 3, 4, 5]
     assert [each.attempts for each in running.dead_letters] == [5]
 
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("most", [1, 2])
-async def test_S6_max_attempts_is_an_option(most: int) -> None:
+async def test_S6_max_attempts_is_an_option(engine: Engine, most: int) -> None:
     """As many attempts are made as ``max_attempts`` says."""
     attempts: list[tuple[float, int]] = []
     topology = Topology("few", max_attempts=most)
     topology.bolt("fail", always_failing(attempts), topology.spout("one", ["x"]).shuffle())
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert len(attempts) == most
 
 
@@ -167,29 +180,29 @@ async def test_S6_a_timeout_is_an_attempt_too() -> None:
     assert [each.kind for each in letter.history] == [FailureKind.TIMEOUT] * 2
 
 
-async def pauses_between_attempts(most: int, seed: int) -> list[float]:
+async def pauses_between_attempts(engine: Engine, most: int, seed: int) -> list[float]:
     """The seconds between the attempts at one value."""
     attempts: list[tuple[float, int]] = []
     topology = Topology("pauses", max_attempts=most)
     topology.bolt("fail", always_failing(attempts), topology.spout("one", ["x"]).shuffle())
-    await run_to_end(topology, seed=seed)
+    await engine.run_to_end(topology, seed=seed)
     return [later - before for (before, _), (later, _) in itertools.pairwise(attempts)]
 
 
 @pytest.mark.simulated_time
-async def test_S6_the_pause_before_a_replay_doubles_from_a_tenth_to_thirty_seconds() -> None:
+async def test_S6_the_pause_before_a_replay_doubles_from_a_tenth_to_thirty_seconds(engine: Engine) -> None:
     """Each pause is 0.1 s doubled so many times, at most 30 s, and stretched by less than a half."""
-    pauses = await pauses_between_attempts(13, seed=1)
+    pauses = await pauses_between_attempts(engine, 13, seed=1)
     doubled = [min(0.1 * 2**each, 30) for each in range(12)]
     assert all(least <= pause < 1.5 * least + 1e-6 for least, pause in zip(doubled, pauses, strict=True))
 
 
 @pytest.mark.simulated_time
-async def test_S6_the_jitter_of_replays_is_seeded() -> None:
+async def test_S6_the_jitter_of_replays_is_seeded(engine: Engine) -> None:
     """The same seed gives the same pauses, another one others."""
-    first = await pauses_between_attempts(6, seed=1)
-    assert await pauses_between_attempts(6, seed=1) == pytest.approx(first, abs=1e-9)
-    assert await pauses_between_attempts(6, seed=2) != pytest.approx(first, rel=1e-3)
+    first = await pauses_between_attempts(engine, 6, seed=1)
+    assert await pauses_between_attempts(engine, 6, seed=1) == pytest.approx(first, abs=1e-9)
+    assert await pauses_between_attempts(engine, 6, seed=2) != pytest.approx(first, rel=1e-3)
 
 
 @pytest.mark.simulated_time
@@ -238,11 +251,13 @@ class FailPermanently(Bolt[object, object]):
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("logic", [reject, FailPermanently])
-async def test_S6_reject_and_permanent_skip_the_replays(logic: type[Bolt[object, object]]) -> None:
+async def test_S6_reject_and_permanent_skip_the_replays(
+    engine: Engine, logic: type[Bolt[object, object]]
+) -> None:
     """The first attempt is the last one, and the dead letter has the reason given."""
     topology = Topology("reject")
     topology.bolt("reject", logic, topology.spout("one", ["x"]).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     (letter,) = running.dead_letters
     assert letter.attempts == 1
     assert letter.failure.permanent
@@ -250,7 +265,7 @@ async def test_S6_reject_and_permanent_skip_the_replays(logic: type[Bolt[object,
 
 
 @pytest.mark.simulated_time
-async def test_S6_a_dead_letter_has_cause_lineage_and_attempts() -> None:
+async def test_S6_a_dead_letter_has_cause_lineage_and_attempts(engine: Engine) -> None:
     """It names the source, the value, its id, the component and exception, and why each attempt failed."""
 
     def fail(value: str) -> None:
@@ -260,7 +275,7 @@ async def test_S6_a_dead_letter_has_cause_lineage_and_attempts() -> None:
     topology = Topology("letter", max_attempts=2)
     forwarded = topology.bolt("forward", same, topology.spout("words", ["good", "bad"]).shuffle())
     topology.bolt("fail", fail, forwarded.shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     (letter,) = running.dead_letters
     assert (letter.component, letter.value, letter.attempts) == ("words", "bad", 2)
     assert letter.message_id is not None
@@ -270,11 +285,11 @@ async def test_S6_a_dead_letter_has_cause_lineage_and_attempts() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_S6_each_value_has_a_message_id_of_its_own() -> None:
+async def test_S6_each_value_has_a_message_id_of_its_own(engine: Engine) -> None:
     """Equal values are still different messages."""
     topology = Topology("ids")
     topology.bolt("reject", reject, topology.spout("same", ["x"] * 5).shuffle())
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     assert len({each.message_id for each in running.dead_letters}) == 5
 
 

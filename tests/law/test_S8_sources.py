@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
 
 import pytest
 
 from stormlet import BatchBolt, InvalidTopology, TaskContext, Topology
 from tests.cast import Counting, Forget, Ignore, ignore
+from tests.engines import IN_PROCESS, UNFUSED, Engine
 from tests.helpers import run_to_end
 
 
@@ -30,24 +32,36 @@ def test_S8_a_source_that_cannot_be_shared_is_refused_for_several_tasks(source: 
     topology.spout("source", source, parallelism=1)  # type: ignore[call-overload]
 
 
-@pytest.mark.simulated_time
-@pytest.mark.parametrize("asynchronous", [False, True])
-async def test_S8_a_generator_that_takes_the_context_shares_the_work(asynchronous: bool) -> None:
-    """Each of three tasks yields the values that its index tells it to."""
+def share(context: TaskContext) -> Iterator[int]:
+    """The share of one task."""
+    yield from range(context.task_index, 10, context.parallelism)
+
+
+async def share_async(context: TaskContext) -> AsyncIterator[int]:
+    """The same, asynchronous."""
+    for value in share(context):
+        yield value
+
+
+async def seen_of(engine: Engine, source: Any) -> list[int]:
+    """The values that three tasks of a source give."""
     seen: list[int] = []
-
-    def share(context: TaskContext) -> Iterator[int]:
-        yield from range(context.task_index, 10, context.parallelism)
-
-    async def share_async(context: TaskContext) -> AsyncIterator[int]:
-        for value in share(context):
-            yield value
-
     topology = Topology("share")
-    spout = topology.spout("source", share_async if asynchronous else share, parallelism=3)
-    topology.bolt("note", seen.append, spout.shuffle())
-    await run_to_end(topology)
-    assert sorted(seen) == list(range(10))
+    topology.bolt("note", seen.append, topology.spout("source", source, parallelism=3).shuffle())
+    await engine.run_to_end(topology)
+    return sorted(seen)
+
+
+@pytest.mark.simulated_time
+async def test_S8_a_generator_that_takes_the_context_shares_the_work(engine: Engine) -> None:
+    """Each of three tasks yields the values that its index tells it to."""
+    assert await seen_of(engine, share) == list(range(10))
+
+
+@pytest.mark.simulated_time
+async def test_S8_an_asynchronous_generator_shares_the_work_too() -> None:
+    """In the same way."""
+    assert await seen_of(IN_PROCESS, share_async) == list(range(10))
 
 
 @pytest.mark.simulated_time
@@ -62,14 +76,25 @@ async def test_S8_a_one_shot_iterator_is_refused_at_a_second_run(make: Callable[
 
 
 @pytest.mark.simulated_time
-@pytest.mark.parametrize("source", [[1, 2, 3], range(3), lambda: Counting()])
-async def test_S8_a_source_that_can_start_again_does(source: object) -> None:
-    """Lists, ranges and factories give their values in every run."""
+@pytest.mark.parametrize("source", [[1, 2, 3], range(3)])
+async def test_S8_a_source_that_can_start_again_does(engine: Engine, source: object) -> None:
+    """Lists and ranges give their values in every run."""
+    await start_twice(engine, source)
+
+
+@pytest.mark.simulated_time
+async def test_S8_a_factory_of_spouts_makes_another_one_for_every_run() -> None:
+    """In the same way."""
+    await start_twice(IN_PROCESS, lambda: Counting())
+
+
+async def start_twice(engine: Engine, source: object) -> None:
+    """Run a source of three values two times."""
     topology = Topology("again")
     topology.bolt("ignore", ignore, topology.spout("source", source).shuffle())  # type: ignore[call-overload]
     for _ in range(2):
-        running = await run_to_end(topology)
-        assert running.statistics().components["ignore"].executed == 3
+        ended = await engine.run_to_end(topology)
+        assert ended.statistics().components["ignore"].executed == 3
 
 
 class Batch(BatchBolt[object, object]):
@@ -93,8 +118,9 @@ def test_S8_an_instance_of_a_bolt_is_refused(instance: object) -> None:
         topology.bolt("bolt", instance, words.shuffle())  # type: ignore[call-overload]
 
 
+@UNFUSED
 @pytest.mark.simulated_time
-async def test_S8_a_class_and_a_factory_make_an_instance_per_task() -> None:
+async def test_S8_a_class_and_a_factory_make_an_instance_per_task(engine: Engine) -> None:
     """Tasks of one component share no instance."""
     made: list[object] = []
 
@@ -104,5 +130,5 @@ async def test_S8_a_class_and_a_factory_make_an_instance_per_task() -> None:
 
     topology = Topology("factory")
     topology.bolt("bolt", factory, topology.spout("words", ["a"]).shuffle(), parallelism=3)
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert len({id(each) for each in made}) == 3

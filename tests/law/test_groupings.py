@@ -22,19 +22,25 @@ from stormlet import (
     Tuple,
 )
 from tests.cast import ignore
+from tests.engines import UNFUSED, Engine
 from tests.helpers import run_to_end
 from tests.law.routes import noting, routes_of, tasks_of
 
 # shuffle, and what means the same in one process.
 
 
+@UNFUSED
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("name", ["shuffle", "local_or_shuffle", "none"])
 @pytest.mark.parametrize("tasks", [1, 3, 5])
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_shuffle_gives_each_task_exactly_its_share(name: str, tasks: int, seed: int) -> None:
+async def test_shuffle_gives_each_task_exactly_its_share(
+    engine: Engine, name: str, tasks: int, seed: int
+) -> None:
     """After n·k tuples each of n tasks got k."""
-    routes = await routes_of(range(7 * tasks), lambda stream: getattr(stream, name)(), tasks=tasks, seed=seed)
+    routes = await routes_of(
+        engine, range(7 * tasks), lambda stream: getattr(stream, name)(), tasks=tasks, seed=seed
+    )
     assert [len(values) for values in routes.values()] == [7] * tasks
 
 
@@ -56,10 +62,13 @@ async def test_shuffle_gives_the_share_at_any_moment() -> None:
     assert all(len(set(order[start : start + 4])) == 4 for start in range(0, 40, 4))
 
 
+@UNFUSED
 @pytest.mark.simulated_time
-async def test_shuffle_begins_anywhere() -> None:
+async def test_shuffle_begins_anywhere(engine: Engine) -> None:
     """The order of the tasks is drawn, so that single tuples of many producers do not meet in one task."""
-    first = {tuple(tasks_of(await routes_of(["x"], Stream.shuffle, seed=seed), "x")) for seed in range(12)}
+    first = {
+        tuple(tasks_of(await routes_of(engine, ["x"], Stream.shuffle, seed=seed), "x")) for seed in range(12)
+    }
     assert len(first) > 1
 
 
@@ -67,16 +76,16 @@ async def test_shuffle_begins_anywhere() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_all_gives_every_task_every_tuple() -> None:
+async def test_all_gives_every_task_every_tuple(engine: Engine) -> None:
     """Four tasks get the three values each."""
-    routes = await routes_of(["a", "b", "c"], Stream.all)
+    routes = await routes_of(engine, ["a", "b", "c"], Stream.all)
     assert list(routes.values()) == [["a", "b", "c"]] * 4
 
 
 @pytest.mark.simulated_time
-async def test_global_gives_everything_to_the_task_with_the_lowest_id() -> None:
+async def test_global_gives_everything_to_the_task_with_the_lowest_id(engine: Engine) -> None:
     """The other tasks get nothing."""
-    routes = await routes_of(range(20), Stream.global_)
+    routes = await routes_of(engine, range(20), Stream.global_)
     assert routes[min(routes)] == list(range(20))
     assert sum(map(len, routes.values())) == 20
 
@@ -143,22 +152,22 @@ class ByLength(CustomGrouping):
 
 
 @pytest.mark.simulated_time
-async def test_custom_goes_to_the_tasks_that_it_chooses() -> None:
+async def test_custom_goes_to_the_tasks_that_it_chooses(engine: Engine) -> None:
     """To several, to one or to none; a message that reaches none is acked (L11)."""
-    routes = await routes_of(["", "a", "bb", "ccc"], lambda stream: stream.custom(ByLength()))
+    routes = await routes_of(engine, ["", "a", "bb", "ccc"], lambda stream: stream.custom(ByLength()))
     assert list(routes.values()) == [["a", "bb", "ccc"], ["bb", "ccc"], ["ccc"], []]
 
 
 @pytest.mark.simulated_time
-async def test_custom_knows_its_targets_in_ascending_order() -> None:
+async def test_custom_knows_its_targets_in_ascending_order(engine: Engine) -> None:
     """``prepare`` gets the consumer's task ids before the first value."""
     grouping = ByLength()
-    routes = await routes_of(["a"], lambda stream: stream.custom(grouping))
+    routes = await routes_of(engine, ["a"], lambda stream: stream.custom(grouping))
     assert list(grouping.targets) == sorted(routes)
 
 
 @pytest.mark.simulated_time
-async def test_custom_a_task_that_is_no_target_is_refused() -> None:
+async def test_custom_a_task_that_is_no_target_is_refused(engine: Engine) -> None:
     """The message names the grouping, what it chose and what it may choose."""
 
     class Wrong(ByLength):
@@ -166,7 +175,7 @@ async def test_custom_a_task_that_is_no_target_is_refused() -> None:
             return [99]
 
     with pytest.raises(TopologyCrashed) as crash:
-        await routes_of(["x"], lambda stream: stream.custom(Wrong()))
+        await routes_of(engine, ["x"], lambda stream: stream.custom(Wrong()))
     assert isinstance(crash.value.__cause__, InvalidEmit)
     assert "custom grouping of 'values' -> 'note' chose [99]" in str(crash.value.__cause__)
 
@@ -175,7 +184,7 @@ async def test_custom_a_task_that_is_no_target_is_refused() -> None:
 
 
 @pytest.mark.simulated_time
-async def test_each_subscription_deals_by_its_own_grouping() -> None:
+async def test_each_subscription_deals_by_its_own_grouping(engine: Engine) -> None:
     """Two bolts on one stream, and one bolt on two streams, get what their own groupings say."""
     by_key, everyone = defaultdict[int, list[object]](list), defaultdict[int, list[object]](list)
     topology = Topology("several")
@@ -183,6 +192,6 @@ async def test_each_subscription_deals_by_its_own_grouping() -> None:
     other = topology.spout("others", ["a"])
     topology.bolt("keyed", noting(by_key), stream.fields(), other.all(), parallelism=3)
     topology.bolt("everyone", noting(everyone), stream.all(), parallelism=2)
-    await run_to_end(topology)
+    await engine.run_to_end(topology)
     assert sorted(value for values in everyone.values() for value in values) == ["a"] * 4 + ["b"] * 4
     assert Counter(value for values in by_key.values() for value in values) == {"a": 5, "b": 2}

@@ -24,6 +24,7 @@ from stormlet import Stream, TaskContext, Topology, TopologyCrashed, UnroutableK
 from stormlet.core import groupings
 from stormlet.testing import run_simulated
 from tests.cast import ignore
+from tests.engines import IN_PROCESS, Engine
 from tests.helpers import run_to_end
 from tests.law.routes import noting, routes_of, tasks_of
 
@@ -70,18 +71,18 @@ KEYS: list[object] = [
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("tasks", [2, 7])
-async def test_fields_sends_equal_keys_to_one_task(tasks: int) -> None:
+async def test_fields_sends_equal_keys_to_one_task(engine: Engine, tasks: int) -> None:
     """Every type of key that the law names is routable, and all its occurrences meet."""
-    routes = await routes_of(KEYS * 3, Stream.fields, tasks=tasks)
+    routes = await routes_of(engine, KEYS * 3, Stream.fields, tasks=tasks)
     for key in KEYS:
         (task,) = tasks_of(routes, key)
         assert routes[task].count(key) >= 3
 
 
 @pytest.mark.simulated_time
-async def test_fields_spreads_the_keys() -> None:
+async def test_fields_spreads_the_keys(engine: Engine) -> None:
     """A thousand words over four tasks leave none with less than a fifth of them or so."""
-    routes = await routes_of([f"word {number}" for number in range(1000)], Stream.fields)
+    routes = await routes_of(engine, [f"word {number}" for number in range(1000)], Stream.fields)
     assert min(map(len, routes.values())) > 180
 
 
@@ -125,10 +126,10 @@ class OwnEqual:
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("key", [object(), {1, 2}, 1j, OwnEqual(), (1, object()), {"a": {1}}, len])
-async def test_fields_anything_else_raises_naming_type_and_grouping(key: object) -> None:
+async def test_fields_anything_else_raises_naming_type_and_grouping(engine: Engine, key: object) -> None:
     """No repr, no pickle: what has no stable hash is refused, also inside other keys."""
     with pytest.raises(TopologyCrashed) as crash:
-        await routes_of([key], Stream.fields)
+        await routes_of(engine, [key], Stream.fields)
     error = crash.value.__cause__
     assert isinstance(error, UnroutableKey)
     assert "fields grouping of 'values' -> 'note'" in str(error)
@@ -137,12 +138,12 @@ async def test_fields_anything_else_raises_naming_type_and_grouping(key: object)
 
 
 @pytest.mark.simulated_time
-async def test_fields_a_bolt_that_emits_an_unroutable_key_fails_its_input() -> None:
+async def test_fields_a_bolt_that_emits_an_unroutable_key_fails_its_input(engine: Engine) -> None:
     """Inside a bolt there is a tuple that answers for it."""
     topology = Topology("bolt", max_attempts=1)
     stream = topology.bolt("make", lambda _: {1, 2}, topology.spout("one", [1]).shuffle())
     topology.bolt("note", noting({}), stream.fields(), parallelism=2)
-    running = await run_to_end(topology)
+    running = await engine.run_to_end(topology)
     (letter,) = running.dead_letters
     assert isinstance(letter.failure.exception, UnroutableKey)
     assert "'make' -> 'note'" in str(letter.failure.exception)
@@ -150,8 +151,8 @@ async def test_fields_a_bolt_that_emits_an_unroutable_key_fails_its_input() -> N
 
 PROGRAM = """
 import asyncio, json
-from tests.law.test_groupings_fields import Stream, WORDS, routes_of, run_simulated
-routes = run_simulated(routes_of(WORDS, Stream.fields))
+from tests.law.test_groupings_fields import IN_PROCESS, Stream, WORDS, routes_of, run_simulated
+routes = run_simulated(routes_of(IN_PROCESS, WORDS, Stream.fields))
 print(json.dumps({task: sorted(words) for task, words in routes.items()}))
 """
 
@@ -166,14 +167,14 @@ def test_fields_the_same_key_goes_to_the_same_task_in_every_process(salt: str) -
     program = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, check=True, text=True
     )
-    here = run_simulated(routes_of(WORDS, Stream.fields))
+    here = run_simulated(routes_of(IN_PROCESS, WORDS, Stream.fields))
     assert json.loads(program.stdout) == {str(task): sorted(map(str, words)) for task, words in here.items()}
 
 
 @pytest.mark.simulated_time
-async def test_fields_the_same_key_goes_to_the_same_task_in_every_run() -> None:
+async def test_fields_the_same_key_goes_to_the_same_task_in_every_run(engine: Engine) -> None:
     """Neither the seed nor an earlier run makes a difference."""
-    routes = [await routes_of(KEYS, Stream.fields, seed=seed) for seed in range(3)]
+    routes = [await routes_of(engine, KEYS, Stream.fields, seed=seed) for seed in range(3)]
     assert all(
         {task: Counter(map(str, values)) for task, values in each.items()}
         == {task: Counter(map(str, values)) for task, values in routes[0].items()}
@@ -191,9 +192,9 @@ async def test_fields_the_same_key_goes_to_the_same_task_in_every_run() -> None:
         (["word", "count"], [(word, number) for number in range(4) for word in "ab"]),
     ],
 )
-async def test_fields_takes_the_key_by_name(outputs: object, values: list[Any]) -> None:
+async def test_fields_takes_the_key_by_name(engine: Engine, outputs: object, values: list[Any]) -> None:
     """Values whose named field is equal meet, whatever else is in them."""
-    routes = await routes_of(values, lambda stream: stream.fields("word"), tasks=97, outputs=outputs)
+    routes = await routes_of(engine, values, lambda stream: stream.fields("word"), tasks=97, outputs=outputs)
     assert sorted([word_of(value) for value in each] for each in routes.values() if each) == [
         ["a"] * 4,
         ["b"] * 4,
@@ -207,18 +208,20 @@ def word_of(value: Any) -> object:
 
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("key", [0, lambda value: value[0]])
-async def test_fields_takes_the_key_by_index_and_by_function(key: Any) -> None:
+async def test_fields_takes_the_key_by_index_and_by_function(engine: Engine, key: Any) -> None:
     """``fields(0)`` and a key function decide by the first item alone."""
     values = [(word, number) for number in range(4) for word in "ab"]
-    routes = await routes_of(values, lambda stream: stream.fields(key), tasks=97)
+    routes = await routes_of(engine, values, lambda stream: stream.fields(key), tasks=97)
     assert sorted(len(each) for each in routes.values() if each) == [4, 4]
 
 
 @pytest.mark.simulated_time
-async def test_fields_two_fields_are_a_key_of_both() -> None:
+async def test_fields_two_fields_are_a_key_of_both(engine: Engine) -> None:
     """Values meet only if both are equal."""
     values = [Record(word, count) for _ in range(3) for word in "ab" for count in range(2)]
-    routes = await routes_of(values, lambda stream: stream.fields("word", "count"), tasks=97, outputs=Record)
+    routes = await routes_of(
+        engine, values, lambda stream: stream.fields("word", "count"), tasks=97, outputs=Record
+    )
     assert sorted(len(each) for each in routes.values() if each) == [3, 3, 3, 3]
 
 
@@ -255,27 +258,29 @@ async def test_fields_the_key_cache_is_bounded(grouping: str, monkeypatch: pytes
 
 
 @pytest.mark.simulated_time
-async def test_partial_key_gives_each_key_two_tasks_and_an_even_load() -> None:
+async def test_partial_key_gives_each_key_two_tasks_and_an_even_load(engine: Engine) -> None:
     """One hot key is shared evenly by two tasks, and by no third one."""
-    routes = await routes_of(["hot"] * 100, Stream.partial_key, tasks=5)
+    routes = await routes_of(engine, ["hot"] * 100, Stream.partial_key, tasks=5)
     assert sorted(len(values) for values in routes.values()) == [0, 0, 0, 50, 50]
 
 
 @pytest.mark.simulated_time
-async def test_partial_key_every_key_has_at_most_two_tasks() -> None:
+async def test_partial_key_every_key_has_at_most_two_tasks(engine: Engine) -> None:
     """Whatever the load, a key never goes to a third task; the tasks are loaded evenly."""
     values = [f"key {number % 40}" for number in range(4000)]
-    routes = await routes_of(values, Stream.partial_key, tasks=5)
+    routes = await routes_of(engine, values, Stream.partial_key, tasks=5)
     assert all(1 <= len(tasks_of(routes, key)) <= 2 for key in set(values))
     assert max(map(len, routes.values())) < 1.3 * min(map(len, routes.values()))
 
 
 @pytest.mark.simulated_time
-async def test_partial_key_takes_keys_like_fields() -> None:
+async def test_partial_key_takes_keys_like_fields(engine: Engine) -> None:
     """By name, and raising for what has no stable hash."""
     values = [Record("a", number) for number in range(40)]
-    routes = await routes_of(values, lambda stream: stream.partial_key("word"), tasks=9, outputs=Record)
+    routes = await routes_of(
+        engine, values, lambda stream: stream.partial_key("word"), tasks=9, outputs=Record
+    )
     assert sorted(len(each) for each in routes.values())[-3:] == [0, 20, 20]
     with pytest.raises(TopologyCrashed) as crash:
-        await routes_of([object()], Stream.partial_key)
+        await routes_of(engine, [object()], Stream.partial_key)
     assert "partial_key grouping of 'values' -> 'note'" in str(crash.value.__cause__)

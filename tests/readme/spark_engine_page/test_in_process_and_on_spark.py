@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -11,10 +13,11 @@ from msgspec.structs import replace
 
 from stormlet import BasicBolt, Bolt, Collector, FailureKind, Reject, TaskContext, Topology, Tuple
 from stormlet.spark.engine.partition.account import differences
-from stormlet.testing import run_simulated
+from stormlet.testing import complete, run_simulated
 from tests.cast import AckLater, Join, Note, raise_value_error, same, twice
 from tests.helpers import run_to_end
 from tests.readme.spark_engine_page.whole_runs import run
+from tests.spark.engine.twin import twin
 
 
 class Where(BasicBolt[Any, None]):
@@ -212,3 +215,95 @@ def test_state() -> None:
         run(topology)
         assert seen == [0, 1, 3, 6, 10, 15]
         seen.clear()
+
+
+class Times(BasicBolt[int, None]):
+    """Notes when it is executed for the second time, and fails the first time."""
+
+    def __init__(self, times: list[float]) -> None:
+        self.times = times
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        if tup.attempt == 1:
+            raise ValueError(tup.value)
+        self.times.append(asyncio.get_running_loop().time())
+
+
+def test_pauses() -> None:
+    """Ten values return at ten moments, or at one."""
+    here: list[float] = []
+    there: list[float] = []
+    complete(flow(partial(Times, here), values=range(10), parallelism=1))
+    twin(flow(partial(Times, there), values=range(10)), spouts=1)
+    assert (len(set(here)), len(there), len(set(there))) == (10, 10, 1)
+    assert there[0] >= 0.1
+
+
+class Shares(BasicBolt[int, None]):
+    """Counts the tasks that share an object."""
+
+    def __init__(self, seen: list[Counter[str]]) -> None:
+        self.seen = seen
+
+    def prepare(self, context: TaskContext) -> None:
+        tasks: Counter[str] = context.shared.one(Counter)
+        tasks[context.component] += 1
+        self.seen.append(tasks)
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        out.emit(None)
+
+
+def test_shared() -> None:
+    """Two bolts that are fused share one in each of three partitions."""
+    seen: list[Counter[str]] = []
+    topology = flow(partial(Shares, seen), partial(Shares, seen), by="shuffle", parallelism=3)
+    complete(topology)
+    assert [*seen[0].values()] == [3, 3]
+    seen.clear()
+    twin(topology, spouts=3)
+    assert [[*each.values()] for each in seen] == [[1, 1]] * 6
+
+
+class Held:
+    """A value of which each object is another one."""
+
+
+def test_values() -> None:
+    """Fused, a bolt gets the very object; behind an exchange it gets an equal one."""
+    held = Held()
+    for by, is_same in (("shuffle", True), ("global_", False)):
+        seen: list[Held] = []
+        twin(flow(same, partial(Note, seen), by=by, values=[held]))
+        assert [each is held for each in seen] == [is_same]
+
+
+VARIABLE: ContextVar[str] = ContextVar("VARIABLE", default="unset")
+
+
+def setting() -> Iterator[int]:
+    for number in range(2):
+        VARIABLE.set(f"set for {number}")
+        yield number
+
+
+def test_context_variables() -> None:
+    """A bolt sees them in process alone."""
+    seen: list[str] = []
+    topology = flow(lambda _: seen.append(VARIABLE.get()), values=setting, parallelism=1)
+    complete(topology)
+    assert seen == ["set for 0", "set for 1"]
+    seen.clear()
+    twin(topology)
+    assert seen == ["unset", "unset"]
+
+
+def test_counts() -> None:
+    """Two messages fail once, and are acked then."""
+    topology = flow(partial(Times, []), values=range(2), parallelism=1)
+    here, there = complete(topology).statistics.components, twin(topology).statistics().components
+    assert [(each["s"].failed, each["s"].replayed, each["b0"].failed) for each in (here, there)] == [
+        (2, 2, 2),
+        (0, 0, 2),
+    ]
+    assert here["s"].acked == there["s"].acked == 2

@@ -114,6 +114,17 @@ class Unfinished(BasicBolt[Number, None]):
         raise OSError("the disk is full")
 
 
+class Ends(BasicBolt[Number, Number]):
+    """Emits one number when it finishes."""
+
+    def execute(self, tup: Tuple[Number], out: Collector[Number]) -> None:
+        """Take one."""
+
+    def finish(self, out: Collector[Number]) -> None:
+        """Emit."""
+        out.emit(Number(0))
+
+
 class Holds(Bolt[Number, Number]):
     """Settles nothing."""
 

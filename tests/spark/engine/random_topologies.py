@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from hypothesis import strategies as st
 
@@ -67,9 +68,9 @@ class Plan:
             for spout, size in enumerate(self.sizes)
         }
 
-    def topology(self) -> Topology:
-        """Return it, ready to run."""
-        topology = Topology("random", message_timeout=10_000)
+    def topology(self, *, watched: bool = False) -> Topology:
+        """Return it, ready to run. If it is watched, all emissions go to a task of :class:`Seen`, too."""
+        topology = Topology("random", message_timeout=10_000, replay_delay=0.001)
         streams: list[Any] = [
             topology.spout(id, values, outputs=object) for id, values in self.sources().items()
         ]
@@ -85,6 +86,8 @@ class Plan:
                 concurrency=part.concurrency if part.kind == "async" else 1,
             )
             streams += [bolt.named("odd"), bolt.named("even")] if named else [bolt]
+        if watched:
+            topology.bolt("seen", Seen, *(each.global_() for each in streams))
         return topology
 
 
@@ -183,7 +186,7 @@ def _fan(salt: int, value: Value) -> Iterator[Value]:
 
 
 async def _later(salt: int, value: Value) -> AsyncIterator[Value]:
-    await asyncio.sleep(_mixed(salt, value[1]) % 3)
+    await asyncio.sleep(_mixed(salt, value[1]) % 3 / 1000)
     yield _same(salt, value)
 
 
@@ -299,6 +302,22 @@ class Paired(Salted, Bolt[Value, Value]):
                 out.emit((tup.value[0], _mixed(self.salt, key, tup.value[1])), anchors=tup)
             for tup in tups:
                 out.ack(tup)
+
+
+class Seen(BasicBolt[Value, None]):
+    """Notes what comes to it, in the process that has begun to note."""
+
+    _noting: ClassVar[list[tuple[str, str, Value]]] = []
+
+    @classmethod
+    @contextmanager
+    def noted(cls) -> Iterator[list[tuple[str, str, Value]]]:
+        """Give a list that has all of it at the end."""
+        cls._noting = []
+        yield cls._noting
+
+    def execute(self, tup: Tuple[Value], out: Collector[None]) -> None:
+        self._noting.append((tup.component, tup.stream, tup.value))
 
 
 class Flaky(Salted, BasicBolt[Value, Value]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from stormlet import InvalidConfiguration, InvalidTopology, Topology
-from stormlet.errors import SparkFailed
+from stormlet.errors import SparkFailed, TopologyCrashed
 from stormlet.spark import DataFrameSink, DataFrameSpout, Origin, run_on_spark
-from stormlet.spark.engine.batch import batch
-from stormlet.spark.engine.batch.batch import SETTINGS
+from stormlet.spark.engine.passage import passage
 from stormlet.spark.engine.passage.chain import representatives
+from stormlet.spark.engine.passage.conduct import SETTINGS
 from stormlet.spark.engine.passage.reports import Ends, ends_of
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.testing import complete
@@ -101,6 +101,31 @@ def test_several_sources_of_both_kinds(spark: SparkSession) -> None:
     assert len(result.dead_letters) == 3
 
 
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_a_list_may_follow_a_dataframe(spark: SparkSession, partitions: int) -> None:
+    """Whatever the number of its partitions; letters are those of both."""
+    topology = Topology("both")
+    frame = spark.range(0, 9, 1, partitions).withColumnRenamed("id", "n")
+    numbers = topology.spout("frame", DataFrameSpout(frame, as_=Number))
+    others = topology.spout("list", [Number(n) for n in range(10, 19)], outputs=Number)
+    topology.bolt("double", flows.double, numbers.fields("n"), others.fields("n"), parallelism=2)
+    result = run_on_spark(topology, spark)
+    assert (result.acked, [each.value for each in result.dead_letters]) == (16, [Number(7), Number(17)])
+
+
+@pytest.mark.parametrize("empty", ["list", "frame", "both"])
+def test_a_source_without_values_ends_at_once(spark: SparkSession, empty: str) -> None:
+    """Bolts finish all the same, also beside a source that has values."""
+    topology = Topology("nothing")
+    frame = spark.range(0 if empty != "list" else 4).withColumnRenamed("id", "n")
+    numbers = topology.spout("frame", DataFrameSpout(frame, as_=Number))
+    more = topology.spout("list", [Number(n) for n in range(5 if empty == "frame" else 0)], outputs=Number)
+    count = topology.bolt("ends", flows.Ends, numbers.fields("n"), more.fields("n"), parallelism=2)
+    result = run_on_spark(topology, spark, streams=[count])
+    assert (result.messages, result.acked) == ({"list": 4, "frame": 5, "both": 0}[empty],) * 2
+    assert result.stream(count).count() == 2
+
+
 def test_bolts_behind_global_run_in_the_driver(spark: SparkSession) -> None:
     """They are executed in this process."""
     topology, numbers = flows.doubles([Number(n) for n in range(5)])
@@ -153,7 +178,7 @@ def test_a_ledger_that_does_not_add_up_writes_nothing(
         ends = ends_of(rows, end, in_driver, by_root=by_root)
         return replace(ends, reports=ends.reports[1:])
 
-    monkeypatch.setattr(batch, "ends_of", without_one)
+    monkeypatch.setattr(passage, "ends_of", without_one)
     topology, numbers = flows.doubles([Number(n) for n in range(5)])
     topology.bolt("write", DataFrameSink(tmp_path / "out"), numbers.shuffle())
     with pytest.raises(
@@ -199,6 +224,37 @@ def test_paths_that_are_not_there_are_refused_before_spark_starts(option: Any) -
         InvalidConfiguration, match=r"run_on_spark of topology 'doubles': there is no .*'missing"
     ):
         run_on_spark(topology, **option)
+
+
+def raising() -> Iterator[Number]:
+    """Yield one number, then raise."""
+    yield Number(1)
+    raise ZeroDivisionError("no more")
+
+
+def test_a_source_that_raises_is_named_as_in_process(spark: SparkSession) -> None:
+    """Not by the driver's stack alone."""
+    topology, _ = flows.doubles(raising)
+    with pytest.raises(TopologyCrashed) as caught:
+        run_on_spark(topology, spark)
+    assert str(caught.value) == (
+        "topology 'doubles' crashed: next_tuple of numbers[0] raised ZeroDivisionError('no more')"
+    )
+
+
+def test_a_value_of_a_source_that_cannot_travel_is_named(spark: SparkSession) -> None:
+    """Of thousands the one."""
+    topology, _ = flows.doubles([*(Number(n) for n in range(2000)), threading.Lock()])
+    with pytest.raises(TopologyCrashed, match=r"the emit of numbers\[0\].*lock.*: give records"):
+        run_on_spark(topology, spark)
+
+
+def test_an_iterator_that_is_used_up_is_refused(spark: SparkSession) -> None:
+    """A second run would have no messages, and say nothing."""
+    topology, _ = flows.doubles(iter([Number(1)]))
+    assert run_on_spark(topology, spark).messages == 1
+    with pytest.raises(InvalidTopology, match="its iterator was used by an earlier run"):
+        run_on_spark(topology, spark)
 
 
 def test_what_cannot_travel_is_named(spark: SparkSession) -> None:

@@ -12,10 +12,10 @@ from msgspec.structs import astuple, replace
 from stormlet import DeadLetter, InvalidConfiguration, Stream, Topology
 from stormlet.errors import SparkFailed
 from stormlet.spark import DataFrameSink, DataFrameSpout, run_on_spark
-from stormlet.spark.engine.batch import chain
 from stormlet.spark.engine.partition.account import Line
 from stormlet.spark.engine.partition.partition import Partition, root_of
 from stormlet.spark.engine.partition.rows import Kind, Row, packed
+from stormlet.spark.engine.passage import chain
 from stormlet.spark.engine.passage.arrow_rows import DDL
 from stormlet.spark.engine.passage.chain import exchanged
 from stormlet.spark.engine.passage.ledger import Ledger, open_roots

@@ -13,7 +13,7 @@ from pyarrow.parquet import ParquetFile
 
 from stormlet import Topology
 from stormlet.spark import run_on_spark
-from stormlet.spark.engine.batch import arrow_rows, sources
+from stormlet.spark.engine.passage import arrow_rows, sources
 from stormlet.spark.engine.passage.arrow_rows import rows_of
 from stormlet.spark.engine.passage.sources import in_segments, message_rows
 from stormlet.spark.engine.planning.numbering import number

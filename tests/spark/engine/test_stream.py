@@ -112,3 +112,9 @@ def test_a_stream_that_waits_can_be_stopped(spark: SparkSession, tmp_path: Path)
             assert not running.wait(0.1)
     assert running.wait(0)
     assert totals(spark, tmp_path) == expected(*FILES)
+
+
+def test_an_empty_micro_batch_is_an_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", ["a"], [], ["a"])
+    assert run(counting(spark, tmp_path)).epoch == 2
+    assert totals(spark, tmp_path) == expected(["a", "a"])

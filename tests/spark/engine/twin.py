@@ -7,24 +7,29 @@ bring them: sorted by producer and number. A fault may change them on the way.
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
 
-from stormlet import Topology
+from stormlet import DeadLetter, Topology
 from stormlet.model.components import DEFAULT_STREAM, To
 from stormlet.model.description import SpoutSpec
-from stormlet.model.logic import SourceKind
+from stormlet.report.statistics import Statistics
 from stormlet.runtime.run.kit import Kit
 from stormlet.spark.engine.partition.account import Account, Line, differences
 from stormlet.spark.engine.partition.equipment import Equipment
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import Partition, root_of
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row, unpacked
+from stormlet.spark.engine.passage.messages import letters_of
+from stormlet.spark.engine.passage.reports import Report, pickled, report_of, statistics_of
+from stormlet.spark.engine.passage.sources import values_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.planning.refusals import reasons
 from stormlet.testing import SimulatedLoop
@@ -60,8 +65,12 @@ class Twin:
     lines: list[Line] = field(default_factory=list[Line])
     given_up: list[GivenUp] = field(default_factory=list[GivenUp])
     replayed: dict[int, int] = field(default_factory=dict[int, int])
+    reports: list[Report] = field(default_factory=list[Report])
+    """What each partition says at its end, as it comes to the driver."""
     messages: dict[int, Emitted] = field(default_factory=dict[int, Emitted])
     """By root."""
+    read: dict[int, Any] = field(default_factory=dict[int, Any])
+    """The values that the sources gave, by root."""
     states: Sequence[Row] = ()
     """The states that the epoch before has left."""
     left: list[Row] = field(default_factory=list[Row])
@@ -119,33 +128,58 @@ class Twin:
         """All emissions, as far as their values can be counted."""
         return Counter((id, stream, repr(value)) for id, stream, value in self.emissions)
 
+    @property
+    def dead_letters(self) -> Sequence[DeadLetter]:
+        """The messages that were given up, as the driver makes them."""
+        given_up = [each for report in self.reports for each in report.given_up]
+        found = {root: self.read[root] for each in given_up for root in each.messages}
+        return list(letters_of(self.cluster, given_up, found, ()))
+
+    def statistics(self) -> Statistics:
+        """The counts of all components, as the driver adds them up."""
+        letters = {root for report in self.reports for each in report.given_up for root in each.messages}
+        return statistics_of(self.cluster, self.reports, letters)
+
     def run(self, sources: Mapping[str, Sequence[Any]], *, real_time: bool = False) -> None:
-        """Run all partitions, stage by stage."""
-        values = {
+        """Run all partitions, stage by stage, each on a loop of its own."""
+        values = self._shares(sources)
+        arriving = defaultdict[Place, list[Row]](list)
+        _send(arriving, self.states)
+        for place in self._places():
+            attempt = partial(self._attempt, place, _in_order(arriving, place), values, real_time=real_time)
+            partition, leaving = attempt()
+            self._note_end(place, partition, leaving)
+            if self.fault is not None:
+                leaving = self.fault(place, leaving, partial(_rows_of, attempt))
+            self.left += [row for row in leaving if row.kind == Kind.STATE]
+            _send(arriving, [row for row in leaving if row.kind != Kind.STATE])
+        assert not arriving, f"rows for places that are not there: {[*arriving]}"
+
+    async def run_here(self, sources: Mapping[str, Sequence[Any]]) -> None:
+        """Run all partitions on the running loop, in its time."""
+        values = self._shares(sources)
+        arriving = defaultdict[Place, list[Row]](list)
+        for place in self._places():
+            partition, leaving = await self._work(place, _in_order(arriving, place), values)
+            self._note_end(place, partition, leaving)
+            _send(arriving, leaving)
+        assert not arriving, f"rows for places that are not there: {[*arriving]}"
+
+    def _shares(self, sources: Mapping[str, Sequence[Any]]) -> Mapping[int, Sequence[Any]]:
+        return {
             task.task: sources[id][index :: task.parallelism]
             for id in self.cluster.plan.description.spouts
             for index, task in enumerate(self.cluster.plan.tasks[id])
         }
-        arriving = defaultdict[Place, list[Row]](list)
-        for row in self.states:
-            arriving[row.place].append(row)
+
+    def _places(self) -> Iterable[Place]:
         for stage, partitions in enumerate(self.cluster.partitions):
             for each in range(partitions):
-                place = Place(stage, each)
-                rows = sorted(arriving.pop(place, []), key=lambda row: (row.producer, row.number))
-                attempt = partial(self._attempt, place, rows, values, real_time=real_time)
-                partition, self.rows[place] = attempt()
-                self._note_end(partition)
-                leaving: Sequence[Row] = self.rows[place]
-                if self.fault is not None:
-                    leaving = self.fault(place, leaving, partial(_rows_of, attempt))
-                for row in leaving:
-                    (self.left if row.kind == Kind.STATE else arriving[row.place]).append(row)
-        assert not arriving, f"rows for places that are not there: {[*arriving]}"
+                yield Place(stage, each)
 
     def _attempt(
         self, place: Place, rows: Sequence[Row], values: Mapping[int, Sequence[Any]], *, real_time: bool
-    ) -> tuple[Partition, list[Row]]:
+    ) -> tuple[Partition, Sequence[Row]]:
         loop = None if real_time else partial(SimulatedLoop, self.seed)
         with asyncio.Runner(loop_factory=loop) as runner:
             return runner.run(self._work(place, rows, values))
@@ -169,7 +203,9 @@ class Twin:
             await partition.close()
         return partition, left
 
-    def _note_end(self, partition: Partition) -> None:
+    def _note_end(self, place: Place, partition: Partition, leaving: Sequence[Row]) -> None:
+        self.rows[place] = [*leaving]
+        self.reports.append(pickle.loads(pickled(report_of(partition))))
         self.lines.append(partition.line)
         self.ledger += partition.ledger_rows(1)
         self.given_up += partition.given_up
@@ -180,6 +216,7 @@ class Twin:
         for position, value in enumerate(values, first):
             to = (_itself if To is type(value) else To)(value)
             self.messages[root_of(task, position)] = (self.cluster.component_of(task), to.stream, to.value)
+            self.read[root_of(task, position)] = value
 
     def _partition(self, place: Place) -> Partition:
         partition = Partition(self.cluster, place, self.seed, Kit(), by_root=True)
@@ -201,7 +238,16 @@ def _itself(to: To[Any]) -> To[Any]:
     return to
 
 
-def _rows_of(attempt: Callable[[], tuple[Partition, list[Row]]]) -> Sequence[Row]:
+def _in_order(arriving: dict[Place, list[Row]], place: Place) -> Sequence[Row]:
+    return sorted(arriving.pop(place, []), key=lambda row: (row.producer, row.number))
+
+
+def _send(arriving: dict[Place, list[Row]], rows: Iterable[Row]) -> None:
+    for row in rows:
+        arriving[row.place].append(row)
+
+
+def _rows_of(attempt: Callable[[], tuple[Partition, Sequence[Row]]]) -> Sequence[Row]:
     return attempt()[1]
 
 
@@ -218,18 +264,40 @@ def twin(
 ) -> Twin:
     """Run a topology; each spout has so many partitions. With ``states`` it is an epoch of a stream, after the one that
     has left them."""
-    description = topology.describe()
-    # All but where classes are defined: rows stay in this process.
-    assert not [*reasons(description.with_sources(sources or {}))]
-    description, configurations = description.configured(description.configuration, "run")
-    values = {id: (sources or {}).get(id) or _values(spec) for id, spec in description.spouts.items()}
-    tasks = dict.fromkeys(values, spouts) if isinstance(spouts, int) else spouts
-    cluster = number(description, configurations, tasks, in_epochs=states is not None)
-    run = kind(cluster, seed, fault, states=states or ())
+    run, values = _planned(topology, sources or {}, spouts, seed, kind, in_epochs=states is not None)
+    run.fault, run.states = fault, states or ()
     run.run(values, real_time=real_time)
     return run
 
 
-def _values(spout: SpoutSpec) -> Sequence[Any]:
-    source: Any = spout.source
-    return list(source() if spout.kind is SourceKind.GENERATOR else source)
+async def twin_async(
+    topology: Topology, sources: Mapping[str, Sequence[Any]] | None = None, *, spouts: int = 1, seed: int = 1
+) -> Twin:
+    """The same on the running loop, in its time, and without faults."""
+    run, values = _planned(topology, sources or {}, spouts, seed, Twin)
+    await run.run_here(values)
+    return run
+
+
+def _planned(
+    topology: Topology,
+    sources: Mapping[str, Sequence[Any]],
+    spouts: int | Mapping[str, int],
+    seed: int,
+    kind: type[Twin],
+    *,
+    in_epochs: bool = False,
+) -> tuple[Twin, Mapping[str, Sequence[Any]]]:
+    described = topology.describe(sources)
+    # All but where classes are defined: rows stay in this process.
+    assert not [*reasons(described)]
+    description, configurations = described.configured(described.configuration, "run")
+    tasks = dict.fromkeys(description.spouts, spouts) if isinstance(spouts, int) else spouts
+    run = kind(number(description, configurations, tasks, in_epochs=in_epochs), seed)
+    # The driver reads the sources in a context of its own.
+    read = {id: copy_context().run(_read, run.cluster, spout) for id, spout in description.spouts.items()}
+    return run, read
+
+
+def _read(cluster: ClusterPlan, spout: SpoutSpec) -> Sequence[Any]:
+    return list(values_of(cluster, spout))

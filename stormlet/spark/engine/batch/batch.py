@@ -89,6 +89,7 @@ def run_on_spark(
     check_paths(where, files := list(files), staging)
     if ledger not in ("checksum", "roots"):
         raise InvalidConfiguration(f'{where}: ledger must be "checksum" or "roots", not {ledger!r}')
+    topology._one_shot.use(described.spouts.values())  # pyright: ignore[reportPrivateUsage] - as a run in process does
     sink, _ = opened(dead_letters)
     session = spark_session() if spark is None else spark
     batch = Batch(
@@ -152,7 +153,7 @@ class Batch:
         with explained(), cancelled(self._session), settings(self._session):
             check_executors(self._session)
             code = [self._pickled, *map(code_of, self._spouts.values())]
-            ship(self._session, code, self._files, folder.path)
+            ship(self._session, code, self._files)
             passage = Passage(
                 self._session,
                 cluster,

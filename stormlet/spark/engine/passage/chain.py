@@ -30,12 +30,12 @@ def chained(
     return rows
 
 
-def exchanged(rows: DataFrame, stage: int, partitions: int) -> DataFrame:
+def exchanged(rows: DataFrame, stage: int, partitions: int, first: int = 0) -> DataFrame:
     """Return the rows with those of a stage in the partitions that they are addressed to, in the order of their
-    producers; the others are spread evenly."""
+    producers; the others are spread evenly. ``first`` is the first of these partitions in the stage."""
     from pyspark.sql import functions as f
 
-    here = f.col("partition")
+    here = f.col("partition") - first
     elsewhere = f.pmod(f.col("producer") + f.col("partition"), f.lit(partitions))
     address = f.when(f.col("stage") == stage, here).otherwise(elsewhere).cast("int")
     return partitioned(rows, partitions, address).sortWithinPartitions("producer", "number")

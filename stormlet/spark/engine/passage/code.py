@@ -15,6 +15,7 @@ import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -26,6 +27,7 @@ from stormlet.core.shortened import shown
 from stormlet.errors import InvalidTopology
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import what_is_called
+from stormlet.spark.engine.passage.staging import Staging
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
@@ -35,12 +37,18 @@ ARCHIVES: Final = (".py", ".zip", ".egg", ".jar")
 """Files that are put on the path of the executors' Python."""
 
 
-def ship(session: SparkSession, pickled: Iterable[bytes], files: Iterable[Path], folder: Path) -> None:
-    """Send the code that these pickles name, and ``files``, to the executors of a session. Archives are made in
-    ``folder``."""
+@cache
+def archives() -> Staging:
+    """Return the folder of all archives of this process. An executor may fetch one at any time until the session ends,
+    and again when another one of the same name comes."""
+    return Staging(None)
+
+
+def ship(session: SparkSession, pickled: Iterable[bytes], files: Iterable[Path]) -> None:
+    """Send the code that these pickles name, and ``files``, to the executors of a session."""
     modules = modules_named(pickled)
     if modules:
-        session.addArtifacts(str(archive(modules, folder)), pyfile=True)
+        session.addArtifacts(str(archive(modules, archives().path)), pyfile=True)
     for file in files:
         if file.suffix in ARCHIVES:
             session.addArtifacts(str(file), pyfile=True)
@@ -67,6 +75,8 @@ def archive(modules: Sequence[Path], folder: Path) -> Path:
     }
     digest = sha256(repr(sorted(files.items())).encode()).hexdigest()[:16]
     path = folder / f"stormlet-code-{digest}.zip"
+    if path.exists():
+        return path
     # Packages without ``__init__.py`` are only found in an archive that lists their folders.
     folders = {f"{parent}/" for name in files for parent in Path(name).parents if parent.name}
     with ZipFile(path, "w") as zipped:

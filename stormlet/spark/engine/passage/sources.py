@@ -9,11 +9,13 @@ than one.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, cast
 
+from stormlet.core.shortened import shortened
+from stormlet.errors import TopologyCrashed
 from stormlet.model.components import TaskContext
 from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import SourceKind, takes_context
@@ -23,6 +25,7 @@ from stormlet.spark.engine.passage.chain import exchanged
 from stormlet.spark.engine.passage.messages import ValuesOf
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
+from stormlet.spark.stream.stream import StreamSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,9 +66,10 @@ class SourceFrames:
         for the files of those that are many."""
         if spout not in self._read:
             rows = self._counted(message_rows(cluster, self._spouts[spout]))
-            first = cluster.plan.tasks[spout]
-            messages = frame_of(self._session, rows, folder / f"{first[0].task}")
-            self._read[spout] = exchanged(messages, 0, len(first))
+            tasks = cluster.plan.tasks[spout]
+            messages = frame_of(self._session, rows, folder / f"{tasks[0].task}")
+            first = cluster.places[tasks[0].task].partition
+            self._read[spout] = exchanged(messages, 0, len(tasks), first)
         return self._read[spout]
 
     def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
@@ -109,12 +113,13 @@ def write(batches: Iterable[pa.RecordBatch], file: Path) -> None:
 
 
 def message_rows(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[Row]:
-    """Iterate over the messages of a spout that the driver reads, in chunks for its tasks; at least one chunk."""
+    """Iterate over the messages of a spout that the driver reads, in chunks for its tasks. There is one chunk at least,
+    as Spark leaves out the stages behind a DataFrame that it knows to be empty."""
     tasks = cluster.plan.tasks[spout.id]
-    values = iter(values_of(cluster, spout))
+    values = values_of(cluster, spout)
     for number in count(1):
         chunk = list(islice(values, CHUNK))
-        if not chunk and number > 1:  # an exchange without a row would lose its partitions
+        if not chunk and number > 1:
             return
         task = tasks[(number - 1) % len(tasks)].task
         place = cluster.places[task]
@@ -126,13 +131,39 @@ def message_rows(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[Row]:
             producer=task,
             number=number,
             size=len(chunk),
-            payload=pickle.dumps(chunk, pickle.HIGHEST_PROTOCOL),
+            payload=_pickled(cluster, spout, chunk),
         )
 
 
-def values_of(cluster: ClusterPlan, spout: SpoutSpec) -> Iterable[object]:
-    """Iterate over the values of an iterable or generator."""
-    if isinstance(spout.source, DataFrameSpout):
+def _pickled(cluster: ClusterPlan, spout: SpoutSpec, values: Sequence[object]) -> bytes:
+    try:
+        return pickle.dumps(values, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:
+        bad = next((each for each in values if not _is_picklable(each)), values)
+        way_out = f"what goes to Spark is pickled, and {shortened(bad)} cannot be: give records"
+        name = cluster.plan.description.name
+        raise TopologyCrashed(name, f"{spout.id}[0]", "the emit", "", way_out) from error
+
+
+def _is_picklable(value: object) -> bool:
+    try:
+        pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        return False
+    return True
+
+
+def values_of(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[object]:
+    """Iterate over the values of an iterable or generator. Raise :class:`~stormlet.errors.TopologyCrashed` for what it
+    raises."""
+    try:
+        yield from _values(cluster, spout)
+    except Exception as error:
+        raise TopologyCrashed(cluster.plan.description.name, f"{spout.id}[0]", "next_tuple") from error
+
+
+def _values(cluster: ClusterPlan, spout: SpoutSpec) -> Iterable[object]:
+    if isinstance(spout.source, DataFrameSpout | StreamSource):
         return ()  # it has no partition
     if spout.kind is SourceKind.ITERABLE:
         return cast("Iterable[object]", spout.source)

@@ -33,7 +33,6 @@ from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_s
 from stormlet.spark.engine.passage.passage import Passage, Saved
 from stormlet.spark.engine.passage.reports import failures_of, statistics_of
 from stormlet.spark.engine.passage.sources import SourceFrames
-from stormlet.spark.engine.passage.staging import Staging
 from stormlet.spark.engine.planning.layout import may_have_state
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
@@ -73,7 +72,6 @@ class Epochs:
             if each.exactly_once:
                 check_epoch_columns(f"bolt {id!r} with exactly_once=True", each.schema)
         self._checkpoint: Checkpoint | None = None
-        self._code = Staging(None)  # executors fetch it from there, at any time
         self.totals = Totals()
         """The counts of those that were done in this run."""
 
@@ -93,7 +91,7 @@ class Epochs:
         with explained():
             check_executors(session)
             code = [pickled(cluster), *map(code_of, self._description.spouts.values())]
-            ship(session, code, self._files, self._code.path)
+            ship(session, code, self._files)
             for each in self._leaving.values():
                 if each.destination is not None:
                     each.destination.begin(session.createDataFrame([], each.schema))
@@ -110,9 +108,9 @@ class Epochs:
             return
         frame, values_of = self._source.distributed(batch)
         partitions = frame.rdd.getNumPartitions()
-        frame, partitions = (frame, partitions) if partitions else (frame.repartition(1), 1)
-        cluster = self._numbered(partitions)
-        sources = SourceFrames(session, self._description.spouts, {self._spout: (frame, values_of)})
+        cluster = self._numbered(partitions or 1)
+        by_spark = {self._spout: (frame, values_of)} if partitions else {}
+        sources = SourceFrames(session, self._description.spouts, by_spark)
         with explained(), cancelled(session), settings(session):
             seed = SystemRandom().getrandbits(64)
             passage = Passage(session, cluster, pickled(cluster), sources, seed)
