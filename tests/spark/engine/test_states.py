@@ -196,17 +196,20 @@ def counts(runs: Sequence[Twin]) -> dict[str, int]:
 
 @pytest.mark.parametrize("bolt", [Seen, Connected, Shared, Slotted, Says, InBatches, Holds, Ends])
 def test_a_count_goes_on(bolt: Callable[[], Any]) -> None:
+    """Whatever the bolt is like, and however many partitions read."""
     runs = in_epochs(words(bolt), *EPOCHS)
     assert counts(runs) == TOTALS
     assert sum(len(run.emitted("seen")) for run in runs) == sum(TOTALS.values())
 
 
 def test_a_bolt_in_the_driver_keeps_its_state() -> None:
+    """As any other."""
     runs = in_epochs(words(), *EPOCHS)
     assert len(runs[-1].emitted("last")[-1].split()) == 2 * sum(TOTALS.values())
 
 
 def test_a_class_behind_a_shuffle_has_tasks_of_its_own() -> None:
+    """The partitions that read are others in each epoch."""
     topology = Topology("words")
     lines = topology.spout("lines", [""], outputs=str)
     topology.bolt(
@@ -216,17 +219,20 @@ def test_a_class_behind_a_shuffle_has_tasks_of_its_own() -> None:
 
 
 def test_an_argument_of_the_constructor_is_no_state() -> None:
+    """A new version of the program may change it."""
     (first,) = in_epochs(words(), EPOCHS[0])
     second = twin(words(partial(Stepping, 10)), {"lines": ["a"]}, states=first.left)
     assert second.emitted("seen") == ["a 12"]
 
 
 def test_nothing_is_left_where_nothing_has_changed() -> None:
+    """A connection is no state."""
     (run,) = in_epochs(words(Connected), [])
     assert not run.left
 
 
 def test_a_large_state_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell of Spark's holds less than two gigabytes."""
     monkeypatch.setattr("stormlet.spark.engine.partition.rows.STATE_PIECE", 10)
     runs = in_epochs(words(), *EPOCHS)
     assert len(runs[0].left) > 10
@@ -235,23 +241,27 @@ def test_a_large_state_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("bolt", [LateLock, EarlyLock])
 def test_what_cannot_be_saved_is_named(bolt: Callable[[], Any]) -> None:
+    """With the bolt, the attribute and the way out."""
     with pytest.raises(TopologyCrashed, match=r"(?s)seen.*cannot pickle.*'lock'.*make it in prepare"):
         in_epochs(words(bolt), EPOCHS[0])
 
 
 def test_a_state_that_does_not_fit_is_named() -> None:
+    """With the bolt."""
     (first,) = in_epochs(words(Says), EPOCHS[0])
     with pytest.raises(TopologyCrashed, match="the state of seen"):
         twin(words(), {"lines": ["a"]}, states=first.left)
 
 
 def test_an_instance_that_dies_takes_its_epoch_along() -> None:
+    """Its state is lost, and another instance would go on without it."""
     with pytest.raises(TopologyCrashed, match="seen"):
         in_epochs(words(Dies, on_error="restart"), EPOCHS[0])
 
 
 @pytest.mark.parametrize("lost", range(2))
 def test_a_state_that_is_lost_shows_in_the_ledger(lost: int) -> None:
+    """Its hash is missing."""
     (first,) = in_epochs(words(), EPOCHS[0])
     states = [row for place, row in enumerate(first.left) if place != lost]
     second = twin(words(), {"lines": ["a"]}, states=states)

@@ -30,6 +30,7 @@ def run(topology: Any, **options: Any) -> Any:
 
 
 def test_counts_go_on_from_epoch_to_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    """Each epoch has processes of its own."""
     write(tmp_path / "in", *FILES)
     done = run(counting(spark, tmp_path))
     assert totals(spark, tmp_path) == expected(*FILES)
@@ -38,6 +39,7 @@ def test_counts_go_on_from_epoch_to_epoch(spark: SparkSession, tmp_path: Path) -
 
 
 def test_counts_go_on_in_another_run(spark: SparkSession, tmp_path: Path) -> None:
+    """The state is in the checkpoint."""
     for number, file in enumerate(FILES):
         write(tmp_path / "in", file)
         assert run(counting(spark, tmp_path)).epoch == number
@@ -45,6 +47,7 @@ def test_counts_go_on_in_another_run(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_a_bolt_in_the_driver_keeps_its_state(spark: SparkSession, tmp_path: Path) -> None:
+    """As any other."""
     for file in FILES:
         write(tmp_path / "in", file)
         run(counting(spark, tmp_path))
@@ -52,6 +55,7 @@ def test_a_bolt_in_the_driver_keeps_its_state(spark: SparkSession, tmp_path: Pat
 
 
 def test_a_row_that_is_given_up_is_a_dead_letter(spark: SparkSession, tmp_path: Path) -> None:
+    """Its origin has the epoch."""
     write(tmp_path / "in", ["a", "bad one"], ["b", "bad two"])
     letters: list[DeadLetter] = []
     done = run(counting(spark, tmp_path), dead_letters=letters.append)
@@ -61,6 +65,7 @@ def test_a_row_that_is_given_up_is_a_dead_letter(spark: SparkSession, tmp_path: 
 
 
 def test_a_row_that_fails_its_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing of that epoch is written."""
     write(tmp_path / "in", ["a"], ["bad"])
     topology = counting(spark, tmp_path, on_failure="fail_batch", restarts=RestartPolicy(1, 60.0))
     with pytest.raises(SparkFailed, match=r"1 messages of epoch 1 were given up.*bad is bad"):
@@ -69,12 +74,14 @@ def test_a_row_that_fails_its_batch(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_dead_letters_need_a_place(spark: SparkSession, tmp_path: Path) -> None:
+    """Else they would be lost with the process."""
     write(tmp_path / "in", ["a"])
     with pytest.raises(InvalidTopology, match="dead_letters="):
         stream_on_spark(counting(spark, tmp_path))
 
 
 def test_another_number_of_tasks_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Each state belongs to one task."""
     write(tmp_path / "in", ["a"])
     run(counting(spark, tmp_path))
     with pytest.raises(InvalidTopology, match=r"written with 3 tasks of bolt 'count'.*set parallelism=3"):
@@ -82,6 +89,7 @@ def test_another_number_of_tasks_is_refused(spark: SparkSession, tmp_path: Path)
 
 
 def test_a_checkpoint_of_a_run_in_process_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """It has no states."""
     import shutil
 
     write(tmp_path / "in", ["a"])
@@ -93,18 +101,21 @@ def test_a_checkpoint_of_a_run_in_process_is_refused(spark: SparkSession, tmp_pa
 
 
 def test_a_state_that_cannot_be_saved_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    """With the way out."""
     write(tmp_path / "in", ["a"])
     with pytest.raises(SparkFailed, match=r"the state of count raised.*'lock'.*make it in prepare"):
         run(counting(spark, tmp_path, count=Locked, restarts=RestartPolicy(0)))
 
 
 def test_only_the_last_epoch_is_kept(spark: SparkSession, tmp_path: Path) -> None:
+    """Those before it are of no use any more."""
     write(tmp_path / "in", *FILES)
     run(counting(spark, tmp_path))
     assert [each.name for each in (tmp_path / "checkpoint" / "stormlet").iterdir()] == ["2"]
 
 
 def test_a_stream_that_waits_can_be_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    """The end of the block does so."""
     write(tmp_path / "in", *FILES)
     topology = counting(spark, tmp_path, trigger={"processingTime": "0 seconds"})
     with stream_on_spark(topology, dead_letters=lambda letter: None) as running:
@@ -115,6 +126,7 @@ def test_a_stream_that_waits_can_be_stopped(spark: SparkSession, tmp_path: Path)
 
 
 def test_an_empty_micro_batch_is_an_epoch(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark does not leave out its stages."""
     write(tmp_path / "in", ["a"], [], ["a"])
     assert run(counting(spark, tmp_path)).epoch == 2
     assert totals(spark, tmp_path) == expected(["a", "a"])

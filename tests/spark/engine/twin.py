@@ -27,7 +27,7 @@ from stormlet.spark.engine.partition.equipment import Equipment
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import Partition, root_of
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row, unpacked
-from stormlet.spark.engine.passage.messages import letters_of
+from stormlet.spark.engine.passage.messages import by_message, letters_of
 from stormlet.spark.engine.passage.reports import Report, pickled, report_of, statistics_of
 from stormlet.spark.engine.passage.sources import values_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
@@ -133,7 +133,7 @@ class Twin:
         """The messages that were given up, as the driver makes them."""
         given_up = [each for report in self.reports for each in report.given_up]
         found = {root: self.read[root] for each in given_up for root in each.messages}
-        return list(letters_of(self.cluster, given_up, found, ()))
+        return list(letters_of(self.cluster, by_message(given_up), found, ()))
 
     def statistics(self) -> Statistics:
         """The counts of all components, as the driver adds them up."""
