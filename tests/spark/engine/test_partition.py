@@ -210,13 +210,13 @@ def test_large_values_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "HEAVY", 20_000)
     monkeypatch.setattr(partition, "HEAVY", 20_000)
     together = list[int]()
-    batch_of = Deliveries._batch_of  # pyright: ignore[reportPrivateUsage]
+    batch_of = Deliveries.batch_of
 
     def noted(self: Deliveries, rows: Sequence[Row]) -> Batch:
         together.append(sum(row.size for row in rows))
         return batch_of(self, rows)
 
-    monkeypatch.setattr(Deliveries, "_batch_of", noted)
+    monkeypatch.setattr(Deliveries, "batch_of", noted)
     topology = Topology("large")
     source: Stream[str] = topology.spout("source", [f"{number:0200}" for number in range(3000)])
     topology.bolt("end", same, source.fields(_last_digit), parallelism=5)

@@ -10,5 +10,7 @@
     inputs      the inputs of a partition, each with a tree of its own there
     deliveries  the tuples that are made of them
     equipment   the engine's parts in a partition: bolt tasks, outboxes, outlets
+    columns     columns of values that pass through a partition together
+    passage     the direct way through a partition whose bolts are plain functions
     partition   one partition, from its first input to its report
 """

@@ -54,6 +54,7 @@ from stormlet.spark.engine.partition.equipment import Equipment, equip
 from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.inputs import Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.partition.lanes import MergeFailed, Unpicklable
+from stormlet.spark.engine.partition.passage import PASSES, Passage, Unfit, passage_of
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
@@ -92,6 +93,7 @@ class Partition:
         self._deliveries = Deliveries(
             cluster, IdSource(Random(f"{purpose}/edges")), self._equipment.draws_edges
         )
+        self._passage: Passage | None = None
         self._tasks = self._equipment.tasks
         self._activity = self._equipment.engine.activity
 
@@ -129,6 +131,7 @@ class Partition:
             await self._something()
             if self._crash is not None:
                 raise StartFailed(self._name, self._crash.task, self._crash.what) from self._crash.__cause__
+        self._passage = passage_of(self._cluster, self._place, self._equipment)
 
     async def execute(self, row: Row) -> Sequence[Row]:
         """Execute the tuples of a chunk, and return the chunks that leave. Small chunks for one task are executed
@@ -147,16 +150,17 @@ class Partition:
     async def emit(self, task: int, values: Sequence[object], first: int) -> Sequence[Row]:
         """Have the spout task of this partition emit messages, the first of which has this number, from 1."""
         self._account.messages += len(values)
-        root = root_of(task, first)
-        if not self._tasks:  # nobody is here who could fail a message, so that it needs no tree
-            self._emit_all(task, values, root)
-            with self._merging():
-                self._exits.release_messages()
-            return list(self._full())
-        messages = range(root, root + len(values))
+        root, left = root_of(task, first), list[Row]()
+        for at in range(0, len(values), PASSES):
+            left += await self._emit_some(task, values[at : at + PASSES], root + at)
+        return left
+
+    async def _emit_some(self, task: int, values: Sequence[object], root: int) -> Sequence[Row]:
         source = next(iter(self._equipment.outlets_of(task).values())).source
-        batch = Batch(task, values, repeat(source, len(values)), messages)
+        batch = Batch(task, values, repeat(source, len(values)), range(root, root + len(values)))
         batch.first = self._inputs.new_roots(len(values))
+        if self._passage is not None and self._passage.takes(batch):
+            return await self._passed(self._passage, batch)
         batch.edges = self._emit_all(task, values, batch.first)
         self._inputs.begin_batch(batch)
         return await self._executed()
@@ -182,27 +186,45 @@ class Partition:
         if not self._gathered:
             return ()
         rows, self._gathered[:] = self._gathered[:], ()
-        self._hand_over_batch(rows)
+        batch = self._batch_of(rows)
+        batch.first = self._inputs.new_roots(len(batch.values))
+        if self._passage is not None and self._passage.takes(batch):
+            return await self._passed(self._passage, batch)
+        task = self._tasks[batch.target]
+        task.inbox.items += self._deliveries.tuples_of(batch)
+        self._inputs.begin_batch(batch)
+        task.wake()
+        return await self._executed()
+
+    async def _passed(self, passage: Passage, batch: Batch) -> Sequence[Row]:
+        """Have inputs pass through, and the engine do the rest."""
+        try:
+            with self._merging():
+                all_acked = passage.pass_through(batch)
+        except Unfit as error:
+            raise self._crash_of(batch.target, "next_tuple") from error.__cause__
+        if all_acked:
+            self._account.settled(batch.words)
+            return list(self._full())
+        passage.hand_over(batch, self._deliveries.new_edge)
+        self._inputs.begin_batch(batch)
+        self._flush()
         return await self._executed()
 
     async def _executed(self) -> Sequence[Row]:
         await self._settle()
         return list(self._leave())
 
-    def _hand_over_batch(self, rows: Sequence[Row]) -> None:
-        """Hand over the tuples of chunks for one task."""
+    def _batch_of(self, rows: Sequence[Row]) -> Batch:
+        """The inputs of chunks for one task."""
         try:
-            batch, tuples = self._deliveries.of_chunks(rows, self._inputs.new_roots)
+            return self._deliveries.batch_of(rows)
         except Unreadable as error:
             way_out = (
                 f"a value of {self._cluster.component_of(error.producer)!r} cannot be made again on this machine: "
                 f"define its class in a file that goes along, and let it be pickled"
             )
             raise self._crash_of(rows[0].target, "the input", way_out) from error.__cause__
-        task = self._tasks[batch.target]
-        task.inbox.items += tuples
-        self._inputs.begin_batch(batch)
-        task.wake()
 
     def _emit_all(self, task: int, values: Iterable[object], first: int) -> dict[int, int]:
         """Have a spout task emit these values with roots from this one on; return the edges of each root."""
