@@ -15,9 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from stormlet import Reject, To, Topology, TopologyCrashed
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import TaskStatistics
+from stormlet.spark.engine.partition import lanes
 from stormlet.spark.engine.partition import partition as partitions
+from stormlet.spark.engine.partition.deliveries import Deliveries
+from stormlet.spark.engine.partition.inputs import Batch
 from stormlet.spark.engine.partition.partition import Partition
 from stormlet.spark.engine.partition.passage import Passage
+from stormlet.spark.engine.partition.rows import Row
 from stormlet.testing import complete
 from tests.cast import same
 from tests.spark.engine.random_topologies import FUNCTIONS, Plan, plans
@@ -292,8 +296,6 @@ def _some(n: int) -> Some:
 
 def test_what_is_merged_leaves_before_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """A total says of which messages it is, so that a day of them would fill the memory."""
-    from stormlet.spark.engine.partition import lanes
-
     monkeypatch.setattr(lanes, "MOST_MERGED", 1000)
     topology = Topology("sums")
     some = topology.bolt(
@@ -317,3 +319,25 @@ def test_the_counts_are_those_of_this_process() -> None:
         there = theirs.components[id]
         for name in ("executed", "emitted", "transferred", "acked", "failed"):
             assert sum(getattr(each, name) for each in counts) == getattr(there, name), (id, name)
+
+
+def test_totals_of_many_messages_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few values may have the roots of millions."""
+    monkeypatch.setattr(lanes, "MOST_MERGED", 1000)
+    monkeypatch.setattr(partitions, "HEAVY", 20_000)
+    together, batch_of = list[int](), Deliveries.batch_of
+
+    def noted(self: Deliveries, rows: Sequence[Row]) -> Batch:
+        batch = batch_of(self, rows)
+        together.append(len(batch.messages))
+        return batch
+
+    monkeypatch.setattr(Deliveries, "batch_of", noted)
+    topology = Topology("sums")
+    source = topology.spout("n", range(20_000))
+    some = topology.bolt("some", lambda n: Some(f"{n % 10}"), source.shuffle(), outputs=Some)
+    topology.bolt("total", Total, some.fields("word"), parallelism=2)
+    run = twin(topology, spouts=1)
+    assert sum(together) == 20_000
+    assert max(together) <= 20_000 // 8 + 1000
+    assert run.differences == []

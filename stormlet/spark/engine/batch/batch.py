@@ -34,7 +34,7 @@ from stormlet.model.description import Description, SpoutSpec
 from stormlet.model.streams import Stream, StreamId
 from stormlet.runtime.dead_letters import DeadLetterSink, DeadLetterTarget, opened
 from stormlet.runtime.run.kit import Kit
-from stormlet.spark.engine.batch.arrow_rows import DDL
+from stormlet.spark.engine.batch.arrow_rows import BATCH_BYTES, DDL
 from stormlet.spark.engine.batch.chain import chained, exchanged
 from stormlet.spark.engine.batch.code import code_of, pickled, ship
 from stormlet.spark.engine.batch.executors import check_executors
@@ -72,6 +72,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # Where two attempts of a task differ, Spark repeats what has read the first one (4.1 and later).
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+    # A row of ours is a chunk of a thousand tuples, and Arrow's batches have 64 MiB otherwise.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
 }
 OUR_ERROR: Final = re.compile(r"^stormlet\.errors\.\w+: (.*)$", re.MULTILINE)
 """The line of one of our errors in the traceback that Spark gives for a task."""

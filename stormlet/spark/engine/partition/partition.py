@@ -142,7 +142,9 @@ class Partition:
         gathered = self._gathered
         left = await self._execute_gathered() if gathered and gathered[0].target != row.target else ()
         gathered.append(row)
-        size, weight = sum(each.size for each in gathered), sum(len(each.payload) for each in gathered)
+        # Of what was merged, the roots are the most.
+        weight = sum(len(each.payload) + len(each.roots) for each in gathered)
+        size = sum(each.size for each in gathered)
         if size >= CHUNK or weight >= HEAVY:
             return [*left, *await self._execute_gathered()]
         return left
