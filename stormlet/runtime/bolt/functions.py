@@ -111,6 +111,28 @@ class FunctionWorker(Worker):
                     return outbox.room()
         return None
 
+    def _emits_more(self, tup: AnyTuple, result: Any, outlet: Outlet) -> bool:
+        """Emit what a result gives at once. Returns True if there is more, for which something must be awaited."""
+        kind = self._kinds[type(result)]
+        root, lineage = tup.root, tup.lineage
+        if kind is ITERATOR:
+            crowded = self.outbox.crowded
+            for value in result:
+                if type(value) is To:
+                    self._emit(tup, cast("object", value), self.out)
+                else:
+                    tup.edge ^= outlet.deliver(value, root, lineage)
+                if crowded:  # the iterator is kept, and drained when there is room (law B6)
+                    return True
+            return False
+        if kind is not VALUE:  # a coroutine or an async generator; or a class, which is rare
+            return True
+        if type(result) is To:
+            self._emit(tup, cast("object", result), self.out)
+        else:
+            tup.edge ^= outlet.deliver(result, root, lineage)
+        return False
+
     def pass_through(self, inputs: Iterator[tuple[int, object]], outputs: Outputs) -> Stop | None:
         """Call the function with values that have no tuples, each with its place, and gather the outputs. Stops early
         at a call that ends in another way."""
@@ -143,28 +165,6 @@ class FunctionWorker(Worker):
             return False
         outputs.add(result, place)
         return True
-
-    def _emits_more(self, tup: AnyTuple, result: Any, outlet: Outlet) -> bool:
-        """Emit what a result gives at once. Returns True if there is more, for which something must be awaited."""
-        kind = self._kinds[type(result)]
-        root, lineage = tup.root, tup.lineage
-        if kind is ITERATOR:
-            crowded = self.outbox.crowded
-            for value in result:
-                if type(value) is To:
-                    self._emit(tup, cast("object", value), self.out)
-                else:
-                    tup.edge ^= outlet.deliver(value, root, lineage)
-                if crowded:  # the iterator is kept, and drained when there is room (law B6)
-                    return True
-            return False
-        if kind is not VALUE:  # a coroutine or an async generator; or a class, which is rare
-            return True
-        if type(result) is To:
-            self._emit(tup, cast("object", result), self.out)
-        else:
-            tup.edge ^= outlet.deliver(result, root, lineage)
-        return False
 
     def call(self, tup: AnyTuple, out: BoltCollector) -> object:
         # In a thread: what is neither drained nor awaited is an output, so that classes alone need a look.
