@@ -36,6 +36,42 @@ AT_MOST: Sequence[tuple[str, str, str, float, Build | None]] = (
     ("an idle topology, no wake-ups", "idle", "idle_wakeups", 0, None),
     ("`import stormlet`, less than 80 ms", "start-up", "import_ms", 80, None),
     ("`check` of the word count, less than 300 ms", "start-up", "check_ms", 300, None),
+    (
+        "flights on Spark, CPU at most twice that in process",
+        "spark-engine",
+        "on_spark_over_in_process",
+        2,
+        None,
+    ),
+    (
+        "flights on Spark with `merge`, CPU at most 1.3 of by hand",
+        "spark-engine",
+        "merged_over_by_hand",
+        1.3,
+        None,
+    ),
+    (
+        "10,000,000 flights, the driver's Python below 250 MiB",
+        "spark-engine-flat",
+        "driver_peak_mib",
+        250,
+        None,
+    ),
+    ("10,000,000 flights, a worker below 400 MiB", "spark-engine-flat", "worker_peak_mib", 400, None),
+    (
+        "90 % of flights with one key, a worker below 500 MiB",
+        "spark-engine-skew",
+        "worker_peak_mib",
+        500,
+        None,
+    ),
+    (
+        "the same with `merge`, 1.5 of the even case",
+        "spark-engine-skew",
+        "merged_skewed_over_even",
+        1.5,
+        None,
+    ),
 )
 """Target, workload, figure, bound, build."""
 

@@ -17,6 +17,29 @@ UNITS: Mapping[str, str] = {
     "sunk_batches_rows_per_s": "{:,.0f} rows/s as record batches, and back by a sink",
     "sunk_rows_per_s": "{:,.0f} rows/s as records, and back by a sink",
     "exact_rows_per_s": "{:,.0f} rows/s as records, and back exactly once",
+    **{
+        f"{way}_{time}_s": f"{{:,.2f}} {word} s {text}"
+        for way, text in (
+            ("in_process", "in process"),
+            ("on_spark", "on Spark"),
+            ("merged", "on Spark, with `merge`"),
+            ("by_hand", "by hand in `mapInArrow`, with the same combiner"),
+            ("sql", "by Spark SQL"),
+        )
+        for time, word in (("cpu", "CPU"), ("wall", "wall"))
+    },
+    "on_spark_over_in_process": "{:,.2f} of the CPU in process",
+    "merged_over_by_hand": "with `merge` {:,.2f} of the CPU by hand",
+    "cores": "faster than in process from {:,.1f} cores on",
+    "driver_peak_mib_early": "{:,.0f} MiB peak of the driver's Python after a tenth",
+    "worker_peak_mib_early": "{:,.0f} MiB peak of a worker after a tenth",
+    "driver_peak_mib": "{:,.0f} MiB peak of the driver's Python",
+    "worker_peak_mib": "{:,.0f} MiB peak of a worker",
+    "even_wall_s": "{:,.2f} wall s where keys are spread",
+    "skewed_wall_s": "{:,.2f} wall s with one hot key",
+    "merged_even_wall_s": "{:,.2f} wall s where keys are spread, with `merge`",
+    "merged_skewed_wall_s": "{:,.2f} wall s with one hot key, with `merge`",
+    "merged_skewed_over_even": "{:,.2f} times as long with one hot key, with `merge`",
     "longest_us": "{:,.0f} µs at the longest",
     "held_p99_us": "{:,.0f} µs p99 of CPU time alone",
     "bytes_per_tree": "{:,.0f} bytes",

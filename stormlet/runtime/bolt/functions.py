@@ -10,20 +10,68 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextvars import Context
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutine
 from typing import Any, cast
+
+import msgspec
 
 from stormlet.core.schema import schema_of
 from stormlet.core.tuples import ACKED, HELD, OPEN, PLAIN, Lineage, Source
 from stormlet.model.components import DEFAULT_STREAM, BasicBolt, Bolt, BoltBase, TaskContext, To
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.worker import Method, Pause, Raised, Wiring, Worker, own_context, raised_on
-from stormlet.runtime.usercode import Kinds, ResultKind, dropped
+from stormlet.runtime.usercode import COMPONENTS, MOST_TYPES, Kinds, ResultKind, dropped, kind_of
 from stormlet.runtime.wire.collector import Anchors, AnyTuple, BoltCollector, undeclared
 from stormlet.runtime.wire.outlets import Outlet
 
 END = object()  # none of user code's own values
 ITERATOR, VALUE = ResultKind.ITERATOR, ResultKind.VALUE  # to ask an enum for them costs as much as to emit
+
+
+class Outputs:
+    """Outputs of many calls, in two columns."""
+
+    def __init__(self, fitting: Callable[[object], tuple[object, bool]]) -> None:
+        """``fitting`` is asked for an output as it is to be emitted, and says if all of its type are emitted as they
+        are. It raises for what must not be emitted."""
+        self.values: list[object] = []
+        self.places: list[int] = []
+        """The place of the input of each."""
+        self.plain: set[type] = set()
+        """Types of results that are emitted as they are."""
+        self._fitting = fitting
+
+    def taken(self) -> tuple[list[object], list[int]]:
+        """Take both columns."""
+        taken = self.values, self.places
+        self.values, self.places = [], []
+        return taken
+
+    def add(self, value: object, place: int) -> None:
+        """Add one output."""
+        if type(value) not in self.plain:
+            value, plain = self._fitting(value)
+            kind = type(value)
+            if plain and kind_of(kind) is VALUE and not issubclass(kind, COMPONENTS):
+                self._learn(kind)
+        self.values.append(value)
+        self.places.append(place)
+
+    def _learn(self, plain: type) -> None:
+        if len(self.plain) >= MOST_TYPES:
+            self.plain.clear()
+        self.plain.add(plain)
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """A call at which :meth:`FunctionWorker.pass_through` has stopped."""
+
+    place: int
+    """The place of its input."""
+    value: object
+    """That input."""
+    error: BaseException | None = None
+    """What it has raised; None if its result must be awaited."""
 
 
 class FunctionWorker(Worker):
@@ -84,6 +132,39 @@ class FunctionWorker(Worker):
         else:
             tup.edge ^= outlet.deliver(result, root, lineage)
         return False
+
+    def pass_through(self, inputs: Iterator[tuple[int, object]], outputs: Outputs) -> Stop | None:
+        """Call the function with values that have no tuples, each with its place, and gather the outputs. Stops early
+        at a call that ends in another way."""
+        function, plain = self._function, outputs.plain
+        values, places = outputs.values, outputs.places
+        for place, value in inputs:
+            try:
+                result = function(value)
+                if type(result) in plain:
+                    values.append(result)
+                    places.append(place)
+                elif result is not None and not self._gather(result, place, outputs):
+                    return Stop(place, value)
+            except (Exception, asyncio.CancelledError, SystemExit) as error:
+                return Stop(place, value, error)
+        return None
+
+    def _gather(self, result: Any, place: int, outputs: Outputs) -> bool:
+        """Gather what a result gives at once. Returns False if something must be awaited for it."""
+        kind = self._kinds[type(result)]
+        if kind is ITERATOR:
+            for value in result:
+                outputs.add(value, place)
+            return True
+        if kind is ResultKind.CLASS:
+            self._kinds.check_class(result)
+        elif kind is not VALUE:
+            if iscoroutine(result):
+                result.close()  # else Python would warn that nobody has awaited it
+            return False
+        outputs.add(result, place)
+        return True
 
     def call(self, tup: AnyTuple, out: BoltCollector) -> object:
         # In a thread: what is neither drained nor awaited is an output, so that classes alone need a look.

@@ -207,6 +207,13 @@ class BoltTask(Task):
             self.user.logged(error)  # else the death would log it again
             self._die_of(error)
 
+    def executed_elsewhere(self, count: int, seconds: float, raised: Iterable[Raised]) -> None:
+        """Note calls of its function with inputs that have not come by the inbox."""
+        self._executed_before += count
+        self._execute_seconds += seconds
+        for each in raised:
+            self._act_on(each)
+
     def _die_of(self, error: Exception) -> NoReturn:
         # Only what the task dies of is noted: with every failed input in it, tracebacks would stay for ever.
         self.user.raised(error)

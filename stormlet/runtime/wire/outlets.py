@@ -64,6 +64,10 @@ class Outlet:
         """Deliver as members of the trees of all anchors, and note the new edges in the anchors (law L7)."""
         self._emitted += 1
 
+    def count(self, values: int, tuples: int) -> None:
+        """Count values that went to their consumers in another way, as so many tuples."""
+        self._emitted += values
+
     def at(self, task: int) -> Outlet:
         """The outlet to one task that the producer names."""
         raise InvalidEmit(
@@ -179,6 +183,10 @@ class FanOutlet(Delivery):
     @property
     def transferred(self) -> int:
         return self._transferred
+
+    def count(self, values: int, tuples: int) -> None:
+        super().count(values, tuples)
+        self._transferred += tuples
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         checksum = 0

@@ -21,7 +21,21 @@ Value: TypeAlias = tuple[tuple[str, ...], int]
 
 GROUPINGS = ("shuffle", "local_or_shuffle", "none", "fields", "key", "global", "all", "partial", "custom")
 CALM = ("same", "fan", "async", "basic", "manual", "loose", "named", "flush", "batch", "group")
-WILD = ("same", "fan", "async", "basic", "manual", "loose", "named", "flush", "flaky", "choosy", "pair")
+WILD = (
+    "same",
+    "fan",
+    "async",
+    "basic",
+    "manual",
+    "loose",
+    "named",
+    "flush",
+    "flaky",
+    "choosy",
+    "breaks",
+    "pair",
+)
+FUNCTIONS = ("same", "fan", "named", "choosy", "breaks")
 MOST = 300
 """Values that a bolt may get; from there on it emits nothing."""
 
@@ -105,7 +119,7 @@ def plans(draw: st.DrawFn, kinds: Sequence[str]) -> Plan:
         if arriving > MOST:
             part = Part("end", part.wires[:1], part.parallelism, number, 1)
         parts.append(part)
-        leaving = {"fan": 1.5, "end": 0.0}.get(part.kind, 1.0) * arriving
+        leaving = {"fan": 1.5, "breaks": 2.0, "end": 0.0}.get(part.kind, 1.0) * arriving
         rates += [leaving, leaving] if part.kind == "named" else [leaving]
     return Plan(tuple(sizes), tuple(parts), draw(st.integers(1, 3)), draw(st.integers(0, 9)))
 
@@ -160,6 +174,7 @@ def _logic(part: Part, number: int) -> Any:
         "async": lambda salt: partial(_later, salt),
         "named": lambda salt: partial(_named, salt),
         "choosy": lambda salt: partial(_choosy, salt),
+        "breaks": lambda salt: partial(_breaks, salt),
         "end": lambda salt: partial(_end, salt),
     }
     classes: dict[str, Callable[[int], Any]] = {
@@ -198,6 +213,13 @@ def _choosy(salt: int, value: Value) -> Value:
     if _mixed(salt, value[1]) % 7 == 0:
         raise Reject("not this one")
     return _same(salt, value)
+
+
+def _breaks(salt: int, value: Value) -> Iterator[Value]:
+    yield _same(salt, value)
+    if _mixed(salt, value[1]) % 7 == 0:
+        raise ValueError("in the middle")
+    yield value[0], _mixed(salt, value[1], 1)
 
 
 def _end(salt: int, value: Value) -> None:

@@ -18,7 +18,7 @@ from stormlet.spark.engine.partition.inputs import Batch
 from stormlet.spark.engine.partition.rows import Row, packed, xor_of
 from stormlet.testing import complete
 from tests.cast import ForwardUnanchored, HoldUntilFinished, Note, ignore, same
-from tests.spark.engine.twin import Twin, twin
+from tests.spark.engine.twin import twin
 
 
 def numbers(count: int = 6) -> tuple[Topology, Stream[int]]:
@@ -210,13 +210,13 @@ def test_large_values_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lanes, "HEAVY", 20_000)
     monkeypatch.setattr(partition, "HEAVY", 20_000)
     together = list[int]()
-    batch_of = Deliveries._batch_of  # pyright: ignore[reportPrivateUsage]
+    batch_of = Deliveries.batch_of
 
     def noted(self: Deliveries, rows: Sequence[Row]) -> Batch:
         together.append(sum(row.size for row in rows))
         return batch_of(self, rows)
 
-    monkeypatch.setattr(Deliveries, "_batch_of", noted)
+    monkeypatch.setattr(Deliveries, "batch_of", noted)
     topology = Topology("large")
     source: Stream[str] = topology.spout("source", [f"{number:0200}" for number in range(3000)])
     topology.bolt("end", same, source.fields(_last_digit), parallelism=5)
@@ -267,13 +267,8 @@ def test_what_a_task_has_emitted_and_sent_is_counted() -> None:
     topology.bolt("all", ignore, both.all(), parallelism=3)
     topology.bolt("near", ignore, both.shuffle())
     done = complete(topology).statistics.components["both"]
-    counts = list[Any]()
-
-    class Counted(Twin):
-        def _note_end(self, partition: Any) -> None:
-            counts.extend(partition.statistics.values())
-
-    plain = twin(topology, kind=Counted)
+    plain = twin(topology)
+    counts = [each for report in plain.reports for each in report.statistics.values()]
     assert plain.cluster.partitions == [2, 1, 3, 1]
     sums = [(each.emitted, each.transferred) for each in counts if each.emitted]
     assert sums == [(done.emitted, done.transferred)]

@@ -12,5 +12,7 @@
     deliveries  the tuples that are made of them
     states      the state of bolts, from one epoch of a stream to the next
     equipment   the engine's parts in a partition: bolt tasks, outboxes, outlets
+    columns     columns of values that pass through a partition together
+    shortcut    the direct way through a partition whose bolts are plain functions
     partition   one partition, from its first input to its report
 """

@@ -36,11 +36,9 @@ class Deliveries:
         self._sources: dict[tuple[int, str], Source] = {}
         self._lineages = {1: PLAIN}
 
-    def of_chunks(self, rows: Sequence[Row], new_roots: Callable[[int], int]) -> tuple[Batch, list[AnyTuple]]:
-        """Return the inputs of chunks for one task, and their tuples. Raise :class:`Unreadable`."""
-        batch = self._batch_of(rows)
-        count = len(batch.values)
-        batch.first = first = new_roots(count)
+    def tuples_of(self, batch: Batch) -> list[AnyTuple]:
+        """Return the tuples of a batch, whose edges are noted in it."""
+        first, count = batch.first, len(batch.values)
         roots: Sequence[int] = range(first, first + count)
         edges = self._new_edges(batch.target, count)
         if 0 in batch.counts:  # what belongs to no message has no tree here, either (law L10)
@@ -51,11 +49,15 @@ class Deliveries:
         if batch.attempts:
             lineages = map(self.lineage, batch.attempts)
             fields = zip(batch.values, batch.sources, lineages, roots, edges, strict=True)
-            return batch, [plain_tuple(*each) for each in fields]
-        return batch, [
+            return [plain_tuple(*each) for each in fields]
+        return [
             plain_tuple(value, source, PLAIN, root, edge)
             for value, source, root, edge in zip(batch.values, batch.sources, roots, edges, strict=True)
         ]
+
+    def new_edge(self) -> int:
+        """Return an edge."""
+        return next(self._edges)
 
     def of_input(self, each: Input, root: int) -> AnyTuple:
         """Return the tuple for one more attempt at an input."""
@@ -70,7 +72,8 @@ class Deliveries:
             lineage = self._lineages[attempt] = Lineage(attempt)
         return lineage
 
-    def _batch_of(self, rows: Sequence[Row]) -> Batch:
+    def batch_of(self, rows: Sequence[Row]) -> Batch:
+        """Return the inputs of chunks for one task. Raise :class:`Unreadable`."""
         contents = [_unpacked(row) for row in rows]
         values, sources, messages = list[Any](), list[Source](), list[int]()
         for row, content in zip(rows, contents, strict=True):

@@ -13,9 +13,8 @@ from random import Random
 from typing import Any
 
 from stormlet.spark.engine.partition.account import Account
-from stormlet.spark.engine.partition.lanes import CombiningLane, Lane, MessagesOf
+from stormlet.spark.engine.partition.lanes import CombiningLane, Lane, Merging, MessagesOf
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
-from stormlet.spark.engine.planning.combiners import Combiner
 from stormlet.spark.engine.planning.numbering import Place
 
 
@@ -35,15 +34,15 @@ class Exits:
         return task in self._places
 
     def lane(
-        self, producer: int, target: int, streams: Sequence[str], combiner: Combiner | None, *, sorts: bool
+        self, producer: int, target: int, streams: Sequence[str], merging: Merging | None, *, sorts: bool
     ) -> Lane:
         """Return the way between two tasks, of which ``streams`` are all streams of the producer that may come."""
         lane = self._lanes.get((producer, target))
         if lane is None:
-            if combiner is None:
+            if merging is None:
                 lane = Lane(producer, target, streams, sorts=sorts)
             else:
-                lane = CombiningLane(producer, target, streams, combiner, sorts=sorts)
+                lane = CombiningLane(producer, target, streams, merging, sorts=sorts)
             self._lanes[producer, target] = lane
         return lane
 
@@ -68,12 +67,6 @@ class Exits:
                 lane.make_all_ready(waiting, [messages[root - first] for root in waiting.roots])
             else:
                 lane.let_go(messages_of)
-
-    def release_messages(self) -> None:
-        """Let all tuples leave, whose roots are those of messages: no bolt is here that could fail them."""
-        for lane in self._lanes.values():
-            waiting = lane.take()
-            lane.make_all_ready(waiting, waiting.roots)
 
     def full(self) -> Iterator[Row]:
         """Iterate over chunks that are full."""

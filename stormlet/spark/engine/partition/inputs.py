@@ -6,7 +6,7 @@ fails is executed again under another root, so that outputs of a failed attempt 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 from typing import Any, Final, cast
 
@@ -45,6 +45,8 @@ class Batch(msgspec.Struct):
     """The root here of the first; those of the others follow."""
     edges: dict[int, int] = msgspec.field(default_factory=dict[int, int])
     """The XOR of the edges that each was delivered with, by root; without those that have none."""
+    to_settle: Collection[int] | None = None
+    """The places of those that have no outcome yet; None for all. The outputs of the others have left."""
 
     def messages_of_each(self) -> Sequence[tuple[int, ...]]:
         """Return the messages of each."""
@@ -198,6 +200,9 @@ class Inputs:
         fields = zip(batch.values, batch.sources, batch.messages_of_each(), words, attempts, strict=True)
         begun: list[tuple[int, int, Input]] = []
         for root, (value, source, messages, word, attempt) in enumerate(fields, batch.first):
+            if batch.to_settle is not None and root - batch.first not in batch.to_settle:
+                self._settled(word, messages)
+                continue
             each = Input(batch.target, value, source, messages, word, attempt, attempt - 1)
             begun.append((root, batch.edges.get(root, 0), each))
         self.begin(begun)
@@ -214,7 +219,7 @@ class Inputs:
     def _ack(self, root: int) -> None:
         each = self._open.pop(root)
         self._acked[root] = each.messages
-        self._done(each)
+        self._settled(each.word, each.messages)
         # Earlier attempts were noted where they were made: of messages that were joined, only some have had them.
         if each.history:
             for message in each.messages:
@@ -225,7 +230,7 @@ class Inputs:
         each = self._open.pop(root)
         each.history = each.history.and_also(failure)
         if self._gives_up(each, failure):
-            self._done(each)
+            self._settled(each.word, each.messages)
             self.given_up.append(GivenUp(each.messages, each.attempts, each.history.without_frames()))
             return None
         each.attempt += 1
@@ -236,6 +241,6 @@ class Inputs:
         each.attempts += policy.counts(failure)
         return policy.gives_up(failure, each.attempts)
 
-    def _done(self, each: Input) -> None:
-        if each.word != NO_WORD:
-            self._account.settled_one(each.word, each.messages)
+    def _settled(self, word: int, messages: Sequence[int]) -> None:
+        if word != NO_WORD:
+            self._account.settled_one(word, messages)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stormlet.core.groupings import Chooser, Many, One
+from stormlet.core.groupings import Chooser, Many, One, PartialKey
 from stormlet.core.tuples import PLAIN, Lineage, Source
 from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Link
@@ -17,7 +17,7 @@ from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.wiring import Producer
 from stormlet.runtime.wire.outlets import Anchors, CheckedOutlet, Outlet
 from stormlet.spark.engine.partition.exits import Exits
-from stormlet.spark.engine.partition.lanes import Lane
+from stormlet.spark.engine.partition.lanes import Lane, Merging
 from stormlet.spark.engine.planning.combiners import combiner_of
 
 
@@ -61,25 +61,31 @@ class OutletsToStages:
         return grouping.chooser(link.targets, random, f"{plan.component!r} -> {link.consumer!r}")
 
     def _lanes(self, plan: TaskPlan, link: Link) -> Sequence[Lane]:
-        streams = tuple(
+        ways = [
             stream.stream
             for stream, links in self._links.items()
-            if stream.component == plan.component and any(each.consumer == link.consumer for each in links)
-        )
+            for each in links
+            if stream.component == plan.component and each.consumer == link.consumer
+        ]
+        streams = tuple(dict.fromkeys(ways))
         bolts = self._engine.plan.description.bolts
         bolt = bolts.get(plan.component)
         sorts = bolt is not None and bolt.concurrency > 1
-        # The keys of two streams need not mean the same.
-        combiner = combiner_of(bolts[link.consumer], link.grouping) if len(streams) == 1 else None
-        return [
-            self._exits.lane(plan.task, target, streams, combiner, sorts=sorts) for target in link.targets
-        ]
+        # The keys of two streams need not mean the same, nor those of two subscriptions to one.
+        combiner = combiner_of(bolts[link.consumer], link.grouping) if len(ways) == 1 else None
+        merging = None if combiner is None else Merging(combiner)
+        lanes: list[Lane] = []
+        for target in link.targets:
+            lanes.append(self._exits.lane(plan.task, target, streams, merging, sorts=sorts))
+            if combiner is not None and isinstance(link.grouping, PartialKey):  # a key has two lanes
+                merging = Merging(combiner)
+        return lanes
 
 
 class Exit(Outlet):
     """A stream with consumers in later stages, and with others in this one or none."""
 
-    __slots__ = ("_inner", "_links", "_sent")
+    __slots__ = ("_inner", "_sent", "links")
 
     def __init__(
         self, source: Source, inner: Outlet | None, links: Sequence[tuple[Chooser, Sequence[Lane]]]
@@ -87,13 +93,19 @@ class Exit(Outlet):
         """``inner`` leads to the consumers in this stage."""
         super().__init__(source)
         self._inner = inner
-        self._links = links
+        self.links = links
+        """The ways to other stages."""
         self._sent = 0
 
     @property
     def transferred(self) -> int:
         """The number of tuples it has delivered, here and to other stages."""
         return self._sent + (0 if self._inner is None else self._inner.transferred)
+
+    def count(self, values: int, tuples: int) -> None:
+        """Count values that went another way, as so many tuples."""
+        super().count(values, tuples)
+        self._sent += tuples
 
     def deliver(self, value: object, root: int, lineage: Lineage) -> int:
         """Deliver here and to other stages; return the XOR of the edges here."""
@@ -113,7 +125,7 @@ class Exit(Outlet):
 
     def _choose(self, value: object) -> Sequence[Lane]:
         chosen: list[Lane] = []
-        for chooser, lanes in self._links:
+        for chooser, lanes in self.links:
             if isinstance(chooser, Many):
                 chosen.extend(lanes[index] for index in chooser.choose(value))
             else:

@@ -56,6 +56,7 @@ from stormlet.spark.engine.partition.inputs import Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.partition.lanes import MergeFailed, Unpicklable
 from stormlet.spark.engine.partition.roots import ENTRIES, AccountByRoot
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Kind, Row, state_rows
+from stormlet.spark.engine.partition.shortcut import PASSES, NotTaken, Shortcut, shortcut_of
 from stormlet.spark.engine.partition.states import BoltStates, Unfit, Unsavable
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
@@ -100,6 +101,7 @@ class Partition:
         self._deliveries = Deliveries(
             cluster, IdSource(Random(f"{purpose}/edges")), self._equipment.draws_edges
         )
+        self._shortcut: Shortcut | None = None
         self._tasks = self._equipment.tasks
         self._activity = self._equipment.engine.activity
 
@@ -140,6 +142,7 @@ class Partition:
         if self._states is not None:
             with self._saving():
                 self._states.prepared()
+        self._shortcut = shortcut_of(self._cluster, self._place, self._equipment)
 
     async def execute(self, row: Row) -> Sequence[Row]:
         """Execute the tuples of a chunk, and return the chunks that leave. Small chunks for one task are executed
@@ -153,7 +156,9 @@ class Partition:
         gathered = self._gathered
         left = await self._execute_gathered() if gathered and gathered[0].target != row.target else ()
         gathered.append(row)
-        size, weight = sum(each.size for each in gathered), sum(len(each.payload) for each in gathered)
+        # Of what was merged, the roots are the most.
+        weight = sum(len(each.payload) + len(each.roots) for each in gathered)
+        size = sum(each.size for each in gathered)
         if size >= CHUNK or weight >= HEAVY:
             return [*left, *await self._execute_gathered()]
         return left
@@ -161,16 +166,17 @@ class Partition:
     async def emit(self, task: int, values: Sequence[object], first: int) -> Sequence[Row]:
         """Have the spout task of this partition emit messages, the first of which has this number, from 1."""
         self._account.messages += len(values)
-        root = root_of(task, first)
-        if not self._tasks:  # nobody is here who could fail a message, so that it needs no tree
-            self._emit_all(task, values, root)
-            with self._merging():
-                self._exits.release_messages()
-            return list(self._full())
-        messages = range(root, root + len(values))
+        root, left = root_of(task, first), list[Row]()
+        for at in range(0, len(values), PASSES):
+            left += await self._emit_some(task, values[at : at + PASSES], root + at)
+        return left
+
+    async def _emit_some(self, task: int, values: Sequence[object], root: int) -> Sequence[Row]:
         source = next(iter(self._equipment.outlets_of(task).values())).source
-        batch = Batch(task, values, repeat(source, len(values)), messages)
+        batch = Batch(task, values, repeat(source, len(values)), range(root, root + len(values)))
         batch.first = self._inputs.new_roots(len(values))
+        if self._shortcut is not None and self._shortcut.takes(batch):
+            return await self._passed(self._shortcut, batch)
         batch.edges = self._emit_all(task, values, batch.first)
         self._inputs.begin_batch(batch)
         return await self._executed()
@@ -201,27 +207,46 @@ class Partition:
         if not self._gathered:
             return ()
         rows, self._gathered[:] = self._gathered[:], ()
-        self._hand_over_batch(rows)
+        batch = self._batch_of(rows)
+        batch.first = self._inputs.new_roots(len(batch.values))
+        if self._shortcut is not None and self._shortcut.takes(batch):
+            return await self._passed(self._shortcut, batch)
+        task = self._tasks[batch.target]
+        task.inbox.items += self._deliveries.tuples_of(batch)
+        self._inputs.begin_batch(batch)
+        task.wake()
+        return await self._executed()
+
+    async def _passed(self, shortcut: Shortcut, batch: Batch) -> Sequence[Row]:
+        """Have inputs pass through, and the engine do the rest."""
+        try:
+            with self._merging():
+                all_acked = shortcut.pass_through(batch)
+        except NotTaken as error:
+            raise self._crash_of(batch.target, "next_tuple") from error.__cause__
+        if all_acked:
+            if batch.words:
+                self._account.settled(batch.words, batch.messages, batch.counts)
+            return list(self._full())
+        shortcut.hand_over(batch, self._deliveries.new_edge)
+        self._inputs.begin_batch(batch)
+        self._flush()
         return await self._executed()
 
     async def _executed(self) -> Sequence[Row]:
         await self._settle()
         return list(self._leave())
 
-    def _hand_over_batch(self, rows: Sequence[Row]) -> None:
-        """Hand over the tuples of chunks for one task."""
+    def _batch_of(self, rows: Sequence[Row]) -> Batch:
+        """The inputs of chunks for one task."""
         try:
-            batch, tuples = self._deliveries.of_chunks(rows, self._inputs.new_roots)
+            return self._deliveries.batch_of(rows)
         except Unreadable as error:
             way_out = (
                 f"a value of {self._cluster.component_of(error.producer)!r} cannot be made again on this machine: "
                 f"define its class in a file that goes along, and let it be pickled"
             )
             raise self._crash_of(rows[0].target, "the input", way_out) from error.__cause__
-        task = self._tasks[batch.target]
-        task.inbox.items += tuples
-        self._inputs.begin_batch(batch)
-        task.wake()
 
     def _emit_all(self, task: int, values: Iterable[object], first: int) -> dict[int, int]:
         """Have a spout task emit these values with roots from this one on; return the edges of each root."""

@@ -36,7 +36,7 @@ def batches_of(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
     gathered, size = list[Row](), 0
     for row in rows:
         gathered.append(row)
-        size += len(row.payload) + 16 * row.size + 100
+        size += len(row.payload) + len(row.roots) + len(row.words) + 100
         if size >= BATCH_BYTES:
             yield batch_of(gathered)
             gathered, size = [], 0

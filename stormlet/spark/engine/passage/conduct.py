@@ -14,6 +14,7 @@ from uuid import uuid4
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import InvalidConfiguration, SparkFailed, StormletError
 from stormlet.runtime.dead_letters import DeadLetterSink
+from stormlet.spark.engine.passage.arrow_rows import BATCH_BYTES
 from stormlet.spark.failures import raised_in_task, summary
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # Where two attempts of a task differ, Spark repeats what has read the first one (4.1 and later).
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+    # A row of ours is a chunk of a thousand tuples, and Arrow's batches have 64 MiB otherwise.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
 }
 
 

@@ -7,7 +7,7 @@ a later stage or to the driver. The last row is the report of the partition.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -85,9 +85,9 @@ class Work:
                     if isinstance(each, Row) and each.stage != self._place.stage:
                         yield each
                     else:
-                        yield from runner.run(self._executed(partition, each))
+                        yield from self._rows_of(runner, self._executed(partition, each))
                         yield from partition.ledger_rows()
-                yield from runner.run(partition.finish())
+                yield from self._rows_of(runner, partition.finish())
                 yield from partition.ledger_rows(1)
                 report = pickled(report_of(partition))
             finally:
@@ -97,6 +97,12 @@ class Work:
     def emitted(self, values: Iterator[Sequence[object]]) -> Iterator[Row]:
         """Emit values that Spark has read here; iterate over what leaves."""
         return self.rows(map(self._reading.of_values, values))
+
+    def _rows_of(self, runner: asyncio.Runner, step: Awaitable[Sequence[Row]]) -> Sequence[Row]:
+        # Not what the runner returns: to look at the signal handler, it makes a text of its task, result and all.
+        left: list[Row] = []
+        runner.run(_into(left, step))
+        return left
 
     async def _started(self) -> Partition:
         partition = Partition(self._cluster, self._place, self._seed, Kit(), by_root=self._by_root)
@@ -115,3 +121,7 @@ class Work:
         if each.kind == Kind.MESSAGES:
             return await self._executed(partition, self._reading.of_row(each))
         return await partition.execute(each)
+
+
+async def _into(left: list[Row], step: Awaitable[Sequence[Row]]) -> None:
+    left += await step
