@@ -37,7 +37,7 @@ class Outputs:
         self.values: list[object] = []
         self.places: list[int] = []
         """The place of the input of each."""
-        self.plain: set[type] = set()
+        self.plain: dict[type, None] = {}
         """Types of results that are emitted as they are."""
         self._fitting = fitting
 
@@ -60,7 +60,7 @@ class Outputs:
     def _learn(self, plain: type) -> None:
         if len(self.plain) >= MOST_TYPES:
             self.plain.clear()
-        self.plain.add(plain)
+        self.plain[plain] = None
 
 
 class Stop(msgspec.Struct, frozen=True):

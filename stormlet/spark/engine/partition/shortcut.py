@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from inspect import isasyncgenfunction, iscoroutinefunction
 from typing import Final, cast
 
@@ -126,6 +127,7 @@ class Function:
         # A function of the value does not see where the value comes from.
         self._source = Source(task.plan.component, DEFAULT_STREAM, task.plan.task, schema_of(None))
         self._worker = worker
+        self._context = copy_context()  # what it sets stays in its task (law B10)
         self._clock = clock
         self._values: list[object] = []
         self._places: list[int] = []
@@ -142,7 +144,7 @@ class Function:
         self._values, self._places = [], []
         began = self._clock()
         inputs, outputs = zip(places, values, strict=True), self._outputs
-        while (stop := self._worker.pass_through(inputs, outputs)) is not None:
+        while (stop := self._context.run(self._worker.pass_through, inputs, outputs)) is not None:
             self._note(stop.value, first + stop.place, stop.error)
             if stop.error is None:  # as that of the others would have to be
                 self.awaits = True
