@@ -13,7 +13,7 @@ A run has four steps, and writes nothing that anybody sees before the fourth:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -28,17 +28,17 @@ from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import Description
 from stormlet.model.streams import Stream, StreamId
 from stormlet.runtime.dead_letters import DeadLetterSink, DeadLetterTarget, opened
-from stormlet.spark.engine.batch.outcomes import letter_frame, outcomes_of
+from stormlet.spark.engine.batch.outcomes import Outcomes, letter_frame
+from stormlet.spark.engine.batch.passes import Done, PassageOf, Passes, in_one_pass
 from stormlet.spark.engine.batch.result import BatchResult
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, check_paths, explained, hand_over, settings
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
 from stormlet.spark.engine.passage.passage import Passage
-from stormlet.spark.engine.passage.reports import failures_of, statistics_of
 from stormlet.spark.engine.passage.sources import SourceFrames
 from stormlet.spark.engine.passage.staging import Staging
-from stormlet.spark.engine.planning.numbering import number
+from stormlet.spark.engine.planning.numbering import ClusterPlan, number
 from stormlet.spark.engine.planning.refusals import check_batch
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.writer import Destination
@@ -63,6 +63,7 @@ def run_on_spark(
     seed: int | None = None,
     staging: str | os.PathLike[str] | None = None,
     ledger: Literal["checksum", "roots"] = "checksum",
+    replays: Literal["stage", "source"] = "stage",
     **configuration: Unpack[TopologyOptions],
 ) -> BatchResult:
     """Run a topology as one batch on Spark, and return when all is done. It blocks: in a service, await it by
@@ -73,8 +74,9 @@ def run_on_spark(
     that are named here, as DataFrames. The modules of the topology travel to the executors, and so do ``files``:
     modules, archives of them, and others. ``staging`` is a folder that the driver and all executors reach, in which the
     run keeps what it has not checked yet; without it, a temporary one of this machine. ``ledger`` is ``"checksum"``, or
-    ``"roots"`` to have the messages named that are open where the run does not add up. ``configuration`` overrides the
-    topology's options.
+    ``"roots"`` to have the messages named that are open where the run does not add up. ``replays`` are from the
+    ``"stage"`` in which an input has failed, or from the ``"source"``: then the message is emitted again, as in
+    process, in another pass over all stages. ``configuration`` overrides the topology's options.
 
     Raises :class:`~stormlet.errors.InvalidTopology` for a topology that Spark cannot run, and
     :class:`~stormlet.errors.SparkFailed` if Spark, a bolt outside of ``execute``, or the ledger fails: then no sink is
@@ -89,6 +91,8 @@ def run_on_spark(
     check_paths(where, files := list(files), staging)
     if ledger not in ("checksum", "roots"):
         raise InvalidConfiguration(f'{where}: ledger must be "checksum" or "roots", not {ledger!r}')
+    if replays not in ("stage", "source"):
+        raise InvalidConfiguration(f'{where}: replays must be "stage" or "source", not {replays!r}')
     topology._one_shot.use(described.spouts.values())  # pyright: ignore[reportPrivateUsage] - as a run in process does
     sink, _ = opened(dead_letters)
     session = spark_session() if spark is None else spark
@@ -100,6 +104,7 @@ def run_on_spark(
         files=files,
         dead_letters=sink,
         by_root=ledger == "roots",
+        replays_in_stage=replays == "stage",
     )
     return batch.run(None if staging is None else os.fspath(staging))
 
@@ -126,6 +131,7 @@ class Batch:
         files: Iterable[str | os.PathLike[str]],
         dead_letters: DeadLetterSink | None,
         by_root: bool,
+        replays_in_stage: bool,
     ) -> None:
         self._session = session
         self._seed = SystemRandom().getrandbits(64) if seed is None else seed
@@ -136,7 +142,13 @@ class Batch:
         described, configurations = extended.configured(extended.configuration, "a run on Spark")
         self._spouts = described.spouts
         self._sources = SourceFrames(session, self._spouts)
-        self._cluster = number(described, configurations, self._sources.partitions())
+        self._cluster = number(
+            described,
+            configurations,
+            self._sources.partitions(),
+            in_epochs=not replays_in_stage,
+            replays_in_stage=replays_in_stage,
+        )
         self._pickled = pickled(self._cluster)
 
     def run(self, staging: str | None) -> BatchResult:
@@ -154,33 +166,45 @@ class Batch:
             check_executors(self._session)
             code = [self._pickled, *map(code_of, self._spouts.values())]
             ship(self._session, code, self._files)
-            passage = Passage(
-                self._session,
-                cluster,
-                self._pickled,
-                self._sources,
-                self._seed,
-                by_root=self._by_root,
-                messages=folder.path / MESSAGES,
-            )
-            passed = passage.run(str(folder.path / ROWS), self._leaving)
-            letters = passage.letters(passed.given_up)
+            passage_of = partial(self._passage, folder.path / MESSAGES)
+            done = self._passes(passage_of, folder.path / ROWS)
+            letters = passage_of(cluster, None, 0).letters(done.given_up)
             folder.remove(MESSAGES)
             hand_over(letters, self._letter_sink)
-            write_sinks(self._leaving, passed.rows, cluster, _write)
+            write_sinks(self._leaving, done.rows, cluster, _write)
+        outcomes = Outcomes(cluster, [*by_spark], done.messages, done.given_up, done.replayed)
         return BatchResult(
-            statistics_of(cluster, passed.reports, passed.given_up),
-            failures_of(passed.reports),
+            done.statistics,
+            done.failures,
             letters,
             {
-                name: partial(each.frame, passed.rows, cluster)
+                name: partial(each.frame, done.rows, cluster)
                 for name, each in self._leaving.items()
                 if each.destination is None
             },
-            partial(outcomes_of(cluster, [*by_spark], passed.reports, passed.given_up).frame, self._session),
+            partial(outcomes.frame, self._session),
             partial(letter_frame, self._session, letters, datetime.now(UTC)),
             folder,
         )
+
+    def _passage(
+        self, messages: Path, cluster: ClusterPlan, again: Mapping[int, int] | None, number: int
+    ) -> Passage:
+        return Passage(
+            self._session,
+            cluster,
+            self._pickled if cluster is self._cluster else pickled(cluster),
+            self._sources,
+            self._seed + number,
+            by_root=self._by_root,
+            messages=messages,
+            again=again,
+        )
+
+    def _passes(self, passage_of: PassageOf, place: Path) -> Done:
+        if self._cluster.replays_in_stage:
+            return in_one_pass(self._cluster, passage_of, self._leaving, place)
+        return Passes(self._cluster, passage_of, self._leaving).run(place)
 
 
 def _write(leaving: Leaving, destination: Destination, rows: DataFrame) -> None:

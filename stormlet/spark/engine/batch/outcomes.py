@@ -6,7 +6,7 @@ others were acked at the first attempt. So their rows are made by Spark, when th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,6 @@ from stormlet.report.letter_records import record_of
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import root_of
 from stormlet.spark.engine.partition.rows import CHUNK
-from stormlet.spark.engine.passage.reports import Report, messages_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
@@ -80,20 +79,6 @@ class Outcomes(msgspec.Struct, frozen=True):
         for root, attempts in self.replayed.items():
             if root not in self.given_up:
                 yield root, ACKED, attempts, None, None
-
-
-def outcomes_of(
-    cluster: ClusterPlan,
-    by_spark: Collection[str],
-    reports: Sequence[Report],
-    given_up: Mapping[int, GivenUp],
-) -> Outcomes:
-    """Return what the reports of all partitions say."""
-    replayed = dict[int, int]()
-    for report in reports:
-        for root, attempts in report.replayed:
-            replayed[root] = max(attempts, replayed.get(root, 1))
-    return Outcomes(cluster, by_spark, messages_of(cluster, reports), given_up, replayed)
 
 
 def _row() -> Column:

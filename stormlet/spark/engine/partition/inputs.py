@@ -83,8 +83,12 @@ class GivenUp(msgspec.Struct, frozen=True):
 class Inputs:
     """Those that are not settled, and as much of the others as their outputs need."""
 
-    def __init__(self, account: Account, policy_of: Callable[[int], ReplayPolicy]) -> None:
-        """``policy_of`` gives the policy for a message, by its root."""
+    def __init__(
+        self, account: Account, policy_of: Callable[[int], ReplayPolicy], *, replays: bool = True
+    ) -> None:
+        """``policy_of`` gives the policy for a message, by its root. With ``replays=False`` an input that fails is
+        given up at once."""
+        self._replays = replays
         self.given_up: list[GivenUp] = []
         self.replayed: dict[int, int] = {}
         """By root, the attempts of messages that were acked here after more than one."""
@@ -239,7 +243,7 @@ class Inputs:
     def _gives_up(self, each: Input, failure: Failure) -> bool:
         policy = self._policy_of(each.messages[0])
         each.attempts += policy.counts(failure)
-        return policy.gives_up(failure, each.attempts)
+        return not self._replays or policy.gives_up(failure, each.attempts)
 
     def _settled(self, word: int, messages: Sequence[int]) -> None:
         if word != NO_WORD:

@@ -52,13 +52,13 @@ from stormlet.spark.engine.partition.account import Account, Line
 from stormlet.spark.engine.partition.deliveries import Deliveries, Unreadable
 from stormlet.spark.engine.partition.equipment import Equipment, equip
 from stormlet.spark.engine.partition.exits import Exits
-from stormlet.spark.engine.partition.inputs import Batch, GivenUp, Input, Inputs
+from stormlet.spark.engine.partition.inputs import NO_WORD, Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.partition.lanes import MergeFailed, Unpicklable
 from stormlet.spark.engine.partition.roots import ENTRIES, AccountByRoot
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Kind, Row, state_rows
 from stormlet.spark.engine.partition.shortcut import PASSES, NotTaken, Shortcut, shortcut_of
 from stormlet.spark.engine.partition.states import BoltStates, Unfit, Unsavable
-from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, Span
 
 SPOUT_BITS = 40
 """The root of a message is the id of its spout task, shifted by so many bits, plus its number there."""
@@ -89,11 +89,11 @@ class Partition:
         self._account = AccountByRoot(place, cluster.driver) if by_root else Account(place)
         self._place = place
         self._word = asyncio.Event()
-        self._inputs = Inputs(self._account, self._policy_of)
+        self._inputs = Inputs(self._account, self._policy_of, replays=cluster.replays_in_stage)
         self._exits = Exits(cluster.places_after(place), self._account, Random(f"{purpose}/words"))
         self._pauses = Random(f"{purpose}/pauses")
         self._gathered: list[Row] = []
-        self._states = BoltStates() if cluster.layout.in_epochs else None
+        self._states = None if cluster.span is Span.WHOLE else BoltStates()
         self._saved: list[bytes] = []
         self._equipment: Equipment = equip(
             cluster, place, seed, self._states or kit, self._post, self._exits, self._crashed
@@ -181,9 +181,23 @@ class Partition:
         self._inputs.begin_batch(batch)
         return await self._executed()
 
+    async def emit_again(self, task: int, messages: Iterable[tuple[int, object, int]]) -> Sequence[Row]:
+        """Have the spout task emit messages that have failed in an earlier passage: the number, the value and the next
+        attempt of each."""
+        source = next(iter(self._equipment.outlets_of(task).values())).source
+        again = [
+            Input(task, value, source, (root_of(task, number),), NO_WORD, attempt, attempt - 1)
+            for number, value, attempt in messages
+        ]
+        self._account.messages += len(again)
+        if not again:
+            return ()
+        self._hand_over(again)
+        return await self._executed()
+
     async def finish(self) -> Sequence[Row]:
-        """No more input will come: flush and finish all bolts, and return the rest of the chunks. In a stream only this
-        epoch is over: bolts do not finish, and their state is returned, too."""
+        """No more input will come: flush all bolts, and finish them if this was the last, and return the rest of the
+        chunks, with the states that they leave."""
         left = await self._execute_gathered()
         while True:
             await self._conduct()
@@ -369,7 +383,7 @@ class Partition:
     async def _conduct(self) -> None:
         """Have the bolts flush and finish, upstream first, until there is nothing left to do (law C2)."""
         tasks = Tasks((), {}, self._equipment.by_component(), {})
-        order, finishes = self._cluster.plan.order, self._states is None
+        order, finishes = self._cluster.plan.order, self._cluster.span is not Span.EPOCH
         conductor = Conductor(self._loop, self._activity, tasks, order, finishes=finishes)
         running = [self._loop.create_task(each) for each in (conductor.run(), conductor.quiescent())]
         running[1].add_done_callback(lambda _: self._bell.set())
@@ -408,7 +422,7 @@ class Partition:
             yield
         except Unsavable as error:
             way_out = (
-                f"what a bolt has changed in itself is saved after each epoch, and {error.attribute!r} cannot be: "
+                f"what a bolt has changed in itself is saved in between, and {error.attribute!r} cannot be: "
                 f"make it in prepare if it is no state, or define __getstate__"
             )
             raise TopologyCrashed(self._name, error.component, "the state", "", way_out) from error.__cause__

@@ -11,6 +11,7 @@
     chain       exchange, sort, stage, exchange, sort, stage: one lazy DataFrame
     driver      the bolts that run in the driver
     sources     the messages of all spouts as DataFrames; most are read by the driver
+    totals      the counts of several passages, added up
     passage     one passage, from the spouts to the bolts of the driver
     code        the user's modules, sent to the executors
     executors   the executors' packages, compared with the driver's

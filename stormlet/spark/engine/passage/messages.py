@@ -39,6 +39,13 @@ class Messages(msgspec.Struct, frozen=True):
         """Iterate over their roots."""
         return (root_of(self.task, number) for number in range(self.first, self.first + len(self.values)))
 
+    def attempts(self, again: Mapping[int, int]) -> Iterator[tuple[int, object, int]]:
+        """Iterate over those that are emitted again: number, value and attempt of each. ``again`` has the attempts by
+        root."""
+        for root, value in zip(self.roots(), self.values, strict=True):
+            if root in again:
+                yield origin_of(root)[1], value, again[root]
+
 
 class Reading:
     """The messages of one partition, numbered as they are read."""

@@ -17,6 +17,7 @@ import msgspec
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.partition import origin_of
 from stormlet.spark.engine.passage.arrow_rows import DDL
 from stormlet.spark.engine.passage.chain import chained
 from stormlet.spark.engine.passage.driver import Driver
@@ -68,8 +69,11 @@ class Passage:
         *,
         by_root: bool = False,
         messages: Path | None = None,
+        again: Mapping[int, int] | None = None,
     ) -> None:
-        """``messages`` is a folder for those that the driver reads, if they are many."""
+        """``messages`` is a folder for those that the driver reads, if they are many. ``again`` has the attempts of
+        those that are emitted once more, by root; without it, all are emitted."""
+        self._again = again
         self._session = session
         self._cluster = cluster
         self._pickled = pickled
@@ -89,7 +93,7 @@ class Passage:
         moved = msgspec.structs.replace(ends.arrived, hashes=ends.arrived.hashes ^ saved.hashes ^ ends.states)
         Ledger(cluster, self._sources.by_spark).check(
             [*(each.line for each in ends.reports), moved],
-            self._sources.messages_read,
+            self._messages_read(),
             rows if self._by_root else None,
         )
         here, state = driver.run(rows, ends.for_driver, saved.driver)
@@ -127,9 +131,18 @@ class Passage:
     def _first(self, spout: str) -> DataFrame:
         """The rows after the first stage that come from one spout."""
         if spout not in self._sources.by_spark:
-            return self._read(spout).mapInArrow(Stage(self._pickled, 0, self._seed, self._by_root), DDL)
+            stage = Stage(self._pickled, 0, self._seed, self._by_root, self._again)
+            return self._read(spout).mapInArrow(stage, DDL)
         frame, values_of = self._sources.by_spark[spout]
-        return frame.mapInArrow(FrameStage(self._pickled, values_of, self._seed, self._by_root), DDL)
+        frame_stage = FrameStage(self._pickled, values_of, self._seed, self._by_root, self._again)
+        return frame.mapInArrow(frame_stage, DDL)
+
+    def _messages_read(self) -> int:
+        """The number of messages that spouts whose messages the driver reads must have emitted."""
+        if self._again is None:
+            return self._sources.messages_read
+        spouts = (self._cluster.component_of(origin_of(root)[0]) for root in self._again)
+        return sum(spout not in self._sources.by_spark for spout in spouts)
 
     def _read(self, spout: str) -> DataFrame:
         return self._sources.read(self._cluster, spout, self._messages)

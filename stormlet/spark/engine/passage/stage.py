@@ -7,7 +7,7 @@ a later stage or to the driver. The last row is the report of the partition.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -35,10 +35,13 @@ class Stage(msgspec.Struct, frozen=True):
     seed: int
     by_root: bool = False
     """True if its partitions leave entries of the ledger by root."""
+    again: Mapping[int, int] | None = None
+    """By root, the next attempts of the messages to emit; None for the first attempts of all."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Execute one partition."""
-        work = Work(self.cluster, Place(self.number, partition_number()), self.seed, by_root=self.by_root)
+        place = Place(self.number, partition_number())
+        work = Work(self.cluster, place, self.seed, by_root=self.by_root, again=self.again)
         return batches_of(work.rows(row for batch in batches for row in rows_of(batch)))
 
 
@@ -49,21 +52,26 @@ class FrameStage(msgspec.Struct, frozen=True):
     values_of: ValuesOf
     seed: int
     by_root: bool = False
+    again: Mapping[int, int] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Execute one partition."""
-        work = Work(self.cluster, Place(0, partition_number()), self.seed, by_root=self.by_root)
+        place = Place(0, partition_number())
+        work = Work(self.cluster, place, self.seed, by_root=self.by_root, again=self.again)
         return batches_of(work.emitted(map(self.values_of, batches)))
 
 
 class Work:
     """The work on one partition."""
 
-    def __init__(self, cluster: bytes, place: Place, seed: int, *, by_root: bool) -> None:
+    def __init__(
+        self, cluster: bytes, place: Place, seed: int, *, by_root: bool, again: Mapping[int, int] | None
+    ) -> None:
         self._cluster = unpickled(cluster)
         self._place = place
         self._seed = seed
         self._by_root = by_root
+        self._again = again
         self._reading = Reading(self._cluster, place)
 
     def rows(self, arriving: Iterator[Row | Messages]) -> Iterator[Row]:
@@ -115,7 +123,9 @@ class Work:
 
     async def _executed(self, partition: Partition, each: Row | Messages) -> Sequence[Row]:
         if isinstance(each, Messages):
-            return await partition.emit(each.task, each.values, each.first)
+            if self._again is None:
+                return await partition.emit(each.task, each.values, each.first)
+            return await partition.emit_again(each.task, each.attempts(self._again))
         if each.place != self._place:
             raise SparkFailed(f"Spark brought a row of {each.place} to {self._place}")
         if each.kind == Kind.MESSAGES:

@@ -7,6 +7,7 @@ layout gives them. So ``fields`` chooses the same task, by its index, on both en
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import Enum
 
 import msgspec
 
@@ -26,6 +27,17 @@ class Place(msgspec.Struct, frozen=True):
     partition: int
 
 
+class Span(Enum):
+    """The part of a run that one passage through the stages is."""
+
+    WHOLE = "whole"
+    """All of a batch: bolts begin without state, and finish."""
+    EPOCH = "epoch"
+    """Neither the beginning nor the end: bolts are given the state that they had, and leave theirs."""
+    LAST = "last"
+    """As an epoch, and bolts finish."""
+
+
 class ClusterPlan(msgspec.Struct, frozen=True):
     """The plan of a run on Spark."""
 
@@ -38,6 +50,9 @@ class ClusterPlan(msgspec.Struct, frozen=True):
     """The number of partitions of each stage, the driver included."""
     places: Mapping[int, Place]
     """By task id."""
+    span: Span = Span.WHOLE
+    replays_in_stage: bool = True
+    """False if an input that fails is given up at once, as its message is replayed from its source."""
 
     @property
     def driver(self) -> Place:
@@ -96,9 +111,10 @@ def number(
     spouts: Mapping[str, int],
     *,
     in_epochs: bool = False,
+    replays_in_stage: bool = True,
 ) -> ClusterPlan:
-    """Number the tasks of a topology whose ``spouts`` have so many partitions each; ``in_epochs`` is true for a
-    stream."""
+    """Number the tasks of a topology whose ``spouts`` have so many partitions each; ``in_epochs`` is true where its
+    messages come in several passages."""
     layout = lay_out(description, in_epochs=in_epochs)
     sized = _sized(description, layout, spouts)
     planned = plan(sized, configurations, state_survives=in_epochs)
@@ -116,7 +132,8 @@ def number(
                 places[task.task] = Place(stage.number, partition)
     for id in layout.driver:
         places[planned.tasks[id][0].task] = Place(len(layout.stages), 0)
-    return ClusterPlan(planned, layout, configurations, [*partitions, 1], places)
+    span = Span.EPOCH if in_epochs else Span.WHOLE
+    return ClusterPlan(planned, layout, configurations, [*partitions, 1], places, span, replays_in_stage)
 
 
 def _sized(description: Description, layout: Layout, spouts: Mapping[str, int]) -> Description:

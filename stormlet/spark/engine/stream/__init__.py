@@ -3,7 +3,6 @@
 ::
 
     checkpoint  the folder of the last epoch: its rows, the states of bolts, and the record that it is done
-    totals      the counts of all epochs of a run
     epochs      one epoch after another
     stream      ``stream_on_spark``, and the run that it begins
 """

@@ -33,10 +33,10 @@ from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_s
 from stormlet.spark.engine.passage.passage import Passage, Saved
 from stormlet.spark.engine.passage.reports import failures_of, statistics_of
 from stormlet.spark.engine.passage.sources import SourceFrames
+from stormlet.spark.engine.passage.totals import Totals
 from stormlet.spark.engine.planning.layout import may_have_state
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
-from stormlet.spark.engine.stream.totals import Totals
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.frames import Origin
 from stormlet.spark.sink.writer import Destination, check_epoch_columns, replace_epoch
