@@ -14,63 +14,19 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from threading import Thread
 
-import msgspec
 from pyspark.sql import SparkSession
 
-from stormlet import BasicBolt, Collector, Topology, Tuple
+from stormlet import Topology
 from stormlet.spark import SparkFailed, run_on_spark, spark_session
+from tests.spark.engine.sums import Pair, Sum, Total, by_chance, pair
 
 MASTER = "local-cluster[2,1,1024]"
 NUMBERS = 400_000
-KEYS = 1000
 LONGEST = 9.0
 """Seconds from the start of a batch within which an executor is killed."""
-
-
-class Pair(msgspec.Struct, frozen=True):
-    """A key, and a part of its sum."""
-
-    key: int
-    part: int
-
-
-class Total(msgspec.Struct, frozen=True):
-    """A key, the number of its parts, and their sum."""
-
-    key: int
-    parts: int
-    total: int
-
-
-class Sum(BasicBolt[Pair, Total]):
-    """Adds up the parts of each key."""
-
-    def __init__(self) -> None:
-        self.totals: dict[int, list[int]] = {}
-
-    def execute(self, tup: Tuple[Pair], out: Collector[Total]) -> None:
-        """Add one."""
-        total = self.totals.setdefault(tup.value.key, [0, 0])
-        total[0] += 1
-        total[1] += tup.value.part
-
-    def finish(self, out: Collector[Total]) -> None:
-        """Emit all sums."""
-        for key, (parts, total) in self.totals.items():
-            out.emit(Total(key, parts, total))
-
-
-def pair(number: int) -> Pair:
-    """The same each time."""
-    return Pair(number % KEYS, number)
-
-
-def by_chance(number: int) -> Pair:
-    """Another one each time."""
-    return Pair(SystemRandom().randrange(KEYS), number)
 
 
 def totals(spark: SparkSession, *, repeatable: bool) -> list[tuple[int, int, int]]:
