@@ -26,8 +26,7 @@ this partition repeats the one before, if the user's code does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import repeat
 from random import Random
@@ -35,7 +34,6 @@ from typing import cast
 
 from stormlet.core.ids import IdSource
 from stormlet.core.retries import ReplayPolicy
-from stormlet.core.shortened import shortened
 from stormlet.core.tuples import PLAIN, Lineage
 from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.model.components import DEFAULT_STREAM, To
@@ -49,15 +47,15 @@ from stormlet.runtime.wire.collector import undeclared
 from stormlet.runtime.wire.outbox import Control
 from stormlet.runtime.wire.outlets import Outlet
 from stormlet.spark.engine.partition.account import Account, Line
+from stormlet.spark.engine.partition.crashes import Crashes
 from stormlet.spark.engine.partition.deliveries import Deliveries, Unreadable
 from stormlet.spark.engine.partition.equipment import Equipment, equip
 from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.inputs import NO_WORD, Batch, GivenUp, Input, Inputs
-from stormlet.spark.engine.partition.lanes import MergeFailed, Unpicklable
 from stormlet.spark.engine.partition.roots import ENTRIES, AccountByRoot
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Kind, Row, state_rows
 from stormlet.spark.engine.partition.shortcut import PASSES, NotTaken, Shortcut, shortcut_of
-from stormlet.spark.engine.partition.states import BoltStates, Unfit, Unsavable
+from stormlet.spark.engine.partition.states import BoltStates
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, Span
 
 SPOUT_BITS = 40
@@ -85,6 +83,7 @@ class Partition:
         self._name = cluster.plan.description.name
         self._bell = asyncio.Event()
         self._crash: TopologyCrashed | None = None
+        self._crashes = Crashes(cluster, place)
         purpose = f"{seed}/{place.stage}/{place.partition}"
         self._account = AccountByRoot(place, cluster.driver) if by_root else Account(place)
         self._place = place
@@ -140,7 +139,7 @@ class Partition:
             if self._crash is not None:
                 raise StartFailed(self._name, self._crash.task, self._crash.what) from self._crash.__cause__
         if self._states is not None:
-            with self._saving():
+            with self._crashes.raised():
                 self._states.prepared()
         self._shortcut = shortcut_of(self._cluster, self._place, self._equipment)
 
@@ -234,10 +233,10 @@ class Partition:
     async def _passed(self, shortcut: Shortcut, batch: Batch) -> Sequence[Row]:
         """Have inputs pass through, and the engine do the rest."""
         try:
-            with self._merging():
+            with self._crashes.raised():
                 all_acked = shortcut.pass_through(batch)
         except NotTaken as error:
-            raise self._crash_of(batch.target, "next_tuple") from error.__cause__
+            raise self._crashes.of_task(batch.target, "next_tuple") from error.__cause__
         if all_acked:
             if batch.words:
                 self._account.settled(batch.words, batch.messages, batch.counts)
@@ -256,11 +255,7 @@ class Partition:
         try:
             return self._deliveries.batch_of(rows)
         except Unreadable as error:
-            way_out = (
-                f"a value of {self._cluster.component_of(error.producer)!r} cannot be made again on this machine: "
-                f"define its class in a file that goes along, and let it be pickled"
-            )
-            raise self._crash_of(rows[0].target, "the input", way_out) from error.__cause__
+            raise self._crashes.of_input(rows[0].target, error) from error.__cause__
 
     def _emit_all(self, task: int, values: Iterable[object], first: int) -> dict[int, int]:
         """Have a spout task emit these values with roots from this one on; return the edges of each root."""
@@ -274,7 +269,7 @@ class Partition:
                 if edge:
                     edges[root] = edge
         except Exception as error:
-            raise self._crash_of(task, "next_tuple") from error
+            raise self._crashes.of_task(task, "next_tuple") from error
         self._flush()
         return edges
 
@@ -340,7 +335,7 @@ class Partition:
 
     def _leave(self) -> Iterator[Row]:
         inputs, whole = self._inputs, self._inputs.whole
-        with self._merging():
+        with self._crashes.raised():
             if whole is None:
                 self._exits.release(inputs.messages_of)
             elif not whole.counts:
@@ -351,14 +346,6 @@ class Partition:
             inputs.forget()
         return self._full()
 
-    @contextmanager
-    def _merging(self) -> Generator[None]:
-        try:
-            yield
-        except MergeFailed as error:
-            component = self._cluster.component_of(error.target)
-            raise TopologyCrashed(self._name, component, "merge") from error.__cause__
-
     def _messages_of(self, whole: Batch, roots: Sequence[int]) -> tuple[int, ...] | None:
         self._inputs.know_all(whole)
         return self._inputs.messages_of(roots)
@@ -367,18 +354,8 @@ class Partition:
         return self._chunks(self._exits.full())
 
     def _chunks(self, rows: Iterator[Row]) -> Iterator[Row]:
-        try:
+        with self._crashes.raised():
             yield from rows
-        except Unpicklable as error:
-            way_out = (
-                f"what goes from stage to stage is pickled, and {shortened(error.value)} on stream {error.stream!r} "
-                f"cannot be: emit a record, or let its consumers subscribe by shuffle() to stay in its stage"
-            )
-            raise self._crash_of(error.producer, "the emit", way_out) from error.__cause__
-
-    def _crash_of(self, task: int, what: str, way_out: str = "") -> TopologyCrashed:
-        plan = next(each for each in self._cluster.tasks_at(self._place) if each.task == task)
-        return TopologyCrashed(self._name, plan.name, what, "", way_out)
 
     async def _conduct(self) -> None:
         """Have the bolts flush and finish, upstream first, until there is nothing left to do (law C2)."""
@@ -402,30 +379,17 @@ class Partition:
         self._saved.append(row.payload)
         if self._states is None or len(self._saved) < row.size:
             return
-        try:
+        with self._crashes.raised():
             self._states.give(b"".join(self._saved))
-        except Unfit as error:
-            raise TopologyCrashed(self._name, error.component, "the state") from error.__cause__
 
     def _state_rows(self) -> Sequence[Row]:
         if self._states is None:
             return ()
-        with self._saving():
+        with self._crashes.raised():
             rows = state_rows(self._place, self._states.take())
         for row in rows:
             self._account.wrote(row)
         return rows
-
-    @contextmanager
-    def _saving(self) -> Generator[None]:
-        try:
-            yield
-        except Unsavable as error:
-            way_out = (
-                f"what a bolt has changed in itself is saved in between, and {error.attribute!r} cannot be: "
-                f"make it in prepare if it is no state, or define __getstate__"
-            )
-            raise TopologyCrashed(self._name, error.component, "the state", "", way_out) from error.__cause__
 
     async def _quiet(self) -> None:
         """Wait until nothing moves by itself."""
