@@ -24,6 +24,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, cast
 
 from stormlet.errors import SparkUnavailable
+from stormlet.spark.failures import summary
 
 if TYPE_CHECKING:
     from pyspark import SparkConf, SparkContext
@@ -145,6 +146,8 @@ PATIENCE = 10.0
 """Seconds that a JVM has to end."""
 LAST_LINES = 10
 """Lines of the JVM that an error quotes if it does not start."""
+STACK = "\tat "
+"""The beginning of a line that says no more than where an exception has come by."""
 
 OPTIONS: Mapping[str, str] = {
     "spark.app.name": "stormlet",
@@ -189,13 +192,22 @@ def _build(options: Mapping[str, str]) -> SparkSession:
             "SPARK_REMOTE asks for Spark Connect, which the bridge cannot use; unset it, and give a master"
         )
     check_java()
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    context = _start(SparkConf().setAll(list(options.items())))
-    if "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable  # read whenever a function is sent to the workers
-    return SparkSession(context)
+    master = options["spark.master"]
+    try:
+        context = _start(SparkConf().setAll(list(options.items())))
+        if "PYSPARK_PYTHON" not in os.environ:
+            context.pythonExec = sys.executable  # read whenever a function is sent to the workers
+        return SparkSession(context)
+    except (PySparkException, Py4JError) as error:
+        # Spark gives up a cluster that does not answer by stopping in the midst of its start.
+        raise SparkUnavailable(
+            f"Spark did not start with master {master!r}: {summary(error)}; is its address right, and does it run?"
+        ) from error
 
 
 def _start(conf: SparkConf) -> SparkContext:
@@ -267,5 +279,6 @@ def _end(gateway: Any) -> None:
 def _log_lines(readable: int, last: deque[str]) -> None:
     with os.fdopen(readable, encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            last.append(line.rstrip())
-            logger.debug("%s", last[-1])
+            logger.debug("%s", line.rstrip())
+            if not line.startswith(STACK):
+                last.append(line.rstrip())

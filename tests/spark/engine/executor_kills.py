@@ -69,7 +69,7 @@ def main() -> None:
     options = parser.parse_args()
     spark, random = spark_session(MASTER), Random(options.seed)
     exact = totals(spark, repeatable=True)
-    outcomes = {"exact": 0, "consistent": 0, "refused by the ledger": 0}
+    outcomes = {"exact": 0, "consistent": 0, "refused by the ledger": 0, "refused by Spark": 0}
     killed: list[float] = []
     while len(killed) < options.kills:
         repeatable = len(killed) % 2 == 0
@@ -78,9 +78,9 @@ def main() -> None:
         try:
             found = totals(spark, repeatable=repeatable)
         except SparkFailed as error:
-            if repeatable or "does not add up" not in str(error):
+            if repeatable:
                 raise
-            outcome = "refused by the ledger"
+            outcome = "refused by the ledger" if "does not add up" in str(error) else "refused by Spark"
         else:
             outcome = "exact" if repeatable else "consistent"
             sums = [sum(column) for column in zip(*found, strict=True)][1:]

@@ -269,3 +269,21 @@ def executors() -> set[int]:
         if b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words:
             found.add(int(entry.parent.name))
     return found
+
+
+@pytest.mark.parametrize(
+    ("master", "problem"),
+    [
+        ("nonsense", "Spark's JVM did not start"),
+        ("spark://127.0.0.1:1", "Spark did not start with master 'spark://127.0.0.1:1'"),
+    ],
+)
+@pytest.mark.untraced
+@pytest.mark.timeout(300)  # Spark asks for a minute
+def test_a_wrong_master_is_named(master: str, problem: str) -> None:
+    """In one line, without Java's stack."""
+    finished = stormlet(*WORD_COUNT, "--master", master)
+    assert finished.returncode in (1, 2)
+    assert problem in finished.stderr
+    assert "\tat " not in finished.stderr
+    assert "Traceback" not in finished.stderr
