@@ -131,6 +131,22 @@ class Stepping(Seen):
         out.emit(f"{tup.value.text} {self.counts[tup.value.text]}")
 
 
+class Forgets(Seen):
+    """Says that it has no state."""
+
+    def __getstate__(self) -> None:
+        return None
+
+
+class Stumbles(Seen):
+    """Counts, and then fails the first time."""
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        super().execute(tup, out)
+        if tup.attempt == 1:
+            raise ValueError(tup.value.text)
+
+
 class LateLock(Seen):
     """Gets something that cannot be pickled while it works."""
 
@@ -225,9 +241,38 @@ def test_an_argument_of_the_constructor_is_no_state() -> None:
     assert second.emitted("seen") == ["a 12"]
 
 
+def test_a_bolt_may_say_that_it_has_no_state() -> None:
+    """Each epoch begins as the first one."""
+    assert counts(in_epochs(words(Forgets), ["a a"], ["a"])) == {"a": 1}
+
+
+def test_what_an_input_has_changed_before_it_fails_stays() -> None:
+    """As in process: the instance goes on, and counts it again."""
+    assert counts(in_epochs(words(Stumbles), ["a"], ["a"])) == {"a": 4}
+
+
+def test_a_state_that_nobody_has_touched_is_written_again() -> None:
+    """An epoch leaves all states, so that only the last one is needed."""
+    first, second = in_epochs(words(), EPOCHS[0], [])
+    assert first.left
+    assert [each.payload for each in second.left] == [each.payload for each in first.left]
+
+
 def test_nothing_is_left_where_nothing_has_changed() -> None:
     """A connection is no state."""
     (run,) = in_epochs(words(Connected), [])
+    assert not run.left
+
+
+def test_a_function_has_no_state() -> None:
+    """What it has gathered in a closure stays in its process."""
+    gathered: list[Word] = []
+    topology = Topology("words")
+    lines = topology.spout("lines", [""], outputs=str)
+    words = topology.bolt("split", split, lines.shuffle(), outputs=Word)
+    topology.bolt("gather", gathered.append, words.fields("text"))
+    (run,) = in_epochs(topology, ["a b"])
+    assert gathered
     assert not run.left
 
 
