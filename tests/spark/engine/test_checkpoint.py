@@ -30,14 +30,32 @@ def test_the_same_topology_fits() -> None:
 @pytest.mark.parametrize(
     ("topology", "tasks", "reason"),
     [
-        ("others", {"count": TWO}, "is one of topology 'words', and this is 'others'; give each a checkpoint"),
-        ("words", {"count": [Place(1, 0)]}, "with 2 tasks of bolt 'count', and now there are 1: .*parallelism=2"),
+        (
+            "others",
+            {"count": TWO},
+            "is one of topology 'words', and this is 'others'; give each a checkpoint",
+        ),
+        (
+            "words",
+            {"count": [Place(1, 0)]},
+            "with 2 tasks of bolt 'count', and now there are 1: .*parallelism=2",
+        ),
         ("words", {"count": [Place(2, 0), Place(2, 1)]}, "when bolt 'count' stood elsewhere in the topology"),
-        ("words", {}, "the state of bolt 'count', which is not there any more, or is a function now; bring it back"),
-        ("words", {"count": TWO, "more": TWO}, "was written without bolt 'more'; begin with another checkpoint"),
+        (
+            "words",
+            {},
+            "the state of bolt 'count', which is not there any more, or is a function now; bring it back",
+        ),
+        (
+            "words",
+            {"count": TWO, "more": TWO},
+            "was written without bolt 'more'; begin with another checkpoint",
+        ),
     ],
 )
-def test_another_topology_is_refused(topology: str, tasks: Mapping[str, Sequence[Place]], reason: str) -> None:
+def test_another_topology_is_refused(
+    topology: str, tasks: Mapping[str, Sequence[Place]], reason: str
+) -> None:
     """A state belongs to one task, and no other one may get it."""
     with pytest.raises(InvalidTopology, match=f"^checkpoint there .*{reason}"):
         kept({"count": TWO}).check(topology, tasks)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[3]
 PAGE: Final = (ROOT / "docs" / "spark-engine.md").read_text("utf-8")
-WALK: Final = dict(re.findall(r"^```console\n\$ stormlet ([^\n]*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
+WALK: Final = dict(
+    re.findall(r"^```console\n\$ stormlet ([^\n]*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+)
 """By command, the lines that it shows."""
 PROGRAMS: Final = dict(re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 VARIES: Final = re.compile(r"\.\.\.|flights: [\d.]+ s")

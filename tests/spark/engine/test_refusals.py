@@ -337,7 +337,9 @@ def reading(logic: object = ignore, **options: object) -> Topology:
 
 def test_a_topology_without_a_stream() -> None:
     """It is a batch."""
-    assert refused_in_epochs(fed_by([1])) == ["no spout of topology 'fed' reads a stream; run it with run_on_spark"]
+    assert refused_in_epochs(fed_by([1])) == [
+        "no spout of topology 'fed' reads a stream; run it with run_on_spark"
+    ]
 
 
 @pytest.mark.parametrize("source", [[1], frame(), unmade(StreamSource)])
@@ -345,18 +347,20 @@ def test_a_second_spout_beside_a_stream(source: object) -> None:
     """A second stream, too: the epochs of one are those of the whole topology."""
     topology = reading()
     topology.bolt("more", ignore, topology.spout("others", source).shuffle())
-    assert refused_in_epochs(topology) == [
+    (reason,) = refused_in_epochs(topology)
+    assert reason == (
         "spout 'others' stands beside 'numbers', which gives all epochs; feed it from the same streaming DataFrame, as "
         "by union, or give it a topology of its own"
-    ]
+    )
 
 
 def test_a_sink_that_overwrites_below_a_stream() -> None:
     """The next run would remove what this one has written."""
-    assert refused_in_epochs(reading(DataFrameSink("out", mode="overwrite"))) == [
+    (reason,) = refused_in_epochs(reading(DataFrameSink("out", mode="overwrite")))
+    assert reason == (
         "bolt 'end' is a sink whose mode=\"overwrite\" would replace what earlier runs have written, so use "
-        "mode=\"append\""
-    ]
+        'mode="append"'
+    )
 
 
 def test_what_a_stream_and_a_batch_refuse_alike() -> None:
