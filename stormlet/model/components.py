@@ -392,7 +392,8 @@ class BoltBase(Generic[T, U]):
     """True if it depends on acks, and so refuses to start with ``ackers=0`` (law L9)."""
     keeps_state: ClassVar[bool] = False
     """True if inputs live on in it after they were acked, as in a running count. That state is lost with the process
-    (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt."""
+    (law C6), and a source that resumes does not bring it back: it refuses to feed such a bolt, unless the
+    engine saves the state."""
     restartable: bool = True
     """True if another instance can take over where one has died; otherwise a death crashes the topology."""
     least_pending: ClassVar[int] = 0

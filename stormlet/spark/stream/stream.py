@@ -51,8 +51,9 @@ def stream(
     ``into`` declares, or as a record of the type ``as_``, or as a tuple of the ``columns``, by default all. Spark
     notes in the ``checkpoint`` (its ``checkpointLocation``) that a batch is done when all its rows are acked or among
     the dead letters; a batch that was not done comes again, with the same number and rows, also after a kill. Each
-    tuple's ``origin`` is an :class:`Origin`, whose ``epoch`` is the batch's number. Bolts below that say
-    ``keeps_state = True`` are refused, as they would miss what was done before.
+    tuple's ``origin`` is an :class:`Origin`, whose ``epoch`` is the batch's number. In process, bolts below that say
+    ``keeps_state = True`` are refused, as they would miss what was done before;
+    :func:`~stormlet.spark.stream_on_spark` saves the state of bolts with each batch.
 
     A row is replayed when it fails, as values of generators are (law S6). When it is given up, ``on_failure`` says
     what becomes of it: ``"dead_letter"``, for which ``run(dead_letters=...)`` is needed, or ``"fail_batch"``: then

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 
 from stormlet import BasicBolt, Bolt, Collector, FailureKind, Reject, TaskContext, Topology, Tuple
 from stormlet.spark.engine.partition.account import differences
+from stormlet.spark.engine.planning.layout import lay_out
 from stormlet.testing import complete, run_simulated
 from tests.cast import AckLater, Join, Note, raise_value_error, same, twice
 from tests.helpers import run_to_end
 from tests.readme.spark_engine_page.whole_runs import run
-from tests.spark.engine.twin import twin
+from tests.spark.engine.twin import Twin, twin
 
 
 class Where(BasicBolt[Any, None]):
@@ -307,3 +308,70 @@ def test_counts() -> None:
         (0, 0, 2),
     ]
     assert here["s"].acked == there["s"].acked == 2
+
+
+# As a stream.
+
+
+def epochs(topology: Topology, *values: list[Any], spouts: int = 2) -> list[Twin]:
+    """One epoch after another, each with the states of the one before."""
+    runs: list[Twin] = []
+    for each in values:
+        runs.append(twin(topology, {"s": each}, spouts=spouts, states=runs[-1].left if runs else []))
+    return runs
+
+
+def test_ledger_of_states() -> None:
+    """An epoch that was not given a state that the one before has left does not add up."""
+    topology = flow(same, Sums, parallelism=1)
+    (first,) = epochs(topology, [1])
+    assert twin(topology, {"s": [2]}, states=first.left).differences == []
+    second = twin(topology, {"s": [2]}, states=[])
+    second.states = first.left
+    assert second.differences
+
+
+class JoinInEpoch(Join):
+    """Drops what is alone at the end."""
+
+    def flush(self, out: Collector[Any]) -> None:
+        self.held = []
+
+
+def test_joins_end_with_their_epoch() -> None:
+    """What waits for a value of the next epoch is given up."""
+    topology: Any = Topology("joins", message_timeout=5)
+    topology.bolt("join", JoinInEpoch, topology.spout("s", ["a"]).fields(lambda value: 0))
+    first, second = epochs(topology, ["a"], ["b", "c"])
+    assert (first.failed, second.acked) == (["a"], ["b", "c"])
+
+
+def test_parallelism_in_a_stream() -> None:
+    """A class behind a shuffle from a spout has its own, a function that of the stage."""
+    seen: list[tuple[Any, int, int]] = []
+    topology = flow(partial(Where, seen), parallelism=2)
+    twin(topology, spouts=3)
+    twin(topology, spouts=3, states=[])
+    assert {tasks for _, _, tasks in seen[:6]} == {3}
+    assert {tasks for _, _, tasks in seen[6:]} == {2}
+    assert lay_out(flow(same).describe(), in_epochs=True).stages[0].fused == ("b0",)
+
+
+def test_no_finish_in_a_stream() -> None:
+    """Not in the last epoch, either."""
+    seen: list[list[int]] = []
+    epochs(flow(same, Last, partial(Note, seen), parallelism=1), [1], [2])
+    assert seen == []
+
+
+def test_state_in_a_stream() -> None:
+    """A sum goes on in the next epoch."""
+    topology = flow(same, Sums, parallelism=1)
+    assert [run.emitted("b1") for run in epochs(topology, [1], [2, 3], spouts=1)] == [[1], [3, 6]]
+
+
+def test_shared_in_a_stream() -> None:
+    """The second epoch finds nothing of the first."""
+    seen: list[Counter[str]] = []
+    epochs(flow(same, partial(Shares, seen), parallelism=1), [1], [2])
+    assert [[*each.values()] for each in seen] == [[1], [1]]

@@ -18,7 +18,7 @@ from stormlet.cli.inspecting.checks import findings
 from stormlet.spark import DataFrameSink, DataFrameSpout
 from stormlet.spark.engine.planning.layout import lay_out
 from stormlet.spark.engine.planning.notes import notes
-from stormlet.spark.engine.planning.refusals import check_batch
+from stormlet.spark.engine.planning.refusals import check_batch, check_stream
 from stormlet.spark.stream.stream import StreamSource
 from tests.cast import Count, Counting, Ticks, ignore, same
 
@@ -231,6 +231,45 @@ def test_refused(what: str) -> None:
         check_batch(REFUSED[what]().describe())
     way_out = str(refused.value).rpartition("; ")[2]
     assert way_out.startswith(TABLE[what])
+
+
+STREAM = unmade(StreamSource)
+TABLE_OF_STREAMS = dict(
+    re.findall(r"^\| (.*) \| (.*?) <!-- tested by: test_refused_in_a_stream --> \|$", PAGE, re.MULTILINE)
+)
+
+
+def beside_a_stream() -> Topology:
+    topology = simple(STREAM)
+    topology.bolt("more", ignore, spout(topology, "others").shuffle())
+    return topology
+
+
+REFUSED_IN_A_STREAM: dict[str, Callable[[], Topology]] = {
+    "no spout reads a stream": simple,
+    "another spout beside the stream": beside_a_stream,
+    '`DataFrameSink(mode="overwrite")`': partial(simple, STREAM, DataFrameSink("out", mode="overwrite")),
+}
+
+
+@pytest.mark.parametrize("what", [*TABLE_OF_STREAMS, *REFUSED_IN_A_STREAM.keys() - TABLE_OF_STREAMS.keys()])
+def test_refused_in_a_stream(what: str) -> None:
+    """Each row is refused, and the sentence ends with the way out."""
+    with pytest.raises(InvalidTopology) as refused:
+        check_stream(REFUSED_IN_A_STREAM[what]().describe())
+    assert str(refused.value).endswith(TABLE_OF_STREAMS[what])
+
+
+def test_refused_in_a_stream_as_in_a_batch() -> None:
+    """Reasons of bolts and of the topology are the same; a sink that writes exactly once is none."""
+    for options, logic in (({"ackers": 0}, ignore), ({"tick": 1}, Ticks), ({}, MergesOne)):
+        topology = simple(STREAM, logic, **options)
+        with pytest.raises(InvalidTopology) as batch:
+            check_batch(topology.describe())
+        with pytest.raises(InvalidTopology) as stream:
+            check_stream(topology.describe())
+        assert str(stream.value) in str(batch.value)
+    check_stream(simple(STREAM, DataFrameSink("out", exactly_once=True)).describe())
 
 
 def test_every_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

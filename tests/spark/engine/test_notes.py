@@ -11,7 +11,7 @@ from stormlet import Topology
 from stormlet.model.configuration import OPTIONS
 from stormlet.spark.engine.planning.layout import lay_out
 from stormlet.spark.engine.planning.notes import notes
-from tests.cast import Burst, ignore
+from tests.cast import Burst, HoldUntilFinished, ignore
 from tests.spark.engine.sketches import sketch
 
 HAVE_EFFECT = {
@@ -21,9 +21,9 @@ HAVE_EFFECT = {
 REFUSED = {"tick"}
 
 
-def said(topology: Topology, **settings: object) -> list[str]:
+def said(topology: Topology, *, in_epochs: bool = False, **settings: object) -> list[str]:
     description = topology.describe()
-    return list(notes(description, lay_out(description), settings))
+    return list(notes(description, lay_out(description, in_epochs=in_epochs), settings))
 
 
 def simple(**options: Any) -> Topology:
@@ -122,6 +122,19 @@ def test_a_bolt_that_prints(logic: Any) -> None:
         "bolt 'there' prints where its tasks run, which may be on other machines; let one task take its inputs by "
         "global_, and it prints here"
     )
+
+
+@pytest.mark.parametrize("logic", [HoldUntilFinished, partial(HoldUntilFinished)])
+def test_a_bolt_that_finishes_in_a_stream(logic: Any) -> None:
+    """It never will; in a batch there is nothing to say, nor of a bolt that has no such method."""
+    topology: Any = Topology("finishing")
+    numbers = topology.spout("numbers", [1])
+    topology.bolt("held", logic, numbers.shuffle())
+    topology.bolt("end", ignore, numbers.shuffle())
+    assert said(topology, in_epochs=True) == [
+        "finish of bolt 'held' is never called, as no stream ends; emit in flush, which ends an epoch"
+    ]
+    assert said(topology) == []
 
 
 def test_every_option_is_thought_of() -> None:

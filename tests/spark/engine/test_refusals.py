@@ -13,7 +13,7 @@ from stormlet import DirectStream, InvalidTopology, TaskContext, Topology
 from stormlet.model.configuration import configure
 from stormlet.model.description import Description
 from stormlet.spark import DataFrameSink, DataFrameSpout
-from stormlet.spark.engine.planning.refusals import check_batch
+from stormlet.spark.engine.planning.refusals import check_batch, check_on_spark, check_stream
 from stormlet.spark.stream.stream import StreamSource
 from tests.cast import Burst, Counting, Ticks, given, ignore, same
 from tests.spark.engine.sketches import sketch
@@ -42,7 +42,11 @@ def reasons(topology: Topology | Description) -> list[str]:
     description = topology if isinstance(topology, Description) else topology.describe()
     with pytest.raises(InvalidTopology) as refused:
         check_batch(description)
-    return [each.removeprefix("on Spark, ") for each in str(refused.value).split("\n")]
+    return sentences(refused.value)
+
+
+def sentences(refusal: InvalidTopology) -> list[str]:
+    return [each.removeprefix("on Spark, ") for each in str(refusal).split("\n")]
 
 
 def only(topology: Topology | Description) -> str:
@@ -312,3 +316,70 @@ def test_what_is_made_by_a_factory_runs() -> None:
     topology = fed_by([1])
     topology.bolt("made", given(Burst()), topology.spout("more", [1]).shuffle())
     check_batch(topology.describe())
+
+
+# Streams.
+
+
+def refused_in_epochs(topology: Topology) -> list[str]:
+    """The sentences with which it is refused as a stream."""
+    with pytest.raises(InvalidTopology) as refused:
+        check_stream(topology.describe())
+    return sentences(refused.value)
+
+
+def reading(logic: object = ignore, **options: object) -> Topology:
+    """A topology that reads a stream."""
+    topology: Any = Topology("fed", **cast("Any", options))
+    topology.bolt("end", logic, topology.spout("numbers", unmade(StreamSource)).shuffle())
+    return cast("Topology", topology)
+
+
+def test_a_topology_without_a_stream() -> None:
+    """It is a batch."""
+    assert refused_in_epochs(fed_by([1])) == [
+        "no spout of topology 'fed' reads a stream; run it with run_on_spark"
+    ]
+
+
+@pytest.mark.parametrize("source", [[1], frame(), unmade(StreamSource)])
+def test_a_second_spout_beside_a_stream(source: object) -> None:
+    """A second stream, too: the epochs of one are those of the whole topology."""
+    topology = reading()
+    topology.bolt("more", ignore, topology.spout("others", source).shuffle())
+    (reason,) = refused_in_epochs(topology)
+    assert reason == (
+        "spout 'others' stands beside 'numbers', which gives all epochs; feed it from the same streaming DataFrame, as "
+        "by union, or give it a topology of its own"
+    )
+
+
+def test_a_sink_that_overwrites_below_a_stream() -> None:
+    """The next run would remove what this one has written."""
+    (reason,) = refused_in_epochs(reading(DataFrameSink("out", mode="overwrite")))
+    assert reason == (
+        "bolt 'end' is a sink whose mode=\"overwrite\" would replace what earlier runs have written, so use "
+        'mode="append"'
+    )
+
+
+def test_what_a_stream_and_a_batch_refuse_alike() -> None:
+    """A cycle, no ackers and ticks, each in its own sentence."""
+    topology: Any = reading(Ticks, ackers=0, tick=5)
+    bolt = topology.bolt("a", same, topology.spout("others", [1]).shuffle())
+    topology.connect(bolt, bolt.shuffle())
+    common = [each for each in refused_in_epochs(topology) if not each.startswith("spout")]
+    assert common == [each for each in reasons(topology) if not each.startswith("spout")]
+    assert len(common) == 3
+
+
+class Keeping(Burst):
+    """Says that it has state."""
+
+    keeps_state = True
+
+
+@pytest.mark.parametrize("logic", [ignore, Burst, Keeping, DataFrameSink("out", exactly_once=True)])
+def test_what_runs_in_epochs(logic: object) -> None:
+    """State outlives the process there, and sinks may write epochs."""
+    check_on_spark(reading(logic).describe())

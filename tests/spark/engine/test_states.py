@@ -14,6 +14,7 @@ import pytest
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Topology, TopologyCrashed, Tuple
 from stormlet.model.components import TaskContext
 from stormlet.spark.engine.partition.rows import Row
+from tests.cast import Join
 from tests.spark.engine.twin import Twin, twin
 
 EPOCHS = (["a b a", "b"], ["c a"], ["b b c", "a", "c"])
@@ -131,6 +132,22 @@ class Stepping(Seen):
         out.emit(f"{tup.value.text} {self.counts[tup.value.text]}")
 
 
+class Forgets(Seen):
+    """Says that it has no state."""
+
+    def __getstate__(self) -> None:
+        return None
+
+
+class Stumbles(Seen):
+    """Counts, and then fails the first time."""
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        super().execute(tup, out)
+        if tup.attempt == 1:
+            raise ValueError(tup.value.text)
+
+
 class LateLock(Seen):
     """Gets something that cannot be pickled while it works."""
 
@@ -225,9 +242,38 @@ def test_an_argument_of_the_constructor_is_no_state() -> None:
     assert second.emitted("seen") == ["a 12"]
 
 
+def test_a_bolt_may_say_that_it_has_no_state() -> None:
+    """Each epoch begins as the first one."""
+    assert counts(in_epochs(words(Forgets), ["a a"], ["a"])) == {"a": 1}
+
+
+def test_what_an_input_has_changed_before_it_fails_stays() -> None:
+    """As in process: the instance goes on, and counts it again."""
+    assert counts(in_epochs(words(Stumbles), ["a"], ["a"])) == {"a": 4}
+
+
+def test_a_state_that_nobody_has_touched_is_written_again() -> None:
+    """An epoch leaves all states, so that only the last one is needed."""
+    first, second = in_epochs(words(), EPOCHS[0], [])
+    assert first.left
+    assert [each.payload for each in second.left] == [each.payload for each in first.left]
+
+
 def test_nothing_is_left_where_nothing_has_changed() -> None:
     """A connection is no state."""
     (run,) = in_epochs(words(Connected), [])
+    assert not run.left
+
+
+def test_a_function_has_no_state() -> None:
+    """What it has gathered in a closure stays in its process."""
+    gathered: list[Word] = []
+    topology = Topology("words")
+    lines = topology.spout("lines", [""], outputs=str)
+    words = topology.bolt("split", split, lines.shuffle(), outputs=Word)
+    topology.bolt("gather", gathered.append, words.fields("text"))
+    (run,) = in_epochs(topology, ["a b"])
+    assert gathered
     assert not run.left
 
 
@@ -251,6 +297,14 @@ def test_a_state_that_does_not_fit_is_named() -> None:
     (first,) = in_epochs(words(Says), EPOCHS[0])
     with pytest.raises(TopologyCrashed, match="the state of seen"):
         twin(words(), {"lines": ["a"]}, states=first.left)
+
+
+def test_an_input_cannot_be_settled_in_another_epoch() -> None:
+    """It was given up with its own, and fails what it is joined with; one that is dropped does no harm."""
+    topology: Any = Topology("words", message_timeout=5)
+    topology.bolt("join", Join, topology.spout("lines", [""]).fields(lambda value: 0))
+    first, second = in_epochs(topology, ["a"], ["b"])
+    assert (first.failed, second.failed) == (["a"], ["b"])
 
 
 def test_an_instance_that_dies_takes_its_epoch_along() -> None:

@@ -125,6 +125,42 @@ def test_a_stream_that_waits_can_be_stopped(spark: SparkSession, tmp_path: Path)
     assert totals(spark, tmp_path) == expected(*FILES)
 
 
+@pytest.mark.parametrize("exactly_once", [True, False])
+def test_an_epoch_that_was_interrupted_comes_again(
+    spark: SparkSession, tmp_path: Path, *, exactly_once: bool
+) -> None:
+    """As after a kill before its record: the state counts once, a sink has its rows once or at least once, and dead
+    letters and the driver's bolts are given theirs again."""
+    write(tmp_path / "in", ["a", "bad", "a"])
+    letters: list[DeadLetter] = []
+    run(counting(spark, tmp_path, exactly_once=exactly_once), dead_letters=letters.append)
+    forget(tmp_path / "checkpoint" / "commits", "0")
+    forget(tmp_path / "checkpoint" / "stormlet" / "0", "done.json")
+    write(tmp_path / "in", ["a"])
+    done = run(counting(spark, tmp_path, exactly_once=exactly_once), dead_letters=letters.append)
+    assert done.epoch == 1
+    assert totals(spark, tmp_path) == sorted([*expected("aaa"), *([] if exactly_once else expected("aa"))])
+    assert [each.origin for each in letters] == [Origin(0, 1, 0)] * 2
+    assert [number for number, _, _ in Log.lines] == [1, 2, 1, 2, 3]
+
+
+def test_an_epoch_with_a_record_does_not_come_again(spark: SparkSession, tmp_path: Path) -> None:
+    """As after a kill between its record and Spark's note: Spark gives it again, and it is left alone."""
+    write(tmp_path / "in", ["a", "bad"])
+    letters: list[DeadLetter] = []
+    run(counting(spark, tmp_path, exactly_once=False), dead_letters=letters.append)
+    forget(tmp_path / "checkpoint" / "commits", "0")
+    again = run(counting(spark, tmp_path, exactly_once=False), dead_letters=letters.append)
+    assert (again.epoch, again.messages, len(letters)) == (0, 0, 1)
+    assert totals(spark, tmp_path) == expected("a")
+
+
+def forget(folder: Path, name: str) -> None:
+    """Remove a file and its checksum."""
+    (folder / name).unlink()
+    (folder / f".{name}.crc").unlink(missing_ok=True)
+
+
 def test_an_empty_micro_batch_is_an_epoch(spark: SparkSession, tmp_path: Path) -> None:
     """Spark does not leave out its stages."""
     write(tmp_path / "in", ["a"], [], ["a"])
