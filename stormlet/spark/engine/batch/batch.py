@@ -135,8 +135,10 @@ class Batch:
         extended, self._leaving = with_outputs(description, streams)
         described, configurations = extended.configured(extended.configuration, "a run on Spark")
         self._spouts = described.spouts
-        self._sources = SourceFrames(session, self._spouts)
-        self._cluster = number(described, configurations, self._sources.partitions())
+        with explained():
+            self._sources = SourceFrames(session, self._spouts)
+            partitions = self._sources.partitions()
+        self._cluster = number(described, configurations, partitions)
         self._pickled = pickled(self._cluster)
 
     def run(self, staging: str | None) -> BatchResult:
