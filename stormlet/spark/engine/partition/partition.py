@@ -392,7 +392,10 @@ class Partition:
             self._states.give(b"".join(self._saved))
             self._saved.clear()  # it may be large
         except Unfit as error:
-            way_out = "what the epoch before has saved does not fit: let __setstate__ take it, or begin with another checkpoint"
+            way_out = (
+                "what the epoch before has saved does not fit: let __setstate__ take it, or begin with another "
+                "checkpoint"
+            )
             raise TopologyCrashed(self._name, error.component, "the state", "", way_out) from error.__cause__
 
     def _state_rows(self) -> Sequence[Row]:
