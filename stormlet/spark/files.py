@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -49,6 +50,11 @@ def sync_of_letters(context: TaskContext, needed_by: str, otherwise: str = "") -
             f"{needed_by} needs a place where dead letters outlive the process; run with dead_letters=...{otherwise}"
         )
     return context.sync_dead_letters
+
+
+def literally(path: str) -> str:
+    """Return a path that Spark reads, in which no character stands for others."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
 
 
 class Folder:

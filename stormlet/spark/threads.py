@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -44,6 +45,17 @@ async def in_thread(call: Callable[[], R], name: str) -> R:
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return await outcome
+
+
+def run_to_end(main: Coroutine[Any, Any, R]) -> R:
+    """Run a coroutine on a loop of its own, and block until its end. In the calling thread a loop may be running, as in
+    a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(main)
+    with ThreadPoolExecutor(1, thread_name_prefix="stormlet spark loop") as executor:
+        return executor.submit(copy_context().run, asyncio.run, main).result()
 
 
 def post(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *arguments: object) -> None:

@@ -113,8 +113,7 @@ def counting(
         words_of(spark, folder / "in"),
         topology,
         into=words,
-        checkpoint=folder / "checkpoint",
-        **{"trigger": {"availableNow": True}, **options},
+        **{"checkpoint": folder / "checkpoint", "trigger": {"availableNow": True}, **options},
     )
     return topology
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 from collections import Counter
@@ -188,6 +189,20 @@ def test_a_ledger_that_does_not_add_up_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
+def test_rows_that_are_not_found_are_told_with_the_way_out(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Executors on other machines write into folders of their own."""
+
+    def of_nothing(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: bool) -> Ends:
+        return ends_of(rows.limit(0), end, in_driver, by_root=by_root)
+
+    monkeypatch.setattr(passage, "ends_of", of_nothing)
+    topology, _ = flows.doubles([Number(1)])
+    with pytest.raises(SparkFailed, match=r"nothing is found in .*staging="):
+        run_on_spark(topology, spark)
+
+
 def test_the_folder_goes_with_the_result(spark: SparkSession, tmp_path: Path) -> None:
     """As long as somebody has the result, its streams can be read."""
     topology, numbers = flows.doubles([Number(1)])
@@ -281,6 +296,28 @@ def test_the_session_is_left_as_it_was(spark: SparkSession) -> None:
     assert {name: spark.conf.get(name, None) for name in SETTINGS} == before
     assert not spark.getTags()
     assert not spark.sparkContext._jsc.getPersistentRDDs()  # type: ignore[union-attr]
+
+
+def test_a_batch_runs_where_a_loop_runs(spark: SparkSession) -> None:
+    """As in the cell of a notebook; its bolts in the driver have a loop of their own."""
+    topology, numbers = flows.doubles([Number(n) for n in range(5)])
+    topology.bolt("keep", flows.Keep, numbers.global_())
+    flows.Keep.kept = []
+
+    async def cell() -> int:
+        return run_on_spark(topology, spark).acked
+
+    assert asyncio.run(cell()) == 5
+
+
+def test_a_dataframe_that_cannot_be_read_is_told_as_an_error_of_ours(spark: SparkSession) -> None:
+    """Spark begins to read where it counts the partitions of what was shuffled."""
+    raising = spark.range(2).selectExpr("raise_error('no such order') AS n").groupBy("n").count()
+    topology = Topology("orders")
+    orders = topology.spout("orders", DataFrameSpout(raising))
+    topology.bolt("sum", flows.double, orders.shuffle())
+    with pytest.raises(SparkFailed, match="no such order"):
+        run_on_spark(topology, spark)
 
 
 @pytest.mark.parametrize("partitions", [1, 3, 7])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import Future
 from pathlib import Path
+from threading import Event
+from threading import enumerate as enumerate_threads
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +19,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FILES = (["a", "b", "a", "c"], ["b", "a"], ["c", "d", "d"])
+
+
+class Interrupted(Event):
+    """Has a Ctrl-C come while the main thread waits."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for a moment."""
+        super().wait(0.1)
+        raise KeyboardInterrupt
 
 
 @pytest.fixture(autouse=True)
@@ -159,6 +172,61 @@ def forget(folder: Path, name: str) -> None:
     """Remove a file and its checksum."""
     (folder / name).unlink()
     (folder / f".{name}.crc").unlink(missing_ok=True)
+
+
+def test_the_sink_of_dead_letters_may_stop_the_stream(spark: SparkSession, tmp_path: Path) -> None:
+    """Its epoch is finished before."""
+    write(tmp_path / "in", ["bad"], ["a"])
+    runs: Future[Any] = Future()
+    topology = counting(spark, tmp_path, trigger={"processingTime": "0 seconds"})
+    runs.set_result(stream_on_spark(topology, dead_letters=lambda letter: runs.result(60).stop()))
+    assert runs.result().wait(60)
+    assert runs.result().epoch == 0
+
+
+def test_an_exit_in_an_epoch_fails_it(spark: SparkSession, tmp_path: Path) -> None:
+    """Else Spark would wait for its verdict for ever."""
+    write(tmp_path / "in", ["bad"])
+    topology = counting(spark, tmp_path, restarts=RestartPolicy(0))
+    with pytest.raises(SparkFailed, match=r"epoch 0 raised SystemExit\(3\)"):
+        run(topology, dead_letters=lambda letter: sys.exit(3))
+
+
+@pytest.mark.parametrize("keeps_sum", [True, False])
+def test_a_record_that_is_damaged_is_refused(spark: SparkSession, tmp_path: Path, *, keeps_sum: bool) -> None:
+    """With the way out, be it by its checksum or by its content."""
+    write(tmp_path / "in", ["a"])
+    run(counting(spark, tmp_path))
+    done = tmp_path / "checkpoint" / "stormlet" / "0" / "done.json"
+    done.write_text('{"epoch":')
+    if not keeps_sum:
+        done.with_name(".done.json.crc").unlink()
+    with pytest.raises(
+        InvalidTopology, match=r"record of epoch 0 cannot be read.*begin with another checkpoint"
+    ):
+        run(counting(spark, tmp_path))
+
+
+def test_a_checkpoint_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark reads brackets as a choice of characters."""
+    write(tmp_path / "in", ["a"], ["a"])
+    assert run(counting(spark, tmp_path, checkpoint=tmp_path / "of {a} [1]")).epoch == 1
+    assert totals(spark, tmp_path) == expected(["a", "a"])
+
+
+def test_a_start_that_is_interrupted_leaves_no_query(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would have the run to stop it."""
+    write(tmp_path / "in", ["a"])
+    topology = counting(spark, tmp_path, trigger={"processingTime": "0 seconds"})
+    monkeypatch.setattr("stormlet.spark.engine.stream.stream.Event", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stream_on_spark(topology, dead_letters=lambda letter: None)
+    thread = next(each for each in enumerate_threads() if each.name == "stormlet counting: words")
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not spark.streams.active
 
 
 def test_an_empty_micro_batch_is_an_epoch(spark: SparkSession, tmp_path: Path) -> None:

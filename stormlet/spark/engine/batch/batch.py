@@ -141,11 +141,13 @@ class Batch:
         extended, self._leaving = with_outputs(description, streams)
         described, configurations = extended.configured(extended.configuration, "a run on Spark")
         self._spouts = described.spouts
-        self._sources = SourceFrames(session, self._spouts)
+        with explained():
+            self._sources = SourceFrames(session, self._spouts)
+            partitions = self._sources.partitions()
         self._cluster = number(
             described,
             configurations,
-            self._sources.partitions(),
+            partitions,
             in_epochs=not replays_in_stage,
             replays_in_stage=replays_in_stage,
         )

@@ -49,7 +49,11 @@ class Crashes:
             )
             raise self.of_task(error.producer, "the emit", way_out) from error.__cause__
         except Unfit as error:
-            raise TopologyCrashed(self._name, error.component, "the state") from error.__cause__
+            way_out = (
+                "what the epoch before has saved does not fit: let __setstate__ take it, or begin with another "
+                "checkpoint"
+            )
+            raise TopologyCrashed(self._name, error.component, "the state", "", way_out) from error.__cause__
         except Unsavable as error:
             way_out = (
                 f"what a bolt has changed in itself is saved in between, and {error.attribute!r} cannot be: "

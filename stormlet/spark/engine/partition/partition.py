@@ -381,6 +381,7 @@ class Partition:
             return
         with self._crashes.raised():
             self._states.give(b"".join(self._saved))
+        self._saved.clear()  # it may be large
 
     def _state_rows(self) -> Sequence[Row]:
         if self._states is None:

@@ -18,11 +18,15 @@ the state before it.
 
 from __future__ import annotations
 
+import copyreg
 import pickle
+from collections import ChainMap
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final, TypeAlias, cast
+from io import BytesIO
+from typing import Any, Final, NoReturn, TypeAlias, cast
 
+from stormlet.core.tuples import Delivered, JoinedTuple
 from stormlet.model.components import BoltBase, Spout
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.run.kit import Kit
@@ -62,7 +66,7 @@ class BoltStates(Kit):
     def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
         """See :meth:`Kit.instance <stormlet.runtime.run.kit.Kit.instance>`."""
         if isinstance(instance, BoltBase):
-            instance.restartable = False
+            object.__setattr__(instance, "restartable", False)  # as classes may be frozen
             self._bolts[plan.component] = instance
             self._constructed[plan.component] = _attributes(instance)
 
@@ -131,7 +135,7 @@ class _Prepared:
         if self._pickled is None:
             return value is not self._value
         try:
-            pickle.Pickler(cast("Any", _Comparing(self._pickled)), pickle.HIGHEST_PROTOCOL).dump(value)
+            _pickle_into(_Comparing(self._pickled), value)
         except Exception:  # other bytes, or none at all
             return True
         return False
@@ -160,7 +164,23 @@ def _is_unsavable(attributes: Attributes, name: str) -> bool:
 
 
 def _pickled(value: object) -> bytes:
-    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    file = BytesIO()
+    _pickle_into(file, value)
+    return file.getvalue()
+
+
+def _pickle_into(file: object, value: object) -> None:
+    pickler = pickle.Pickler(cast("Any", file), pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(value)
+
+
+def _refuse(tup: object) -> NoReturn:
+    raise TypeError("an input belongs to its epoch: settle it in flush, and keep its value")
+
+
+_REDUCERS: Final = ChainMap[type, Any]({Delivered: _refuse, JoinedTuple: _refuse}, copyreg.dispatch_table)
+"""An epoch that has ended knows its inputs no more: to settle them later would do nothing, or raise."""
 
 
 def _has_own_state(bolt: BoltBase[Any, Any]) -> bool:
@@ -182,4 +202,4 @@ def _give(bolt: BoltBase[Any, Any], state: Any) -> None:
         return
     attributes: Attributes = {**state[0], **state[1]} if isinstance(state, tuple) else state
     for name, value in attributes.items():
-        setattr(bolt, name, value)
+        object.__setattr__(bolt, name, value)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from stormlet.spark.engine.partition.rows import Row
+from stormlet.spark.files import literally
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 DDL: Final = (
     "kind int, stage int, partition int, target int, producer int, number bigint, size int, "
@@ -21,6 +23,11 @@ DDL: Final = (
 
 BATCH_BYTES: Final = 8 << 20
 """Bytes of rows that are gathered into one record batch."""
+
+
+def rows_in(session: SparkSession, folder: str) -> DataFrame:
+    """Return the rows that were written into a folder."""
+    return session.read.schema(DDL).parquet(literally(folder))
 
 
 def schema() -> pa.Schema:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from inspect import isawaitable
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
@@ -16,6 +16,7 @@ from stormlet.errors import InvalidConfiguration, SparkFailed, StormletError
 from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.spark.engine.passage.arrow_rows import BATCH_BYTES
 from stormlet.spark.failures import raised_in_task, summary
+from stormlet.spark.threads import run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,23 +54,48 @@ def hand_over(letters: Iterable[DeadLetter], sink: DeadLetterSink | None) -> Non
     for each in letters:
         taken = sink(each)
         if isawaitable(taken):
-            asyncio.run(_awaited(taken))
+            run_to_end(_awaited(taken))
 
 
 @contextmanager
 def settings(session: SparkSession) -> Generator[None]:
-    """Run with :data:`SETTINGS`, and put back what was set before."""
-    before = {name: session.conf.get(name, None) for name in SETTINGS}
-    for name, value in SETTINGS.items():
-        session.conf.set(name, value)
+    """Run with :data:`SETTINGS`. Of several runs at a time the last one puts back what was set before the first."""
+    key = str(
+        getattr(session, "_jsparkSession", session)
+    )  # as several of Python's may stand for one of the JVM's
+    with _turn:
+        before, others = _before.get(key) or (_set(session), 0)
+        _before[key] = before, others + 1
     try:
         yield
     finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                session.conf.unset(name)
+        with _turn:
+            before, runs = _before.pop(key)
+            if runs > 1:
+                _before[key] = before, runs - 1
             else:
-                session.conf.set(name, earlier)
+                _put_back(session, before)
+
+
+_turn = Lock()
+_before: dict[str, tuple[Mapping[str, str | None], int]] = {}
+"""What was set in sessions before the runs that are under way, and the number of these."""
+
+
+def _set(session: SparkSession) -> Mapping[str, str | None]:
+    """Set :data:`SETTINGS`; return what was set before."""
+    before = {name: session.conf.get(name, None) for name in SETTINGS}
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    return before
+
+
+def _put_back(session: SparkSession, before: Mapping[str, str | None]) -> None:
+    for name, value in before.items():
+        if value is None:
+            session.conf.unset(name)
+        else:
+            session.conf.set(name, value)
 
 
 @contextmanager

@@ -6,7 +6,6 @@ check of their own: what they have settled must be what was sent to them.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
@@ -22,6 +21,7 @@ from stormlet.spark.engine.partition.partition import Partition
 from stormlet.spark.engine.partition.rows import Kind, Row, state_rows
 from stormlet.spark.engine.passage.reports import Report, report_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan
+from stormlet.spark.threads import run_to_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -51,7 +51,7 @@ class Driver:
         ordered = chunks.coalesce(1).sortWithinPartitions("producer", "number").toLocalIterator()
         arriving = (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered))
         before = state_rows(self._cluster.driver, state)
-        report, after = asyncio.run(self._executed([*before], arriving))
+        report, after = run_to_end(self._executed([*before], arriving))
         states = reduce(int.__xor__, (row.hash for row in (*before, *after)), 0)
         self.check(sent, msgspec.structs.replace(report.line, hashes=report.line.hashes ^ states))
         return [report], b"".join(row.payload for row in after)

@@ -87,9 +87,10 @@ class Finder(msgspec.Struct, frozen=True):
         import pyarrow as pa
 
         for messages in self._messages(batches):
-            for root, value in zip(messages.roots(), messages.values, strict=True):
-                if root in self.wanted:
-                    yield pa.RecordBatch.from_pydict({"root": [root], "value": [pickle.dumps(value)]})
+            each = zip(messages.roots(), messages.values, strict=True)
+            found = {root: pickle.dumps(value) for root, value in each if root in self.wanted}
+            if found:
+                yield pa.RecordBatch.from_pydict({"root": [*found], "value": [*found.values()]})
 
     def _messages(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Messages]:
         reading = Reading(unpickled(self.cluster), Place(0, self.first + partition_number()))

@@ -18,7 +18,7 @@ from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import origin_of
-from stormlet.spark.engine.passage.arrow_rows import DDL
+from stormlet.spark.engine.passage.arrow_rows import DDL, rows_in
 from stormlet.spark.engine.passage.chain import chained
 from stormlet.spark.engine.passage.driver import Driver
 from stormlet.spark.engine.passage.ledger import Ledger
@@ -88,8 +88,14 @@ class Passage:
         saved, cluster = saved or Saved(), self._cluster
         driver = Driver(cluster, self._seed, [each.task for each in leaving.values()], by_root=self._by_root)
         self._chain(saved.rows).write.parquet(place)
-        rows = self._session.read.schema(DDL).parquet(place)
+        rows = rows_in(self._session, place)
         ends = ends_of(rows, cluster.driver, driver.tasks, by_root=self._by_root)
+        if not ends.reports:
+            raise SparkFailed(
+                f"nothing is found in {place} of what the executors of topology {cluster.plan.description.name!r} have "
+                f"written there: let staging= (--staging), or the checkpoint of a stream, name a folder that all "
+                f"machines reach"
+            )
         moved = msgspec.structs.replace(ends.arrived, hashes=ends.arrived.hashes ^ saved.hashes ^ ends.states)
         Ledger(cluster, self._sources.by_spark).check(
             [*(each.line for each in ends.reports), moved],

@@ -20,7 +20,7 @@ from stormlet.model.components import TaskContext
 from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import SourceKind, takes_context
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
-from stormlet.spark.engine.passage.arrow_rows import DDL, batches_of, schema
+from stormlet.spark.engine.passage.arrow_rows import batches_of, rows_in, schema
 from stormlet.spark.engine.passage.chain import exchanged
 from stormlet.spark.engine.passage.messages import ValuesOf
 from stormlet.spark.engine.planning.numbering import ClusterPlan
@@ -81,7 +81,7 @@ class SourceFrames:
 def frame_of(session: SparkSession, rows: Iterable[Row], folder: Path) -> DataFrame:
     """Return the rows as a DataFrame, which keeps them in memory if they are few, and in this folder if not."""
     table = in_segments(rows, folder)
-    return session.read.schema(DDL).parquet(str(folder)) if table is None else session.createDataFrame(table)
+    return rows_in(session, str(folder)) if table is None else session.createDataFrame(table)
 
 
 def in_segments(rows: Iterable[Row], folder: Path) -> pa.Table | None:

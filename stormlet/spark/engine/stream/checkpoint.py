@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from stormlet.core.shortened import shown
 from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.engine.planning.numbering import Place
+from stormlet.spark.failures import summary
 from stormlet.spark.files import Folder
 
 if TYPE_CHECKING:
@@ -102,17 +102,21 @@ class Checkpoint:
     def _newest(self) -> EpochRecord | None:
         numbers = sorted((int(name) for name in self._folder.names() if name.isdecimal()), reverse=True)
         for number in numbers:
-            content = Folder(self._session, self._folder.below(str(number))).read(RECORD)
-            if content is not None:
-                return self._decoded(number, content)
+            record = self._record_of(number)
+            if record is not None:
+                return record
         return None
 
-    def _decoded(self, number: int, content: bytes) -> EpochRecord:
+    def _record_of(self, number: int) -> EpochRecord | None:
+        from py4j.protocol import Py4JError
+
         try:
-            return msgspec.json.decode(content, type=EpochRecord)
-        except msgspec.MsgspecError as error:
+            content = Folder(self._session, self._folder.below(str(number))).read(RECORD)
+            return None if content is None else msgspec.json.decode(content, type=EpochRecord)
+        except (Py4JError, msgspec.MsgspecError) as error:
             raise InvalidTopology(
-                f"checkpoint {self._path}: the record of epoch {number} cannot be read: {shown(error)}"
+                f"checkpoint {self._path}: the record of epoch {number} cannot be read: {summary(error)}; bring "
+                f"{RECORD} of that epoch back, or begin with another checkpoint"
             ) from error
 
 

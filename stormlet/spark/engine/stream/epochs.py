@@ -25,7 +25,7 @@ from stormlet.errors import SparkFailed
 from stormlet.model.description import Description
 from stormlet.runtime.dead_letters import DeadLetterSink
 from stormlet.spark.engine.partition.rows import Kind
-from stormlet.spark.engine.passage.arrow_rows import DDL
+from stormlet.spark.engine.passage.arrow_rows import rows_in
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, explained, hand_over, settings
 from stormlet.spark.engine.passage.executors import check_executors
@@ -81,6 +81,7 @@ class Epochs:
         record = None if self._checkpoint is None else self._checkpoint.last
         return None if record is None else record.epoch
 
+    @explained()
     def prepare(self) -> None:
         """Prepare for the first one of a run. Raises :class:`~stormlet.errors.InvalidTopology` if the checkpoint is not
         one of this topology, and :class:`~stormlet.errors.SparkUnavailable` if an executor cannot run it."""
@@ -88,15 +89,15 @@ class Epochs:
         session, cluster = query.frame.sparkSession, self._numbered(1)
         checkpoint = Checkpoint(session, query.checkpoint)
         checkpoint.check(cluster.plan.description.name, _tasks(cluster))
-        with explained():
-            check_executors(session)
-            code = [pickled(cluster), *map(code_of, self._description.spouts.values())]
-            ship(session, code, self._files)
-            for each in self._leaving.values():
-                if each.destination is not None:
-                    each.destination.begin(session.createDataFrame([], each.schema))
+        check_executors(session)
+        code = [pickled(cluster), *map(code_of, self._description.spouts.values())]
+        ship(session, code, self._files)
+        for each in self._leaving.values():
+            if each.destination is not None:
+                each.destination.begin(session.createDataFrame([], each.schema))
         self._checkpoint = checkpoint
 
+    @explained()
     def execute(self, batch: DataFrame, epoch: int, query: str) -> None:
         """Execute the epoch of a micro-batch; ``query`` is the id of its query.
 
@@ -111,7 +112,7 @@ class Epochs:
         cluster = self._numbered(partitions or 1)
         by_spark = {self._spout: (frame, values_of)} if partitions else {}
         sources = SourceFrames(session, self._description.spouts, by_spark)
-        with explained(), cancelled(session), settings(session):
+        with cancelled(session), settings(session):
             seed = SystemRandom().getrandbits(64)
             passage = Passage(session, cluster, pickled(cluster), sources, seed)
             passed = passage.run(checkpoint.begin(epoch), self._leaving, self._saved(session, checkpoint))
@@ -135,7 +136,7 @@ class Epochs:
         place, record = checkpoint.rows_of_last(), checkpoint.last
         if place is None or record is None:
             return Saved()
-        rows = session.read.schema(DDL).parquet(place)
+        rows = rows_in(session, place)
         return Saved(rows.where(rows["kind"] == int(Kind.STATE)), record.states, record.driver)
 
     def _check(self, epoch: int, letters: Sequence[DeadLetter]) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Thread, get_ident
 from types import TracebackType
 from typing import Unpack
 
 import msgspec
 
-from stormlet.errors import EndOfStream, InvalidTopology
+from stormlet.errors import EndOfStream, InvalidTopology, SparkFailed
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import Statistics
@@ -81,6 +81,7 @@ class StreamRun:
         self._stopping = Event()
         self._ended = Event()
         self._error: BaseException | None = None
+        self._executing: int | None = None  # the thread of the epoch that is under way
         self._loop: asyncio.AbstractEventLoop
         self._stop_asked: asyncio.Event
         self._thread = Thread(target=self._run, name=f"stormlet {source.query.name}", daemon=True)
@@ -111,9 +112,14 @@ class StreamRun:
         return self.messages - self.statistics.dead_letters
 
     def start(self) -> None:
-        """Start the query, and return when it runs. Raises the error of the start."""
+        """Start the query, and return when it runs. Raises the error of the start. One that is interrupted ends the
+        query, too."""
         self._thread.start()
-        self._started.wait()
+        try:
+            self._started.wait()
+        except BaseException:
+            self._ask_to_stop()
+            raise
         if self._error is not None and self._ended.is_set():
             raise self._error
 
@@ -130,11 +136,18 @@ class StreamRun:
         return True
 
     def stop(self) -> None:
-        """Finish the epoch that is under way, and end the query. Raises as :meth:`wait` does."""
+        """Finish the epoch that is under way, and end the query. Raises as :meth:`wait` does.
+
+        What is called in the epoch, such as the sink of dead letters, may ask for it, too, and does not wait.
+        """
+        self._ask_to_stop()
+        if get_ident() != self._executing:
+            self.wait()
+
+    def _ask_to_stop(self) -> None:
         self._stopping.set()
-        with suppress(RuntimeError):  # it has ended
+        with suppress(RuntimeError, AttributeError):  # it has ended, or not begun
             self._loop.call_soon_threadsafe(self._stop_asked.set)
-        self.wait()
 
     def __enter__(self) -> StreamRun:
         """Return it."""
@@ -193,9 +206,14 @@ class StreamRun:
             await keeper.close()
 
     def _execute(self, batch: MicroBatch, query: str) -> None:
+        self._executing = get_ident()
         try:
             self._epochs.execute(batch.frame, batch.number, query)
         except Exception as error:
             batch.fail(error)
+        except BaseException as error:  # such as SystemExit: without a verdict Spark would wait for ever
+            batch.fail(SparkFailed(f"{self._source.query.name}: epoch {batch.number} raised {error!r}"))
         else:
             batch.done()
+        finally:
+            self._executing = None
