@@ -44,7 +44,8 @@ ROOMS = {
         {"__init__"},
     ],
     "spark": [
-        {"failures", "files", "frames", "session", "threads"},
+        {"failures"},
+        {"files", "frames", "session", "threads"},
         {"arrow", "epochs"},
         {"epoch_emitter"},
         {"sink", "source"},
