@@ -14,6 +14,7 @@
     passage     one passage, from the spouts to the bolts of the driver
     code        the user's modules, sent to the executors
     executors   the executors' packages, compared with the driver's
+    connect     Spark Connect, whose client has no JVM: what only a job can say there
     staging     a folder of this process's own
     conduct     settings of the session, cancellation, errors, dead letters
 """

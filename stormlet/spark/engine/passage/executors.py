@@ -8,6 +8,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, cast
 
 from stormlet.errors import SparkUnavailable
+from stormlet.spark.engine.passage.connect import default_parallelism, is_one_machine
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,10 +21,10 @@ PACKAGES: Final = ("stormlet", "msgspec", "pyarrow")
 def check_executors(session: SparkSession) -> None:
     """Raise :class:`~stormlet.errors.SparkUnavailable` if the Python of an executor, or a package there, is missing or
     another one. Where Spark runs on this machine alone, its tasks run this Python."""
-    if (session.conf.get("spark.master", "") or "").startswith("local"):
+    if is_one_machine(session):
         return
     expected = {"Python": _minor(platform.python_version()), **{each: version(each) for each in PACKAGES}}
-    tasks = session.sparkContext.defaultParallelism
+    tasks = default_parallelism(session)
     rows = session.range(0, tasks, 1, tasks).mapInArrow(_asking(PACKAGES), "name string, version string")
     for name, found in sorted(cast("list[tuple[str, str | None]]", rows.distinct().collect()), key=str):
         _compare(name, found, expected)
