@@ -2,6 +2,11 @@
 
 python := ".venv/bin/python"
 
+pyspark_tests := "tests/spark/engine/test_batch.py tests/spark/engine/test_stream.py tests/spark/engine/test_connect.py"
+
+# PySpark 4.0 and 4.1 leave sockets to the garbage collector.
+pyspark_warnings := "-W ignore::ResourceWarning -W ignore::pytest.PytestUnraisableExceptionWarning"
+
 _list:
     @just --list --unsorted
 
@@ -16,6 +21,12 @@ test *arguments:
 # Each known breakage, one at a time: the tests must notice it
 mutants *arguments:
     {{python}} -m tests.mutants {{arguments}}
+
+# The engine on Spark with another PySpark, such as `just pyspark 4.0.5`, from an environment of its own
+pyspark version *arguments:
+    {{python}} -m venv build/pyspark-{{version}}
+    build/pyspark-{{version}}/bin/pip install -q -e '.[test]' 'pyspark[connect]=={{version}}'
+    build/pyspark-{{version}}/bin/python -m pytest {{pyspark_warnings}} {{ if arguments == "" { pyspark_tests } else { arguments } }}
 
 # mypy and pyright, both strict
 types:

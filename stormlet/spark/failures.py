@@ -13,8 +13,10 @@ LOST = ("TaskResultLost", "ExecutorLostFailure", "FetchFailed", "Python worker e
 OF_THE_JVM = "An error occurred while calling "
 """First words of a Py4J error; the JVM's error follows in the next line."""
 
-OF_A_WORKER = "An exception was thrown from the Python worker:"
-"""First line of an error with the traceback of a Python worker, whose last line says what was raised."""
+OF_A_WORKER = "An exception was thrown from the Python worker"
+"""First words of an error with the traceback of a Python worker, whose last line says what was raised."""
+AFTER_THE_TRACEBACK = ("SQLSTATE:", "JVM stacktrace:")
+"""First words of what Spark Connect says after it."""
 
 OF_A_WAIT = "Exception thrown in awaitResult:"
 """End of the first line where another thread of Spark has failed; the causes follow at the end."""
@@ -62,8 +64,8 @@ def summary(error: BaseException) -> str:
         return _last_cause(lines)
     if len(lines) > 1 and lines[0].startswith(OF_THE_JVM):
         return lines[1].lstrip(": ")
-    if lines and lines[0] == OF_A_WORKER:
-        return lines[-1]
+    if lines and lines[0].startswith(OF_A_WORKER):
+        return _last_of_traceback(lines)
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
@@ -71,6 +73,11 @@ def raised_in_task(error: BaseException) -> str | None:
     """Return the message of an error of ours that a task of Spark has raised; None if it was another one."""
     ours = _OURS.findall(str(error))
     return str(ours[-1]) if ours else None
+
+
+def _last_of_traceback(lines: Sequence[str]) -> str:
+    after = (at for at, line in enumerate(lines) if line.lstrip().startswith(AFTER_THE_TRACEBACK))
+    return [line for line in lines[: next(after, None)] if line.strip()][-1]
 
 
 def _last_cause(lines: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta, timezone, tzinfo
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -14,12 +14,15 @@ from stormlet.errors import InvalidTopology
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+A_MASTER: Final = "build the session with a master, such as SparkSession.builder.master(...)"
+"""The way out where Spark Connect cannot be used."""
+
 _OFFSET = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
 
 
 def check_frame(frame: object) -> None:
-    """Raise :class:`~stormlet.errors.InvalidTopology` for anything but a DataFrame of a Spark session with a JVM, and
-    for a stream, which never ends."""
+    """Raise :class:`~stormlet.errors.InvalidTopology` for anything but a DataFrame, and for a stream, which never
+    ends."""
     _check_kind(frame)
     if cast("DataFrame", frame).isStreaming:
         raise InvalidTopology(
@@ -32,6 +35,10 @@ def check_streaming_frame(frame: object) -> None:
     """Raise :class:`~stormlet.errors.InvalidTopology` for anything but a streaming DataFrame of a Spark session with
     a JVM."""
     _check_kind(frame)
+    if is_of_connect(frame):
+        raise InvalidTopology(
+            f"this DataFrame belongs to a Spark Connect session, where foreachBatch runs on the server; {A_MASTER}"
+        )
     if not cast("DataFrame", frame).isStreaming:
         raise InvalidTopology(
             "this DataFrame is no stream; read it with topology.spout(..., DataFrameSpout(df)), or make it with "
@@ -39,13 +46,23 @@ def check_streaming_frame(frame: object) -> None:
         )
 
 
+def check_local(frame: object) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` for a DataFrame of Spark Connect, whose partitions cannot be
+    pulled into this process."""
+    if is_of_connect(frame):
+        raise InvalidTopology(
+            "this DataFrame belongs to a Spark Connect session, and only Spark itself can read its partitions: run the "
+            f"topology by run_on_spark, without checkpoint= and order_by=; or {A_MASTER}"
+        )
+
+
+def is_of_connect(thing: object) -> bool:
+    """True for a session or a DataFrame of Spark Connect."""
+    return any(base.__module__.startswith("pyspark.sql.connect") for base in type(thing).__mro__)
+
+
 def _check_kind(frame: object) -> None:
     kinds = [base.__module__ for base in type(frame).__mro__ if base.__name__ == "DataFrame"]
-    if any(module.startswith("pyspark.sql.connect") for module in kinds):
-        raise InvalidTopology(
-            "this DataFrame belongs to a Spark Connect session, which cannot be read yet; build the session with "
-            "a master, such as SparkSession.builder.master(...)"
-        )
     if not any(module.startswith("pyspark.sql") for module in kinds):
         raise InvalidTopology(f"{type(frame).__name__} object given, but a source reads a Spark DataFrame")
 

@@ -12,7 +12,7 @@ from stormlet.errors import InvalidTopology
 from stormlet.model.components import Spout
 from stormlet.spark.arrow.conversion import check_form, conversion
 from stormlet.spark.arrow.refiners import Refining, Transport
-from stormlet.spark.frames import check_frame, zone_of_session
+from stormlet.spark.frames import check_frame, check_local, zone_of_session
 from stormlet.spark.session import check_packages
 from stormlet.spark.source.checkpoint import Bookmark, CheckpointFile
 from stormlet.spark.source.ordering import OrderedRead
@@ -61,10 +61,10 @@ class DataFrameSpout(Generic[T]):
     made of whole numbers, decimals, texts and times, without nulls, and unique, which is checked while it is read.
 
     ``transport="rows"`` is slower and takes types that Arrow lacks. Raises
-    :class:`~stormlet.errors.InvalidTopology` for a DataFrame of Spark Connect or of a stream, for a column that
-    has no Python form, and for one that does not fit its field; :class:`~stormlet.errors.SparkUnavailable` if
-    packages do not work together. The topology crashes with :class:`~stormlet.errors.SparkFailed` if Spark
-    fails; a task or result that got lost is read again first.
+    :class:`~stormlet.errors.InvalidTopology` for a DataFrame of a stream, for one of Spark Connect but in
+    :func:`run_on_spark`, for a column that has no Python form, and for one that does not fit its field;
+    :class:`~stormlet.errors.SparkUnavailable` if packages do not work together. The topology crashes with
+    :class:`~stormlet.errors.SparkFailed` if Spark fails; a task or result that got lost is read again first.
     """
 
     single_task: ClassVar[bool] = True
@@ -124,6 +124,8 @@ class DataFrameSpout(Generic[T]):
         _check_epochs(epoch_rows, checkpoint)
         check_packages()
         check_frame(df)
+        if order_by or checkpoint is not None:
+            check_local(df)
         self._frame = df
         self._batches = batches
         self.resumes = checkpoint is not None
@@ -160,7 +162,9 @@ class DataFrameSpout(Generic[T]):
         return pruned(self._frame, self._conversion), values_of
 
     def __call__(self) -> Spout[T]:
-        """A new instance, for one task."""
+        """A new instance, for one task. Raises :class:`~stormlet.errors.InvalidTopology` for a DataFrame of Spark
+        Connect."""
+        check_local(self._frame)
         return cast("Spout[T]", self._reader(self._new_read()))
 
     def _reader(self, read: Read) -> Spout[object]:

@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
+import venv
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WORD_COUNT = ["run", str(EXAMPLES / "word_count.py"), "--engine", "spark"]
 FILES = (["a", "b", "a"], ["c"], ["a", "b"])
+UNAVAILABLE = 1
 PATIENCE = 120.0
 """Seconds until a cluster has begun to work."""
 
@@ -33,10 +36,11 @@ def needs_spark(request: pytest.FixtureRequest) -> None:
     request.getfixturevalue("spark")
 
 
-def stormlet(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line."""
+def stormlet(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line, with these variables in its environment."""
     command = [sys.executable, "-m", "stormlet", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def rows(summary: str) -> Sequence[Sequence[str]]:
@@ -231,6 +235,42 @@ def test_a_stream_on_a_cluster(
     """The modules travel to the workers of each epoch, and so do the states."""
     assert stormlet(*program, "--master", master).returncode == 1
     assert totals(spark, tmp_path) == expected(*FILES)
+
+
+@pytest.fixture
+def other_python(tmp_path: Path) -> Path:
+    """A Python that has all packages of this one, but for stormlet."""
+    folder = tmp_path / "other"
+    venv.create(folder, with_pip=False, symlinks=True)
+    theirs, ours = packages_of(folder), packages_of(Path(sys.prefix))
+    for each in ours.iterdir():
+        if "stormlet" not in each.name and not (theirs / each.name).exists():
+            (theirs / each.name).symlink_to(each)
+    return folder / "bin" / "python"
+
+
+def packages_of(prefix: Path) -> Path:
+    """Its folder of packages."""
+    return Path(sysconfig.get_path("purelib", vars={"base": str(prefix), "platbase": str(prefix)}))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are others there")
+def test_an_executor_without_a_package_is_one_sentence(master: str, tmp_path: Path) -> None:
+    """Also where it is one that Spark itself needs there."""
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    finished = stormlet(*WORD_COUNT, "--master", master, PYSPARK_PYTHON=str(tmp_path / "bare/bin/python"))
+    assert (finished.returncode, finished.stdout) == (UNAVAILABLE, "")
+    assert finished.stderr.startswith("stormlet: an executor has no pyarrow; install stormlet==")
+    assert len(finished.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are others there")
+def test_a_stream_needs_stormlet_everywhere(master: str, program: Sequence[str], other_python: Path) -> None:
+    """An executor without it is refused in one sentence, before the first epoch."""
+    finished = stormlet(*program, "--master", master, PYSPARK_PYTHON=str(other_python))
+    assert (finished.returncode, finished.stdout) == (UNAVAILABLE, "")
+    assert finished.stderr.startswith("stormlet: an executor has no stormlet; install stormlet==")
+    assert len(finished.stderr.splitlines()) == 1
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc")

@@ -7,7 +7,7 @@ from threading import Thread
 
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import Statistics, TaskStatistics, of_component
-from stormlet.spark.engine.stream.totals import Totals
+from stormlet.spark.engine.passage.reports import Totals
 
 MOMENT = 0.2
 """Seconds that the other thread has."""

@@ -190,11 +190,14 @@ async def test_what_is_no_frame(spark: SparkSession) -> None:
         DataFrameSpout(spark.readStream.format("rate").load())
 
 
-async def test_a_frame_of_spark_connect_is_refused() -> None:
-    """Spark Connect has no JVM here to pull from, and the message says what to do."""
-    connect = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})
-    with pytest.raises(InvalidTopology, match="belongs to a Spark Connect session, which cannot be read yet"):
-        DataFrameSpout(connect())
+@pytest.mark.parametrize("options", [{"checkpoint": "here"}, {"order_by": "key"}])
+async def test_a_frame_of_spark_connect_is_refused(options: dict[str, str]) -> None:
+    """Spark Connect has no JVM here to ask for plans, and the message says what to do."""
+    connect = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "isStreaming": False})
+    with pytest.raises(
+        InvalidTopology, match="only Spark itself can read its partitions: run the topology by"
+    ):
+        DataFrameSpout(connect(), **options)
 
 
 async def test_parallelism_is_refused(spark: SparkSession) -> None:

@@ -33,6 +33,7 @@ from stormlet.spark.engine.batch.passes import Done, PassageOf, Passes, in_one_p
 from stormlet.spark.engine.batch.result import BatchResult
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, check_paths, explained, hand_over, settings
+from stormlet.spark.engine.passage.connect import check_reach
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
 from stormlet.spark.engine.passage.passage import Passage
@@ -141,7 +142,7 @@ class Batch:
         extended, self._leaving = with_outputs(description, streams)
         described, configurations = extended.configured(extended.configuration, "a run on Spark")
         self._spouts = described.spouts
-        with explained():
+        with explained(), settings(session):
             self._sources = SourceFrames(session, self._spouts)
             partitions = self._sources.partitions()
         self._cluster = number(
@@ -165,6 +166,7 @@ class Batch:
     def _result(self, folder: Staging) -> BatchResult:
         cluster, by_spark = self._cluster, self._sources.by_spark
         with explained(), cancelled(self._session), settings(self._session):
+            check_reach(self._session, folder.path)
             check_executors(self._session)
             code = [self._pickled, *map(code_of, self._spouts.values())]
             ship(self._session, code, self._files)

@@ -18,6 +18,7 @@ from stormlet.report.letter_records import record_of
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import root_of
 from stormlet.spark.engine.partition.rows import CHUNK
+from stormlet.spark.engine.passage.connect import frame_of_table
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ class Outcomes(msgspec.Struct, frozen=True):
         """Return a row for each message."""
         from pyspark.sql import functions as f
 
-        spans = session.createDataFrame(_table(_SPANS, self._spans()))
+        spans = frame_of_table(session, _table(_SPANS, self._spans()))
         each = spans.select("*", f.explode(f.sequence("first", "last")).alias("number"))
-        noted = session.createDataFrame(_table(_NOTED, self._noted()))
+        noted = frame_of_table(session, _table(_NOTED, self._noted()))
         found = each.withColumn("root", f.col("base") + f.col("number")).join(noted, "root", "left")
         return found.select(
             "spout",
@@ -104,7 +105,7 @@ def letter_frame(session: SparkSession, letters: Iterable[DeadLetter], time: dat
     """Return a row for each letter, in the columns of a file of them."""
     records = (record_of(each, time) for each in letters)
     rows = ([*map(_plain, msgspec.structs.astuple(record))] for record in records)
-    return session.createDataFrame(_table(_LETTERS, rows))
+    return frame_of_table(session, _table(_LETTERS, rows))
 
 
 def _plain(value: object) -> object:

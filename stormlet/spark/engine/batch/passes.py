@@ -25,8 +25,7 @@ from stormlet.spark.engine.partition.partition import origin_of
 from stormlet.spark.engine.partition.rows import Kind
 from stormlet.spark.engine.passage.outputs import Leaving
 from stormlet.spark.engine.passage.passage import Passage, Passed, Saved
-from stormlet.spark.engine.passage.reports import Report, failures_of, messages_of, statistics_of
-from stormlet.spark.engine.passage.totals import Totals
+from stormlet.spark.engine.passage.reports import Report, Totals, failures_of, messages_of, statistics_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Span
 
 if TYPE_CHECKING:

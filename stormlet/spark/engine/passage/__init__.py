@@ -11,10 +11,10 @@
     chain       exchange, sort, stage, exchange, sort, stage: one lazy DataFrame
     driver      the bolts that run in the driver
     sources     the messages of all spouts as DataFrames; most are read by the driver
-    totals      the counts of several passages, added up
     passage     one passage, from the spouts to the bolts of the driver
     code        the user's modules, sent to the executors
     executors   the executors' packages, compared with the driver's
+    connect     Spark Connect, whose client has no JVM: what only a job can say there
     staging     a folder of this process's own
     conduct     settings of the session, cancellation, errors, dead letters
 """

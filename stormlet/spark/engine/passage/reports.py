@@ -1,9 +1,11 @@
-"""The reports of all partitions at their end: lines of the ledger, counts, failures, and what was given up."""
+"""The reports of all partitions at their end: lines of the ledger, counts, failures, and what was given up; and the
+counts of several passages, added up."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -176,3 +178,40 @@ def _of_spout(messages: int, given_up: int) -> TaskStatistics:
     return TaskStatistics(
         emitted=messages, messages=messages, acked=messages - given_up, dead_letters=given_up
     )
+
+
+class Totals:
+    """The sums so far. One thread adds to them while others look."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, list[TaskStatistics]] = {}
+        self._failures = FailureCounts()
+        self._turn = Lock()
+
+    def add(self, epoch: Statistics, failures: Iterable[RepeatedFailure]) -> None:
+        """Add one epoch. Its tasks are those of the epoch before, by their place among those of their component."""
+        with self._turn:
+            self._add(epoch, failures)
+
+    def _add(self, epoch: Statistics, failures: Iterable[RepeatedFailure]) -> None:
+        for id, component in epoch.components.items():
+            before = self._tasks.setdefault(id, [])
+            for index, task in enumerate((component.tasks or {}).values()):
+                if index < len(before):
+                    before[index] += task
+                else:
+                    before.append(task)
+        for each in failures:
+            self._failures.add(each)
+
+    @property
+    def statistics(self) -> Statistics:
+        """The counts of all components."""
+        with self._turn:
+            return Statistics({id: of_component(dict(enumerate(each))) for id, each in self._tasks.items()})
+
+    @property
+    def failures(self) -> Sequence[RepeatedFailure]:
+        """Every distinct failure of a bolt."""
+        with self._turn:
+            return self._failures.all()

@@ -22,6 +22,7 @@ from stormlet.model.logic import SourceKind, takes_context
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import batches_of, rows_in, schema
 from stormlet.spark.engine.passage.chain import exchanged
+from stormlet.spark.engine.passage.connect import default_parallelism, partitions_of
 from stormlet.spark.engine.passage.messages import ValuesOf
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 from stormlet.spark.source.dataframe_spout import DataFrameSpout
@@ -48,8 +49,8 @@ class SourceFrames:
         self._session = session
         self._spouts = spouts
         self._read: dict[str, DataFrame] = {}
-        own = {id: each for id, spout in spouts.items() if (each := _distributed(spout))}
-        self.by_spark = own if by_spark is None else by_spark
+        self._partitions = dict[str, int]()
+        self.by_spark = self._distributed() if by_spark is None else by_spark
         """By spout, the DataFrames that Spark reads, and the functions that make values of their record batches. Those
         without a partition are left to the driver, which reads nothing."""
         self.messages_read = 0
@@ -57,9 +58,9 @@ class SourceFrames:
 
     def partitions(self) -> Mapping[str, int]:
         """Return the number of partitions of each spout."""
-        default = self._session.sparkContext.defaultParallelism
-        read = {id: frame.rdd.getNumPartitions() for id, (frame, _) in self.by_spark.items()}
-        return {id: read.get(id, default) for id in self._spouts}
+        driver_reads = self._spouts.keys() - self.by_spark.keys()
+        default = default_parallelism(self._session) if driver_reads else 0
+        return {id: self._partitions.get(id) or default for id in self._spouts}
 
     def read(self, cluster: ClusterPlan, spout: str, folder: Path) -> DataFrame:
         """Return the messages of a spout that the driver reads, in its partitions. It reads them once. ``folder`` is
@@ -71,6 +72,12 @@ class SourceFrames:
             first = cluster.places[tasks[0].task].partition
             self._read[spout] = exchanged(messages, 0, len(tasks), first)
         return self._read[spout]
+
+    def _distributed(self) -> Mapping[str, tuple[DataFrame, ValuesOf]]:
+        """The DataFrames of the spouts, and the functions that make values of them."""
+        read = {id: each for id, spout in self._spouts.items() if (each := _distributed(spout))}
+        self._partitions = {id: partitions_of(frame) for id, (frame, _) in read.items()}
+        return {id: each for id, each in read.items() if self._partitions[id]}
 
     def _counted(self, rows: Iterator[Row]) -> Iterator[Row]:
         for row in rows:
@@ -187,7 +194,6 @@ def _contexts(cluster: ClusterPlan, spout: SpoutSpec) -> Iterator[TaskContext]:
 
 
 def _distributed(spout: SpoutSpec) -> tuple[DataFrame, ValuesOf] | None:
-    """The DataFrame that a spout reads, and the function that makes values of it; None if the driver reads."""
+    """The DataFrame that a spout reads, and the function that makes values of it; None if it reads none."""
     source = spout.source
-    read = source.distributed() if isinstance(source, DataFrameSpout) else None
-    return read if read is not None and read[0].rdd.getNumPartitions() else None
+    return source.distributed() if isinstance(source, DataFrameSpout) else None

@@ -31,9 +31,8 @@ from stormlet.spark.engine.passage.conduct import cancelled, explained, hand_ove
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
 from stormlet.spark.engine.passage.passage import Passage, Saved
-from stormlet.spark.engine.passage.reports import failures_of, statistics_of
+from stormlet.spark.engine.passage.reports import Totals, failures_of, statistics_of
 from stormlet.spark.engine.passage.sources import SourceFrames
-from stormlet.spark.engine.passage.totals import Totals
 from stormlet.spark.engine.planning.layout import may_have_state
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
