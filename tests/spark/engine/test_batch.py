@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from stormlet import InvalidConfiguration, InvalidTopology, Topology
 from stormlet.errors import SparkFailed, TopologyCrashed
 from stormlet.spark import DataFrameSink, DataFrameSpout, Origin, run_on_spark
-from stormlet.spark.engine.passage import passage
+from stormlet.spark.engine.passage import passage, sources
 from stormlet.spark.engine.passage.chain import representatives
 from stormlet.spark.engine.passage.conduct import SETTINGS
 from stormlet.spark.engine.passage.reports import Ends, ends_of
@@ -112,6 +112,25 @@ def test_a_list_may_follow_a_dataframe(spark: SparkSession, partitions: int) -> 
     topology.bolt("double", flows.double, numbers.fields("n"), others.fields("n"), parallelism=2)
     result = run_on_spark(topology, spark)
     assert (result.acked, [each.value for each in result.dead_letters]) == (16, [Number(7), Number(17)])
+
+
+def test_a_union_is_counted_as_it_is_read(spark: SparkSession) -> None:
+    """Its children keep partitions of their own, which Spark otherwise merges if they are alike."""
+    one, other = (spark.range(20).withColumnRenamed("id", "n").repartition(3, "n") for _ in range(2))
+    topology, doubled = flows.doubles(DataFrameSpout(one.unionAll(other), as_=Number))
+    result = run_on_spark(topology, spark, streams=[doubled])
+    assert (result.messages, result.stream(doubled).count()) == (40, 36)
+
+
+def test_partitions_that_were_not_counted_are_noticed(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their rows belong to no task, and must not be left out in silence."""
+    frame = spark.range(0, 9, 1, 3).withColumnRenamed("id", "n")
+    topology, _ = flows.doubles(DataFrameSpout(frame, as_=Number))
+    monkeypatch.setattr(sources, "partitions_of", lambda _: 2)
+    with pytest.raises(SparkFailed, match=r"^partition 2 was not there when the partitions of its DataFrame"):
+        run_on_spark(topology, spark)
 
 
 @pytest.mark.parametrize("empty", ["list", "frame", "both"])

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stormlet.errors import TopologyCrashed
 from stormlet.spark.engine.partition.account import differences
@@ -87,3 +88,7 @@ def test_a_line_that_is_missing_or_comes_twice_is_named() -> None:
     partitions = run.cluster.partitions
     assert differences(run.lines[1:], partitions)[0].startswith("1 of ")
     assert differences([*run.lines, run.lines[0]], partitions)[0].startswith("1 lines")
+    elsewhere = replace(run.lines[0], place=Place(0, partitions[0]))
+    assert (
+        differences([*run.lines, elsewhere], partitions)[0] == "1 lines are of tasks that are not in the plan"
+    )

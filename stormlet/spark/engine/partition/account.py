@@ -138,6 +138,9 @@ def differences(lines: Iterable[Line], partitions: Sequence[int]) -> Sequence[st
     missing = len(expected - set(places))
     if missing:
         found.append(f"{missing} of {len(expected)} tasks have left no line in the ledger")
+    unplanned = sum(place.stage < len(partitions) for place in set(places) - expected)
+    if unplanned:
+        found.append(f"{unplanned} lines are of tasks that are not in the plan")
     if len(places) > len(set(places)):
         found.append(f"{len(places) - len(set(places))} lines of tasks came twice")
     emitted, settled = sum(line.emitted for line in lines), sum(line.settled for line in lines)

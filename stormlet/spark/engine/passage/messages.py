@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
+from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import origin_of, root_of
 from stormlet.spark.engine.partition.rows import CHUNK, Row
@@ -63,7 +64,13 @@ class Reading:
         """Return messages that Spark has read here."""
         spouts = self._cluster.plan.description.spouts
         here = self._cluster.tasks_at(self._place)
-        return self._numbered(next(each.task for each in here if each.component in spouts), values)
+        task = next((each.task for each in here if each.component in spouts), None)
+        if task is None:
+            raise SparkFailed(
+                f"partition {self._place.partition} was not there when the partitions of its DataFrame were counted; "
+                f"write the DataFrame to files first, and read those"
+            )
+        return self._numbered(task, values)
 
     def _numbered(self, task: int, values: Sequence[object]) -> Messages:
         first = self._next.get(task, 1)

@@ -28,6 +28,7 @@ from stormlet.spark.engine.partition.rows import Kind
 from stormlet.spark.engine.passage.arrow_rows import rows_in
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, explained, hand_over, settings
+from stormlet.spark.engine.passage.connect import partitions_of
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
 from stormlet.spark.engine.passage.passage import Passage, Saved
@@ -107,7 +108,8 @@ class Epochs:
         if checkpoint.is_done(epoch):
             return
         frame, values_of = self._source.distributed(batch)
-        partitions = frame.rdd.getNumPartitions()
+        with explained(), settings(session):
+            partitions = partitions_of(frame)
         cluster = self._numbered(partitions or 1)
         by_spark = {self._spout: (frame, values_of)} if partitions else {}
         sources = SourceFrames(session, self._description.spouts, by_spark)
