@@ -44,9 +44,13 @@ class StreamSession:
         began = time.monotonic()
         settings = cast("TopologyOptions", options.settings)
         with interrupting("finishing the epoch that is under way") as signals:
-            stream = stream_on_spark(
-                self._topology, files=options.files, dead_letters=options.dead_letters, **settings
-            )
+            try:
+                stream = stream_on_spark(
+                    self._topology, files=options.files, dead_letters=options.dead_letters, **settings
+                )
+            except KeyboardInterrupt:
+                seconds = time.monotonic() - began
+                return Result(self._topology.name, Outcome.CANCELLED, seconds, signal=signals[0])
             try:
                 self._watch(stream)
             except KeyboardInterrupt:
