@@ -13,7 +13,7 @@ from stormlet.cli.running.outcome import Outcome
 
 
 def test_an_interrupted_start_is_a_cancelled_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As of a batch, so that --json has its line."""
+    """As of a batch, so that --json-summary has its line."""
     pytest.importorskip("pyspark")
     monkeypatch.setattr("stormlet.spark.stream_on_spark", lambda *_, **__: signal.raise_signal(signal.SIGINT))
     result = StreamSession(Topology("words"), BatchOptions({}), None).run()

@@ -15,7 +15,6 @@ import pytest
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Topology, TopologyCrashed, Tuple
 from stormlet.model.components import TaskContext
 from stormlet.spark.engine.partition.rows import Row
-from tests.cast import Join
 from tests.spark.engine.twin import Twin, twin
 
 EPOCHS = (["a b a", "b"], ["c a"], ["b b c", "a", "c"])
@@ -325,14 +324,6 @@ def test_a_state_that_does_not_fit_is_named() -> None:
     (first,) = in_epochs(words(Says), EPOCHS[0])
     with pytest.raises(TopologyCrashed, match=r"(?s)the state of seen.*let __setstate__ take it"):
         twin(words(), {"lines": ["a"]}, states=first.left)
-
-
-def test_an_input_cannot_be_settled_in_another_epoch() -> None:
-    """It was given up with its own, and fails what it is joined with; one that is dropped does no harm."""
-    topology: Any = Topology("words", message_timeout=5)
-    topology.bolt("join", Join, topology.spout("lines", [""]).fields(lambda value: 0))
-    first, second = in_epochs(topology, ["a"], ["b"])
-    assert (first.failed, second.failed) == (["a"], ["b"])
 
 
 def test_an_instance_that_dies_takes_its_epoch_along() -> None:
