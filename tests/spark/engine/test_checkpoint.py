@@ -17,7 +17,7 @@ TWO = [Place(1, 0), Place(1, 1)]
 def kept(tasks: Mapping[str, Sequence[Place]]) -> Checkpoint:
     """A checkpoint with an epoch of the topology ``words``, without Spark."""
     made: Any = object.__new__(Checkpoint)
-    made.__dict__.update(_path="there", last=EpochRecord(0, "words", tasks, 0, b""))
+    made.__dict__.update(_path="there", last=EpochRecord(0, "query", "words", tasks, 0, b""))
     checkpoint: Checkpoint = made
     return checkpoint
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from concurrent.futures import Future
 from pathlib import Path
@@ -103,8 +104,6 @@ def test_another_number_of_tasks_is_refused(spark: SparkSession, tmp_path: Path)
 
 def test_a_checkpoint_of_a_run_in_process_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     """It has no states."""
-    import shutil
-
     write(tmp_path / "in", ["a"])
     run(counting(spark, tmp_path))
     shutil.rmtree(tmp_path / "checkpoint" / "stormlet")
@@ -234,3 +233,16 @@ def test_an_empty_micro_batch_is_an_epoch(spark: SparkSession, tmp_path: Path) -
     write(tmp_path / "in", ["a"], [], ["a"])
     assert run(counting(spark, tmp_path)).epoch == 2
     assert totals(spark, tmp_path) == expected(["a", "a"])
+
+
+def test_states_of_another_query_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Where Spark's own files are gone, its numbers begin anew, and an epoch would be left out as done."""
+    write(tmp_path / "in", ["a"])
+    run(counting(spark, tmp_path))
+    for each in (tmp_path / "checkpoint").iterdir():
+        if each.name.startswith(("metadata", ".metadata")):
+            each.unlink()
+        elif each.name != "stormlet":
+            shutil.rmtree(each)
+    with pytest.raises(SparkFailed, match=r"the states of another query.*begin with another checkpoint"):
+        run(counting(spark, tmp_path, restarts=RestartPolicy(0)))

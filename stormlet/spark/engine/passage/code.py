@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 from zipfile import ZipFile, ZipInfo
 
@@ -44,11 +45,16 @@ def archives() -> Staging:
     return Staging(None)
 
 
+_turn = Lock()
+"""Held while an archive is made and sent: runs beside each other make the same one."""
+
+
 def ship(session: SparkSession, pickled: Iterable[bytes], files: Iterable[Path]) -> None:
     """Send the code that these pickles name, and ``files``, to the executors of a session."""
     modules = modules_named(pickled)
     if modules:
-        session.addArtifacts(str(archive(modules, archives().path)), pyfile=True)
+        with _turn:
+            session.addArtifacts(str(archive(modules, archives().path)), pyfile=True)
     for file in files:
         if file.suffix in ARCHIVES:
             session.addArtifacts(str(file), pyfile=True)

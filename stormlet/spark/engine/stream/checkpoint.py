@@ -31,6 +31,8 @@ class EpochRecord(msgspec.Struct, frozen=True):
 
     epoch: int
     """The number of its micro-batch."""
+    query: str
+    """The id of the query, the same in each run from one checkpoint."""
     topology: str
     tasks: Mapping[str, Sequence[Place]]
     """The places of the tasks of each bolt that may have state."""
@@ -66,9 +68,14 @@ class Checkpoint:
             if before != now:
                 raise InvalidTopology(_changed(self._path, id, before, now))
 
-    def is_done(self, epoch: int) -> bool:
-        """True if this epoch has a record, so that only Spark's own note of it is missing. Raise
+    def is_done(self, epoch: int, query: str) -> bool:
+        """True if this epoch of a query has a record, so that only Spark's own note of it is missing. Raise
         :class:`~stormlet.errors.SparkFailed` if it cannot follow the last one."""
+        if self.last is not None and self.last.query != query:
+            raise SparkFailed(
+                f"checkpoint {self._path} has the states of another query, whose own files are gone: begin with "
+                f"another checkpoint"
+            )
         last = -1 if self.last is None else self.last.epoch
         if epoch == last:
             return True

@@ -105,7 +105,7 @@ class Epochs:
         """
         checkpoint, session = self._checkpoint, batch.sparkSession
         assert checkpoint is not None, "it was prepared"
-        if checkpoint.is_done(epoch):
+        if checkpoint.is_done(epoch, query):
             return
         frame, values_of = self._source.distributed(batch)
         with explained(), settings(session):
@@ -125,7 +125,7 @@ class Epochs:
             write = _writer(SourceKey(f"query-{query}"), epoch)
             write_sinks(self._leaving, passed.rows, cluster, write)
         name, saved = cluster.plan.description.name, passed.saved
-        checkpoint.end(EpochRecord(epoch, name, _tasks(cluster), saved.hashes, saved.driver))
+        checkpoint.end(EpochRecord(epoch, query, name, _tasks(cluster), saved.hashes, saved.driver))
         statistics = statistics_of(cluster, passed.reports, passed.given_up)
         self.totals.add(statistics, failures_of(passed.reports))
 
