@@ -61,3 +61,12 @@ def test_what_another_thread_failed_with() -> None:
     )
     assert summary(error) == "org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero."
     assert summary(RuntimeError("Exception thrown in awaitResult:")) == "Exception thrown in awaitResult:"
+
+
+@pytest.mark.parametrize(
+    "after", ["", "\n SQLSTATE: 38000", "\n SQLSTATE: 38000\n\nJVM stacktrace:\norg.apache.spark.X\n"]
+)
+def test_what_a_worker_has_raised_is_shown(after: str) -> None:
+    """Not what Spark Connect says behind the traceback."""
+    said = "An exception was thrown from the Python worker. Please see below.\nTraceback:\nOSError: full"
+    assert summary(RuntimeError(said + after)) == "OSError: full"
