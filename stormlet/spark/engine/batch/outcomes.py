@@ -32,7 +32,7 @@ DEAD_LETTER: Final = "dead letter"
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    """What is known of all messages of a run."""
+    """The outcomes of all messages of a run, as far as the driver knows them."""
 
     cluster: ClusterPlan
     by_spark: Collection[str]

@@ -60,9 +60,8 @@ def hand_over(letters: Iterable[DeadLetter], sink: DeadLetterSink | None) -> Non
 @contextmanager
 def settings(session: SparkSession) -> Generator[None]:
     """Run with :data:`SETTINGS`. Of several runs at a time the last one puts back what was set before the first."""
-    key = str(
-        getattr(session, "_jsparkSession", session)
-    )  # as several of Python's may stand for one of the JVM's
+    # Several sessions of Python's may stand for one of the JVM's.
+    key = str(getattr(session, "_jsparkSession", session))
     with _turn:
         before, others = _before.get(key) or (_set(session), 0)
         _before[key] = before, others + 1
@@ -79,7 +78,7 @@ def settings(session: SparkSession) -> Generator[None]:
 
 _turn = Lock()
 _before: dict[str, tuple[Mapping[str, str | None], int]] = {}
-"""What was set in sessions before the runs that are under way, and the number of these."""
+"""Settings of sessions before the runs that are under way, and the number of these."""
 
 
 def _set(session: SparkSession) -> Mapping[str, str | None]:

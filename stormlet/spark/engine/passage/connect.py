@@ -42,9 +42,8 @@ def frame_of_table(session: SparkSession, table: pa.Table) -> DataFrame:
         return session.createDataFrame(table)
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    return session.createDataFrame(
-        [], from_arrow_schema(table.schema)
-    )  # of an empty table the client knows no types
+    # Of an empty table the client knows no types.
+    return session.createDataFrame([], from_arrow_schema(table.schema))
 
 
 def is_one_machine(session: SparkSession) -> bool:
