@@ -94,8 +94,11 @@ def check_equal(direct: Counted, engine: Counted) -> None:
     assert direct.rows == engine.rows
     assert direct.counted == engine.counted
     assert direct.outcomes == engine.outcomes
-    assert direct.reasons == engine.reasons
     assert said(direct.failures) == said(engine.failures)
+    failing = {component for component, _, _ in said(direct.failures)}
+    for ours, theirs in zip(direct.reasons, engine.reasons, strict=True):
+        # Of several bolts that have failed a message, any may be the one that is told.
+        assert ours == theirs or (ours[0] == theirs[0] and len(failing) > 1)
     assert direct.differences == engine.differences == []
 
 

@@ -14,6 +14,7 @@
     equipment   the engine's parts in a partition: bolt tasks, outboxes, outlets
     columns     columns of values that pass through a partition together
     shortcut    the direct way through a partition whose bolts are plain functions
+    rest        the moments in which nothing in a partition moves
     crashes     what user code raises where no input answers for it
     partition   one partition, from its first input to its report
 """

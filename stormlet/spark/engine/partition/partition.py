@@ -35,14 +35,10 @@ from typing import cast
 from stormlet.core.ids import IdSource
 from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import PLAIN, Lineage
-from stormlet.errors import StartFailed, TopologyCrashed
 from stormlet.model.components import DEFAULT_STREAM, To
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import TaskStatistics
-from stormlet.runtime.context import CrashSite
-from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.run.kit import Kit
-from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.collector import undeclared
 from stormlet.runtime.wire.outbox import Control
 from stormlet.runtime.wire.outlets import Outlet
@@ -52,6 +48,7 @@ from stormlet.spark.engine.partition.deliveries import Deliveries, Unreadable
 from stormlet.spark.engine.partition.equipment import Equipment, equip
 from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.inputs import NO_WORD, Batch, GivenUp, Input, Inputs
+from stormlet.spark.engine.partition.rest import Rest
 from stormlet.spark.engine.partition.roots import ENTRIES, AccountByRoot
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Kind, Row, state_rows
 from stormlet.spark.engine.partition.shortcut import PASSES, NotTaken, Shortcut, shortcut_of
@@ -78,11 +75,9 @@ class Partition:
     def __init__(
         self, cluster: ClusterPlan, place: Place, seed: int, kit: Kit, *, by_root: bool = False
     ) -> None:
-        self._loop = asyncio.get_running_loop()
         self._cluster = cluster
         self._name = cluster.plan.description.name
-        self._bell = asyncio.Event()
-        self._crash: TopologyCrashed | None = None
+        self._rest = Rest(cluster)
         self._crashes = Crashes(cluster, place)
         purpose = f"{seed}/{place.stage}/{place.partition}"
         self._account = AccountByRoot(place, cluster.driver) if by_root else Account(place)
@@ -95,14 +90,13 @@ class Partition:
         self._states = None if cluster.span is Span.WHOLE else BoltStates()
         self._saved: list[bytes] = []
         self._equipment: Equipment = equip(
-            cluster, place, seed, self._states or kit, self._post, self._exits, self._crashed
+            cluster, place, seed, self._states or kit, self._post, self._exits, self._rest.crashed
         )
         self._deliveries = Deliveries(
             cluster, IdSource(Random(f"{purpose}/edges")), self._equipment.draws_edges
         )
         self._shortcut: Shortcut | None = None
         self._tasks = self._equipment.tasks
-        self._activity = self._equipment.engine.activity
 
     @property
     def line(self) -> Line:
@@ -131,13 +125,7 @@ class Partition:
 
     async def start(self) -> None:
         """Prepare all bolts. Raises :class:`~stormlet.errors.StartFailed`."""
-        self._activity.call_when_quiet(self._bell.set)
-        for task in self._tasks.values():
-            task.spawn(task.live(), f"{self._name}/{task.name}")
-        while not all(task.ready.done() for task in self._tasks.values()):
-            await self._something()
-            if self._crash is not None:
-                raise StartFailed(self._name, self._crash.task, self._crash.what) from self._crash.__cause__
+        await self._rest.started(self._equipment)
         if self._states is not None:
             with self._crashes.raised():
                 self._states.prepared()
@@ -199,7 +187,7 @@ class Partition:
         chunks, with the states that they leave."""
         left = await self._execute_gathered()
         while True:
-            await self._conduct()
+            await self._rest.conducted(self._equipment)
             again = self._inputs.settle()
             if not again and self._inputs.any_open:
                 again = await self._wait_for_held()
@@ -307,7 +295,7 @@ class Partition:
     async def _settle(self) -> None:
         """Wait until nothing moves, and execute again what has failed, until all is acked, given up or held."""
         while True:
-            await self._quiet()
+            await self._rest.reached(self._equipment)
             again = self._inputs.settle()
             if not again:
                 return
@@ -357,23 +345,6 @@ class Partition:
         with self._crashes.raised():
             yield from rows
 
-    async def _conduct(self) -> None:
-        """Have the bolts flush and finish, upstream first, until there is nothing left to do (law C2)."""
-        tasks = Tasks((), {}, self._equipment.by_component(), {})
-        order, finishes = self._cluster.plan.order, self._cluster.span is not Span.EPOCH
-        conductor = Conductor(self._loop, self._activity, tasks, order, finishes=finishes)
-        running = [self._loop.create_task(each) for each in (conductor.run(), conductor.quiescent())]
-        running[1].add_done_callback(lambda _: self._bell.set())
-        try:
-            while not running[1].done() and self._crash is None:
-                await self._something()
-        finally:
-            for each in running:
-                each.cancel()
-            await asyncio.wait(running)
-            self._activity.call_when_quiet(self._bell.set)
-        self._raise_crash()
-
     def _take_back(self, row: Row) -> None:
         """A piece of the state has come that the epoch before has left here."""
         self._saved.append(row.payload)
@@ -391,33 +362,6 @@ class Partition:
         for row in rows:
             self._account.wrote(row)
         return rows
-
-    async def _quiet(self) -> None:
-        """Wait until nothing moves by itself."""
-        while True:
-            self._raise_crash()
-            if self._activity.busy:
-                await self._something()
-            elif self._equipment.is_unflushed():
-                await asyncio.sleep(0)  # what leaves then may wake a task
-            else:
-                return
-
-    async def _something(self) -> None:
-        await self._bell.wait()
-        self._bell.clear()
-
-    def _crashed(self, site: CrashSite, error: BaseException) -> None:
-        if self._crash is None:
-            self._crash = TopologyCrashed(
-                self._name, site.task.name, site.method, site.restarts, site.way_out
-            )
-            self._crash.__cause__ = error
-        self._bell.set()
-
-    def _raise_crash(self) -> None:
-        if self._crash is not None:
-            raise self._crash
 
     def _outlet(self, task: int, stream: str) -> Outlet:
         outlets = self._equipment.outlets_of(task)
