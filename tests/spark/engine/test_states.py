@@ -185,10 +185,12 @@ class EarlyLock(Seen):
 
 
 class Dies(Seen):
-    """Dies in its flush."""
+    """Dies of the first attempt at a word."""
 
     def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
-        raise ValueError(tup.value.text)
+        if tup.attempt == 1:
+            raise ValueError(tup.value.text)
+        super().execute(tup, out)
 
 
 def split(line: str) -> Iterator[Word]:
