@@ -141,7 +141,7 @@ topology = Topology("NAME", message_timeout=30.0)
 lines = topology.spout("lines", sensor_lines)
 readings = topology.bolt("parse", parse, lines.shuffle(), parallelism=2)
 means = topology.bolt("means", Means, readings.fields("room"), parallelism=2)
-topology.bolt("print", print, means.shuffle())
+topology.bolt("print", print, means.global_())
 '''
 
 _TEST: Final = '''\
