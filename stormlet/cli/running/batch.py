@@ -45,11 +45,12 @@ class BatchOptions:
 def check_options(engine: Engine, of_process: Mapping[str, object], of_spark: Mapping[str, object]) -> None:
     """Raise :class:`~stormlet.errors.InvalidConfiguration` for an option that the engine has no use for; those that
     were not given are None or empty."""
-    useless = of_process if engine == "spark" else of_spark
+    useless, other = (of_process, "process") if engine == "spark" else (of_spark, "spark")
     for name, value in useless.items():
         if value:
-            why = "a batch ends by itself" if engine == "spark" else "it is for --engine spark"
-            raise InvalidConfiguration(f"{name} has no effect with --engine {engine}, as {why}; leave it out")
+            raise InvalidConfiguration(
+                f"{name} has no effect with --engine {engine}, as it is for --engine {other}; leave it out"
+            )
 
 
 def begin(master: str | None) -> None:

@@ -66,7 +66,7 @@ def test_messages_that_were_given_up_are_exit_code_1() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["--duration", "5"], "--duration has no effect with --engine spark, as a batch ends by itself"),
+        (["--duration", "5"], "--duration has no effect with --engine spark, as it is for --engine process"),
         (["--set", "ackers=0"], "has ackers=0, and Spark's work is checked by the ledger"),
     ],
 )
