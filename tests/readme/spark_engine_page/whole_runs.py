@@ -9,7 +9,6 @@ from typing import cast
 
 from stormlet import Topology
 from stormlet.model.configuration import Configuration
-from stormlet.runtime.run.kit import Kit
 from stormlet.spark.engine.partition.account import Line, differences
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import Partition
@@ -50,7 +49,7 @@ async def _run(ran: Ran) -> None:
 
 
 async def _run_partition(ran: Ran, place: Place) -> None:
-    partition = Partition(ran.cluster, place, 7, Kit())
+    partition = Partition(ran.cluster, place, 7)
     await partition.start()
     spouts = ran.cluster.plan.description.spouts
     for task in ran.cluster.tasks_at(place):

@@ -21,7 +21,6 @@ from stormlet import DeadLetter, Topology
 from stormlet.model.components import DEFAULT_STREAM, To
 from stormlet.model.description import SpoutSpec
 from stormlet.report.statistics import Statistics
-from stormlet.runtime.run.kit import Kit
 from stormlet.spark.engine.partition.account import Account, Line, differences
 from stormlet.spark.engine.partition.equipment import Equipment
 from stormlet.spark.engine.partition.inputs import GivenUp
@@ -219,7 +218,7 @@ class Twin:
             self.read[root_of(task, position)] = value
 
     def _partition(self, place: Place) -> Partition:
-        partition = Partition(self.cluster, place, self.seed, Kit(), by_root=True)
+        partition = Partition(self.cluster, place, self.seed, by_root=True)
         equipment: Equipment = partition._equipment  # pyright: ignore[reportPrivateUsage]
         for plan in self.cluster.tasks_at(place):
             outlets = equipment.outlets_of(plan.task)

@@ -72,9 +72,7 @@ def origin_of(root: int) -> tuple[int, int]:
 class Partition:
     """The tasks of one partition; made and used on its loop."""
 
-    def __init__(
-        self, cluster: ClusterPlan, place: Place, seed: int, kit: Kit, *, by_root: bool = False
-    ) -> None:
+    def __init__(self, cluster: ClusterPlan, place: Place, seed: int, *, by_root: bool = False) -> None:
         self._cluster = cluster
         self._name = cluster.plan.description.name
         self._rest = Rest(cluster)
@@ -90,7 +88,7 @@ class Partition:
         self._states = None if cluster.span is Span.WHOLE else BoltStates()
         self._saved: list[bytes] = []
         self._equipment: Equipment = equip(
-            cluster, place, seed, self._states or kit, self._post, self._exits, self._rest.crashed
+            cluster, place, seed, self._states or Kit(), self._post, self._exits, self._rest.crashed
         )
         self._deliveries = Deliveries(
             cluster, IdSource(Random(f"{purpose}/edges")), self._equipment.draws_edges

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from stormlet.errors import SparkFailed
-from stormlet.runtime.run.kit import Kit
 from stormlet.spark.engine.partition.account import Line
 from stormlet.spark.engine.partition.partition import Partition
 from stormlet.spark.engine.partition.rows import Kind, Row, state_rows
@@ -68,7 +67,7 @@ class Driver:
 
     async def _executed(self, state: Sequence[Row], arriving: Iterator[Row]) -> tuple[Report, Sequence[Row]]:
         end = self._cluster.driver
-        partition = Partition(self._cluster, end, self._seed, Kit(), by_root=self._by_root)
+        partition = Partition(self._cluster, end, self._seed, by_root=self._by_root)
         try:
             await partition.start()
             for row in chain(state, arriving):

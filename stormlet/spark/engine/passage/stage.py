@@ -14,7 +14,6 @@ import msgspec
 
 from stormlet.core.tracebacks import raised_in
 from stormlet.errors import SparkFailed, TopologyCrashed
-from stormlet.runtime.run.kit import Kit
 from stormlet.spark.engine.partition.partition import Partition
 from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import batches_of, rows_of
@@ -113,7 +112,7 @@ class Work:
         return left
 
     async def _started(self) -> Partition:
-        partition = Partition(self._cluster, self._place, self._seed, Kit(), by_root=self._by_root)
+        partition = Partition(self._cluster, self._place, self._seed, by_root=self._by_root)
         try:
             await partition.start()
         except BaseException:

@@ -108,7 +108,7 @@ class Epochs:
         if checkpoint.is_done(epoch, query):
             return
         frame, values_of = self._source.distributed(batch)
-        with explained(), settings(session):
+        with settings(session):
             partitions = partitions_of(frame)
         cluster = self._numbered(partitions or 1)
         by_spark = {self._spout: (frame, values_of)} if partitions else {}
