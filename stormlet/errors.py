@@ -137,6 +137,17 @@ class SparkFailed(StormletError):
     """Reading from Spark, or writing to it, has failed; ``__cause__`` is the error behind it, such as Spark's."""
 
 
+class StateUnusable(StormletError):
+    """The kept state of a topology cannot be read or written: it is damaged, of another topology or a newer version, in
+    use by another run, does not fit the states that the program declares, or its disk is full. The message names the
+    place and the way out (law X1, X10, K5)."""
+
+
+class EpochFailed(StormletError):
+    """The work at the end of an epoch has failed as often as ``max_attempts`` allows, without a message to blame;
+    ``__cause__`` is the last failure (law X7)."""
+
+
 class EndOfStream(StormletError):
     """Raised by a spout's ``next_tuple``: there will be no more tuples (law S5)."""
 
