@@ -1,4 +1,4 @@
-"""The account of an epoch: its messages, what spoils an attempt at it, and what the next one is made of (law X2, X6, X7).
+"""The account of an epoch: its messages, what spoils an attempt, and what the next one is made of (law X2, X6, X7).
 
 Theory of operation
 -------------------

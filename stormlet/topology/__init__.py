@@ -29,6 +29,7 @@ RUNTIME: Final = "stormlet.runtime.run.handle"
 """The module that imports all of the runtime, and asyncio with it."""
 
 if TYPE_CHECKING:
+    from stormlet.core.commits import Store
     from stormlet.runtime import dead_letters as letters
     from stormlet.runtime.run import handle
 else:
@@ -93,6 +94,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         active: bool = True,
         dead_letters: letters.DeadLetterTarget | None = None,
         sources: Sources | None = None,
+        state: Store | None = None,
         **configuration: Unpack[TopologyOptions],
     ) -> handle.Run:
         """Run the topology: ``async with topology.run() as running``. Leaving the block drains it, an exception in the
@@ -120,7 +122,8 @@ class Topology(SpoutBuilder, BoltBuilder):
 
         def make() -> handle.Running:
             self._one_shot.use(description.spouts.values())
-            options = handle.RunOptions(seed, active, dead_letters)
+            stored = None if state is None else state.load()
+            options = handle.RunOptions(seed, active, dead_letters, state, stored)
             return handle.Running(planned, configurations, options, self)
 
         return handle.Run(make)

@@ -11,6 +11,8 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
+from stormlet.core.commits import Store, Stored
+from stormlet.core.epochs import EpochAccount
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import InvalidTopology, TaskKilled, TopologyStopping
 from stormlet.model.configuration import Configuration, configure
@@ -24,12 +26,14 @@ from stormlet.report.health import Health, RunState
 from stormlet.report.statistics import Statistics, of_component
 from stormlet.runtime.context import engine_on
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
+from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.assembly import Assembly
 from stormlet.runtime.run.background import background
 from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
+from stormlet.runtime.run.epochs import EpochKeeper
 from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
@@ -50,6 +54,10 @@ class RunOptions(msgspec.Struct, frozen=True):
     seed: int | None
     active: bool
     dead_letters: DeadLetterTarget | None
+    store: Store | None = None
+    """The store of the epochs, where messages belong to epochs."""
+    stored: Stored | None = None
+    """All that it has, when the run begins."""
 
 
 class Running:
@@ -82,17 +90,21 @@ class Running:
             host_leaves=self._block.host_leaves,
             failures=self._failures,
             observer=self._observer,
+            epoch=self._open_epoch(options),
         )
         self._dead_letters = DeadLetters(options.dead_letters, self._failures, kit.dead_letters)
-        self._tasks = Assembly(
-            self._engine, kit, configurations, self._dead_letters, directory.unsettled
-        ).tasks()
+        positions = {} if options.stored is None else options.stored.positions
+        assembly = Assembly(
+            self._engine, kit, configurations, self._dead_letters, directory.unsettled, positions
+        )
+        self._tasks = assembly.tasks()
         directory.tasks = self._tasks
         kit.assembled(self._tasks)
         self._explainer = Explainer(self._engine, self._tasks)
         self._record(self._configuration.record_edges)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
-        self._conductor = Conductor(loop, activity, self._tasks, plan.order)
+        self._epochs = self._keeper(options.store, assembly)
+        self._conductor = Conductor(loop, activity, self._tasks, plan.order, epochs=self._epochs)
         self._lifecycle = Lifecycle(
             self._name,
             self._configuration,
@@ -102,12 +114,34 @@ class Running:
             partial(background, description, self._tasks, self._conductor, self._explainer),
             self._failures,
             self._observer,
+            self._epochs,
             active=options.active,
         )
         if self._observer is not None:
             self._observer.built(
                 ObservedRun(self._name, self._tasks, self.record_edges, self.explain_oldest, self.health)
             )
+
+    def _open_epoch(self, options: RunOptions) -> OpenEpoch | None:
+        if options.store is None:
+            return None
+        number = 1 if options.stored is None else options.stored.epoch + 1
+        return OpenEpoch(EpochAccount(self._configuration.epoch_messages, number))
+
+    def _keeper(self, store: Store | None, assembly: Assembly) -> EpochKeeper | None:
+        epoch = self._engine.epoch
+        if store is None or epoch is None:
+            return None
+        return EpochKeeper(
+            self._engine,
+            epoch,
+            self._configuration,
+            store,
+            self._tasks,
+            [],
+            assembly.own_verdicts,
+            lambda: self._conductor.look(),
+        )
 
     # What the host does.
 

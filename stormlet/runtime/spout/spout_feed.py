@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol
+
+import msgspec
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
@@ -14,6 +16,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.collector import ReliableSpoutOut, SpoutOut
 from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
 from stormlet.runtime.spout.feeds import Feed
+from stormlet.runtime.spout.messages import Message, last_with_id
 from stormlet.runtime.usercode import Within, dropped
 
 FIRST_NAP = 0.001
@@ -45,7 +48,9 @@ class SpoutFeed(Feed):
         self._make = make
         self._receiver_of = receiver_of
         self._spout = spout = make()
-        self._out = ReliableSpoutOut(context) if isinstance(spout, ReliableSpout) else SpoutOut(context)
+        # Within epochs the engine keeps what every spout emits, to emit it again in another attempt (law X7).
+        is_kept = isinstance(spout, ReliableSpout) or context.tracker.epoch is not None
+        self._out = ReliableSpoutOut(context) if is_kept else SpoutOut(context)
         context.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._outbox = context.outbox
         self._idle_max = idle_max
@@ -65,6 +70,10 @@ class SpoutFeed(Feed):
     def resumes(self) -> bool:
         """True if another run goes on after this one."""
         return self._spout.resumes
+
+    def position_after(self, messages: Sequence[Message]) -> bytes | None:
+        last = last_with_id(messages)
+        return None if last is None else msgspec.msgpack.encode(last.message_id)
 
     def renewed(self) -> Feed:
         """Another instance."""

@@ -116,6 +116,7 @@ class SpoutTask(Task):
             log=engine.failures,
             clock=engine.clock,
             observer=engine.observer,
+            epoch=engine.epoch,
         )
 
     # Seen by the rest of the topology.
@@ -171,6 +172,11 @@ class SpoutTask(Task):
     def resume(self) -> None:
         """Everything is settled that it has paused for."""
         self.switches.resume()
+        self.wake()
+
+    def room_came(self) -> None:
+        """Another epoch has begun, which takes messages."""
+        self._look_after_waiters()
         self.wake()
 
     def stop_source(self) -> None:
