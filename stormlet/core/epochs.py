@@ -100,6 +100,8 @@ class EpochAccount(Generic[M]):
         """The number of the attempt at it."""
         self.fruitless = 0
         """Attempts in a row that have failed without a message to blame."""
+        self.is_lone = False
+        """True if the attempt is one at a single message, which has spoilt the last one (law X7)."""
         self._most = most
         self._size = most
         self._messages: list[M] = []
@@ -152,6 +154,7 @@ class EpochAccount(Generic[M]):
         """Begin another attempt after one that was spoilt; return the messages to be emitted, in their order. Nothing
         of the last attempt may be under way."""
         self.attempt += 1
+        self.is_lone = self._spoilt_at == 0
         if self._spoilt_at is None:
             self.fruitless += 1
         else:
@@ -160,11 +163,6 @@ class EpochAccount(Generic[M]):
         self._spoilt_at = None
         self._fails_by_itself = False
         return self._to_emit()
-
-    @property
-    def is_lone(self) -> bool:
-        """True if the attempt is one at a single message that has failed before (law X7)."""
-        return self.attempt > 1 and len(self._messages) == 1
 
     def close(self) -> Closed[M]:
         """End the epoch, of which nothing is under way; the next one is open from now on."""
@@ -180,6 +178,7 @@ class EpochAccount(Generic[M]):
         self.number += 1
         self.attempt = 1
         self.fruitless = 0
+        self.is_lone = False
         return closed
 
     def resume(self) -> Sequence[M]:

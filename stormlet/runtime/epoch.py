@@ -12,13 +12,15 @@ class OpenEpoch:
     """The epoch that messages belong to which are emitted now. Trackers tell it of messages and failures, and ask it
     for room; tasks with state note in its attempt what has reached state."""
 
-    __slots__ = ("account", "attempt", "closing", "happened", "own")
+    __slots__ = ("abandoned", "account", "attempt", "closing", "happened", "own")
 
     def __init__(self, account: EpochAccount[Any]) -> None:
         self.account = account
         self.attempt = Attempt()
         self.closing = False
         """True once the sources shall give nothing more to it."""
+        self.abandoned = False
+        """True once the run is cut short: nothing of it is committed or tried again."""
         self.own = 0
         """Open trees that belong to the epoch itself, and to no message (law X5)."""
         self.happened: Callable[[], None] = _nobody
@@ -27,7 +29,7 @@ class OpenEpoch:
     @property
     def room(self) -> int:
         """The number of messages that it still takes from the sources."""
-        return 0 if self.closing else self.account.room
+        return 0 if self.closing or self.account.spoilt else self.account.room
 
     @property
     def spoilt(self) -> bool:
@@ -55,9 +57,18 @@ class OpenEpoch:
         self.account.give_up(message)
 
     def spoil(self) -> None:
-        """Something has failed that belongs to no message, or the run is cut short."""
+        """Something has failed that belongs to no message."""
         self.account.spoil_by_itself()
         self.happened()
+
+    def begin_own(self) -> None:
+        """A tree begins that belongs to the epoch itself."""
+        self.own += 1
+        self.happened()
+
+    def abandon(self) -> None:
+        """The run is cut short."""
+        self.abandoned = self.closing = True
 
 
 def _nobody() -> None:

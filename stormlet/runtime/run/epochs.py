@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import time
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from stormlet.core.commits import Append, Commit, Store
 from stormlet.core.epochs import Closed
@@ -34,13 +34,15 @@ from stormlet.core.outcomes import Failure
 from stormlet.core.progress import EpochState
 from stormlet.errors import EpochFailed, StillHeld
 from stormlet.model.configuration import Configuration
-from stormlet.model.plan import TaskPlan
 from stormlet.runtime.acker.bookkeeper import Verdicts
-from stormlet.runtime.context import CrashSite, Engine
+from stormlet.runtime.context import Engine
 from stormlet.runtime.epoch import OpenEpoch
+from stormlet.runtime.spout.epoch_tracker import EpochTracker
 from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
+
+Spout: TypeAlias = tuple[SpoutTask, EpochTracker]
 
 
 class Tables(Protocol):
@@ -73,17 +75,23 @@ class EpochKeeper:
         tables: Sequence[Tables],
         verdicts: Verdicts,
         look_again: Callable[[], None],
+        crashed: Callable[[str, str, BaseException], None],
     ) -> None:
-        """``verdicts`` are those of the epochs' own trees; ``look_again`` has the conductor look at the run."""
+        """``verdicts`` are those of the epochs' own trees; ``look_again`` has the conductor look at the run;
+        ``crashed`` takes what went wrong, of which epoch, and the error."""
         self._engine = engine
         self._loop = engine.loop
         self._epoch = epoch
         self._configuration = configuration
         self._store = store
         self._tasks = tasks
+        self._spouts = [
+            (task, task.tracker) for task in tasks.all_spouts if isinstance(task.tracker, EpochTracker)
+        ]
         self._tables = tables
         self._verdicts = verdicts
         self._look_again = look_again
+        self._crashed = crashed
         self._timer: asyncio.TimerHandle | None = None
         self._last_failure: Failure | None = None
         self._wall_clock = engine.loop.time if engine.simulated else time
@@ -98,9 +106,9 @@ class EpochKeeper:
     def state(self) -> EpochState:
         """The open epoch as it is now."""
         epoch = self._epoch
-        if epoch.spoilt or (epoch.room <= 0 and self._has_work):
-            return EpochState.CLOSING
-        return EpochState.OPEN if self._has_work else EpochState.NONE
+        if epoch.abandoned or not (epoch.spoilt or self._has_work):
+            return EpochState.NONE
+        return EpochState.CLOSING if epoch.room <= 0 else EpochState.OPEN
 
     @property
     def pending(self) -> int:
@@ -113,7 +121,7 @@ class EpochKeeper:
 
     def quiet(self) -> None:
         """Nothing moves now. An epoch that the host waits for has no reason to go on."""
-        if len(self._epoch.account) and any(task.tracker.is_awaited for task in self._tasks.all_spouts):
+        if len(self._epoch.account) and any(tracker.is_awaited for _, tracker in self._spouts):
             self._epoch.closing = True
 
     def end(self) -> None:
@@ -143,8 +151,8 @@ class EpochKeeper:
     def _happened(self) -> None:
         epoch = self._epoch
         if epoch.spoilt:
-            for task in self._tasks.all_spouts:
-                task.tracker.withdraw()
+            for _, tracker in self._spouts:
+                tracker.withdraw()
         elif self._timer is None:
             self._timer = self._loop.call_later(self._configuration.epoch_seconds, self._time_is_up)
 
@@ -173,7 +181,7 @@ class EpochKeeper:
         epoch.attempt.begin()
         messages = account.repeat()
         if account.fruitless >= self._configuration.max_attempts:
-            self._crash(self._failed_for_good())
+            self._crashed("the end", self._name_of(account.number), self._failed_for_good())
         else:
             self._emit(messages, later=account.is_lone)
 
@@ -188,20 +196,19 @@ class EpochKeeper:
 
     def _emit(self, messages: Sequence[Message], *, later: bool = False) -> None:
         """Have them emitted again, in an attempt at a lone message after a pause (law X7)."""
-        for task, own in self._by_task(messages):
-            task.tracker.emit_again(own, later=later)
+        for (task, tracker), own in self._by_task(messages):
+            tracker.emit_again(own, later=later)
             task.attend_soon()
         if not messages:
             self._look_again()
 
-    def _by_task(self, messages: Sequence[Message]) -> Sequence[tuple[SpoutTask, Sequence[Message]]]:
-        spouts = self._tasks.all_spouts
-        if len(spouts) == 1:
-            return [(spouts[0], messages)]
-        own: list[list[Message]] = [[] for _ in spouts]
+    def _by_task(self, messages: Sequence[Message]) -> Sequence[tuple[Spout, Sequence[Message]]]:
+        if len(self._spouts) == 1:
+            return [(self._spouts[0], messages)]
+        own: list[list[Message]] = [[] for _ in self._spouts]
         for message in messages:
             own[message.spout].append(message)
-        return list(zip(spouts, own, strict=True))
+        return list(zip(self._spouts, own, strict=True))
 
     # The commit.
 
@@ -223,7 +230,7 @@ class EpochKeeper:
 
     def _commit_of(self, closed: Closed[Message]) -> Commit:
         positions: dict[str, bytes] = {}
-        for task, own in self._by_task(closed.messages):
+        for (task, _), own in self._by_task(closed.messages):
             position = task.feed.position_after(own)
             if position is not None:
                 positions[task.name] = position
@@ -239,30 +246,29 @@ class EpochKeeper:
             try:
                 self._store.commit(commit)
             except Exception as error:
-                self._crash(error)
+                self._crashed("the commit", self._name_of(commit.epoch), error)
             else:
                 then()
             return
         self._engine.activity.begin()
         self._writing = self._loop.run_in_executor(self._thread, self._store.commit, commit)
-        self._writing.add_done_callback(partial(self._written, then))
+        self._writing.add_done_callback(partial(self._written, commit.epoch, then))
 
-    def _written(self, then: Callable[[], None], writing: asyncio.Future[None]) -> None:
+    def _written(self, epoch: int, then: Callable[[], None], writing: asyncio.Future[None]) -> None:
         self._writing = None
         try:
             error = None if writing.cancelled() else writing.exception()
             if error is None:
                 then()
             else:
-                self._crash(error)
+                self._crashed("the commit", self._name_of(epoch), error)
         finally:
             self._engine.activity.end()
 
-    def _tell(self, closed: Closed[Message]) -> None:
-        for task, own in self._by_task(closed.messages):
-            task.tracker.tell(own)
-            task.attend_soon()
+    def _name_of(self, epoch: int) -> str:
+        return f"epoch {epoch:,}"
 
-    def _crash(self, error: BaseException) -> None:
-        plan = TaskPlan("__epochs", 0, 0, 1)
-        self._engine.crashed(CrashSite(plan, "the end of an epoch"), error)
+    def _tell(self, closed: Closed[Message]) -> None:
+        for (task, tracker), own in self._by_task(closed.messages):
+            tracker.tell(own)
+            task.attend_soon()

@@ -93,7 +93,7 @@ class Running:
             epoch=self._open_epoch(options),
         )
         self._dead_letters = DeadLetters(options.dead_letters, self._failures, kit.dead_letters)
-        positions = {} if options.stored is None else options.stored.positions
+        positions = None if options.stored is None else options.stored.positions
         assembly = Assembly(
             self._engine, kit, configurations, self._dead_letters, directory.unsettled, positions
         )
@@ -141,6 +141,7 @@ class Running:
             [],
             assembly.own_verdicts,
             lambda: self._conductor.look(),
+            self._block.part_failed,
         )
 
     # What the host does.

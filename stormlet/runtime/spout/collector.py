@@ -43,8 +43,7 @@ class SpoutOut:
         self._topology = context.variables
         self._outbox = context.outbox
         self._strict = context.outbox.thread.strict
-        # Within epochs nothing is untracked (law X5).
-        self._keeps_all = context.tracker.epoch is not None
+        self._keeps_all = context.tracker.keeps_all
 
     @property
     def pending(self) -> int:

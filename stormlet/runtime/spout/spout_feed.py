@@ -49,7 +49,7 @@ class SpoutFeed(Feed):
         self._receiver_of = receiver_of
         self._spout = spout = make()
         # Within epochs the engine keeps what every spout emits, to emit it again in another attempt (law X7).
-        is_kept = isinstance(spout, ReliableSpout) or context.tracker.epoch is not None
+        is_kept = isinstance(spout, ReliableSpout) or context.tracker.keeps_all
         self._out = ReliableSpoutOut(context) if is_kept else SpoutOut(context)
         context.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._outbox = context.outbox

@@ -31,13 +31,10 @@ cdef class Tracker:
     cdef public long long emitted
     cdef public Counts counts
     cdef public bint buries
+    cdef public bint keeps_all
     cdef public object observer
     cdef public object replays
     cdef public object hand_overs
-    cdef public object epoch
-    cdef public Py_ssize_t withheld
-    cdef public object backlog
-    cdef public object durable
     cdef object _plan
     cdef object _outlets
     cdef Outbox _outbox
@@ -56,8 +53,8 @@ cdef class Tracker:
     cdef _track(self, Outlet outlet, object value, object lineage, OpenTree tree)
     cdef _overflow(self, Outlet outlet, OpenTree tree)
     cdef Outlet _outlet(self, object stream, object task)
-    cdef _add(self, object epoch, OpenTree tree)
     cdef bint _settle(self, OpenTree tree) except -1
-    cdef bint _settle_for_good(self, OpenTree tree) except -1
+    cdef _see(self, OpenTree tree)
+    cdef bint _conclude(self, OpenTree tree) except -1
     cdef _observe(self, OpenTree tree)
     cdef bint _settle_failed(self, OpenTree tree, object failure) except -1

@@ -14,11 +14,6 @@ Conservation (law N1). ``pending`` is the account of the messages that have no f
 the statement beside the one that counts its outcome, with no call between the two, and nowhere else. So whatever
 raises while an outcome is dealt with leaves the message pending, wherever it is by then; the topology crashes (law
 N2), and what is pending when the run ends is left over. No code has to put a message back for that.
-
-Epochs (law X1 to X7). Where messages belong to epochs, a tree that is settled says nothing to anybody yet. Its message
-is *withheld*: it leaves ``pending``, and waits for the end of its epoch. The keeper of the epochs then either has it
-emitted again by :meth:`Tracker.emit_again`, or, when the epoch is durable, told by :meth:`Tracker.tell`; from there on
-it is settled as any other message.
 """
 
 from __future__ import annotations
@@ -34,7 +29,6 @@ from stormlet.core.tuples import Lineage
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.context import MessageObserver
-from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.failure_log import UNKNOWN, FailureLog
 from stormlet.runtime.spout.hand_overs import HandOvers
 from stormlet.runtime.spout.messages import GivenUp, HostMessage, Message, SpoutMessage
@@ -140,10 +134,8 @@ class Tracker:
         log: FailureLog,
         clock: Callable[[], float],
         observer: MessageObserver | None,
-        epoch: OpenEpoch | None = None,
     ) -> None:
-        """``number`` is the index by which open trees name the spout task, ``loads`` are those of the ackers;
-        ``epoch`` is the open epoch, where messages belong to epochs."""
+        """``number`` is the index by which open trees name the spout task, ``loads`` are those of the ackers."""
         self.outcomes = outcomes
         """Messages whose outcome is known and not settled yet."""
         self.pending = 0
@@ -153,19 +145,14 @@ class Tracker:
         self.counts = Counts()
         self.buries = True
         """True if messages that are given up go to the dead letters."""
+        self.keeps_all = False
+        """True if every message is kept, whatever its spout would do with it (law X5, X7)."""
         self.observer = observer
         """Looks on at the messages; may be changed at any time."""
         self.replays = replays
         """Messages that wait to be emitted again."""
         self.hand_overs = hand_overs
         """Messages that are being handed to the dead letters."""
-        self.epoch = epoch
-        self.withheld = 0
-        """Messages whose tree is settled and whose epoch is not durable (law X3)."""
-        self.backlog: deque[Message] = deque()
-        """Messages of the epoch's attempt that were emitted before and must be emitted again."""
-        self.durable: deque[Message] = deque()
-        """Messages of durable epochs that their source or the host has not been told of."""
         self._plan = plan
         self._number = number
         self._outbox = outbox
@@ -182,24 +169,18 @@ class Tracker:
     @property
     def room(self) -> int:
         """The number of messages that may still become pending (law S3)."""
-        own = UNLIMITED if self._most_pending is None else self._most_pending - self.pending
-        return own if self.epoch is None else min(own, self.epoch.room)
+        return self._room_beside(self.pending)
+
+    def _room_beside(self, pending: int) -> int:
+        return UNLIMITED if self._most_pending is None else self._most_pending - pending
 
     @property
     def has_work(self) -> bool:
         """True if an outcome can be settled or a replay emitted now."""
-        if self.outcomes or self.durable:
-            return True
-        if not (self.replays.due or self.backlog):
-            return False
-        return self._outbox.has_room and bool(self.replays.due or self._backlog_room > 0)
+        return self._has_work()
 
-    @property
-    def _backlog_room(self) -> int:
-        """The number of messages of the backlog that may be under way beside those that are (law S3)."""
-        if self._most_pending is None:
-            return UNLIMITED
-        return self._most_pending - (self.pending - len(self.backlog) - len(self.replays))
+    def _has_work(self) -> bool:
+        return bool(self.outcomes or (self.replays.due and self._outbox.has_room))
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start."""
@@ -212,7 +193,7 @@ class Tracker:
             acked=counts.acked,
             given_back=counts.given_back,
             failed=counts.failed,
-            pending=self.pending + self.withheld,
+            pending=self.pending,
             replayed=counts.replayed,
             dead_letters=counts.dead_letters,
             left_over=counts.left_over,
@@ -220,6 +201,11 @@ class Tracker:
             complete_seconds=latency.seconds,
             complete_samples=latency.samples,
         )
+
+    @property
+    def is_awaited(self) -> bool:
+        """True if the host waits for a message of this task."""
+        return bool(self._awaited)
 
     # Emitting.
 
@@ -237,8 +223,6 @@ class Tracker:
             self._track(outlet, value, lineage, tree)
             self.pending += 1
             self.counts.messages += 1
-            if self.epoch is not None:
-                self._add(self.epoch, tree)
         return outlet.reached
 
     def emit_many(self, stream: str, messages: Iterable[tuple[object, Lineage, OpenTree]]) -> None:
@@ -251,15 +235,9 @@ class Tracker:
             for value, lineage, tree in messages:
                 self._track(outlet, value, lineage, tree)
                 self.pending += 1
-                if self.epoch is not None:
-                    self._add(self.epoch, tree)
         finally:
             self.emitted += self.pending - before
             self.counts.messages += self.pending - before
-
-    def _add(self, epoch: OpenEpoch, tree: OpenTree) -> None:
-        tree.spout = self._number  # by which it finds its way back, whether it has reached a task or not
-        epoch.add(tree)
 
     def emit_for_host(self, message: HostMessage) -> None:
         """The first emit of a message that the host awaits (law C4)."""
@@ -322,17 +300,13 @@ class Tracker:
 
         What user code emits meanwhile is left for the next call, so that it cannot go on for ever.
         """
-        outcomes, durable = self.outcomes, self.durable
+        outcomes = self.outcomes
         for _ in range(min(len(outcomes), most)):
             if not outcomes:  # those of the host were settled meanwhile
                 return
             tree = outcomes.popleft()
             if self._settle(tree):
                 yield tree
-        for _ in range(min(len(durable), most)):
-            message = durable.popleft()
-            if self._settle_durable(message):
-                yield message
 
     def settle_awaited(self) -> None:
         """Settle what was acked and the host awaits, up to the first outcome of another kind (law C4)."""
@@ -346,16 +320,17 @@ class Tracker:
 
     def _settle(self, tree: OpenTree) -> bool:
         """Deal with an outcome. Returns True if a ``Spout`` class is to hear of it."""
+        self._see(tree)
+        return self._conclude(tree)
+
+    def _see(self, tree: OpenTree) -> None:
+        """The outcome of an attempt has come."""
         if tree is self._latency.tree:
             self._latency.end()
         if self.observer is not None:
             self._observe(tree)
-        if self.epoch is not None and isinstance(tree, Message):
-            self._withhold(self.epoch, tree)
-            return False
-        return self._settle_for_good(tree)
 
-    def _settle_for_good(self, tree: OpenTree) -> bool:
+    def _conclude(self, tree: OpenTree) -> bool:
         if tree.failure is not None:
             return self._settle_failed(tree, tree.failure)
         if type(tree) is HostMessage:
@@ -363,94 +338,6 @@ class Tracker:
         self.counts.acked += 1
         self.pending -= 1
         return type(tree) is not Message and type(tree) is not HostMessage
-
-    # Epochs.
-
-    def _withhold(self, epoch: OpenEpoch, message: Message) -> None:
-        """The tree of a message is settled, and nobody is told of it before its epoch is durable (law X3)."""
-        if message.failure is not None and self._is_replayed(epoch, message, message.failure):
-            return
-        self.pending -= 1
-        self.withheld += 1
-
-    def _is_replayed(self, epoch: OpenEpoch, message: Message, failure: Failure) -> bool:
-        """An attempt at a message has failed. Returns True if it is to be emitted again alone (law X6)."""
-        self.counts.failed += 1
-        if failure.kind is FailureKind.SHUTDOWN:
-            epoch.spoil()  # there will be no other attempt, and it must not be committed
-            return False
-        message.failed(failure, counts=self._counts(message, failure))
-        self._note_failure(failure, message.message_id, message.value)
-        is_alone = epoch.failed(message, message.root)
-        if self._gives_up(message, failure):
-            epoch.give_up(message)
-        elif is_alone:
-            self._replay_later(message)
-            return True
-        return False
-
-    def _counts(self, message: Message, failure: Failure) -> bool:
-        of_host = type(message) is HostMessage
-        return self._policy.counts_for_host(failure) if of_host else self._policy.counts(failure)
-
-    def _gives_up(self, message: Message, failure: Failure) -> bool:
-        most = message.max_attempts if isinstance(message, HostMessage) else None
-        return self._policy.gives_up(failure, message.attempts, most)
-
-    def _replay_later(self, message: Message) -> None:
-        if isinstance(message, HostMessage):
-            message.collect_no_more()
-        self.replays.add(message)
-
-    def withdraw(self) -> None:
-        """The attempt is spoilt: nothing more of it is emitted (law X6)."""
-        waiting = len(self.replays.take_all()) + len(self.backlog)
-        self.backlog.clear()
-        self.pending -= waiting
-        self.withheld += waiting
-
-    @property
-    def is_awaited(self) -> bool:
-        """True if the host waits for a message of this task."""
-        return bool(self._awaited)
-
-    def emit_again(self, messages: Sequence[Message], *, later: bool) -> None:
-        """Emit these withheld messages in the attempt that begins, as soon as there is room, or ``later``, after the
-        pause of a replay (law X7)."""
-        if later:
-            for message in messages:
-                self._replay_later(message)
-        else:
-            self.backlog.extend(messages)
-        self.withheld -= len(messages)
-        self.pending += len(messages)
-
-    def tell(self, messages: Sequence[Message]) -> None:
-        """The epoch of these messages is durable: they are settled for good (law X3)."""
-        acked = 0
-        for message in messages:
-            # Most have nobody to hear of them, and nothing else to be done for them.
-            if type(message) is Message and message.failure is None:
-                acked += 1
-            else:
-                self.durable.append(message)
-        self.withheld -= acked
-        self.counts.acked += acked
-
-    def _settle_durable(self, message: Message) -> bool:
-        """Settle a message for good. Returns True if a ``Spout`` class is to hear of it."""
-        self.withheld -= 1
-        self.pending += 1
-        if message.failure is None:
-            return self._settle_for_good(message)
-        if isinstance(message, HostMessage):
-            self._end_for_host(message, message.failure)
-            self._count_given_back(message.failure)
-        else:
-            self._give_up(message, message.failure)
-        return False
-
-    # Outcomes.
 
     def _observe(self, tree: OpenTree) -> None:
         if self.observer is not None and type(tree) is not GivenUp:  # whose outcome was seen before
@@ -542,13 +429,14 @@ class Tracker:
 
     def replay(self) -> None:
         """Emit the replays that are due, while there is room."""
-        due = self.replays.due
-        while due and self._outbox.has_room:
-            self._replay(due.popleft())
-        while self.backlog and self._backlog_room > 0 and self._outbox.has_room:
-            self._replay(self.backlog.popleft(), self.backlog)
+        self._replay_from(self.replays.due)
 
-    def _replay(self, message: Message, waiting: deque[Message] | None = None) -> None:
+    def _replay_from(self, waiting: deque[Message], most: int = UNLIMITED) -> None:
+        while waiting and most > 0 and self._outbox.has_room:
+            self._replay(waiting.popleft(), waiting)
+            most -= 1
+
+    def _replay(self, message: Message, waiting: deque[Message]) -> None:
         """Emit once more. What user code raises, such as a key function, leaves the message due: the restarted
         task emits it, or the end fails it with what else is left (law S6, C3)."""
         user = self._user
@@ -559,7 +447,7 @@ class Tracker:
             message.failure = None
             self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
         except BaseException as error:
-            (self.replays.due if waiting is None else waiting).appendleft(message)
+            waiting.appendleft(message)
             user.raised(error)
             raise
         user.method = before  # the source may be suspended in it
@@ -570,8 +458,6 @@ class Tracker:
     def abandon(self, failure: Failure) -> None:
         """Fail what waits for a replay (law C3)."""
         waiting = self.replays.take_all()
-        waiting += self.backlog
-        self.backlog.clear()
         for message in waiting:
             message.failure = failure
         self.outcomes.extend(waiting)
@@ -579,14 +465,10 @@ class Tracker:
     def settle_left_over(self, unsent: int) -> None:
         """The task has ended: settle what can be settled without it, and count the rest, with so many messages that its
         source gave and that were never emitted."""
-        while self.durable:
-            self._tell_at_end(self.durable.popleft())
         while self.outcomes:
             tree = self.outcomes.popleft()
             self._observe(tree)
-            if self.epoch is not None and isinstance(tree, Message):
-                self.counts.failed += tree.failure is not None
-            elif tree.failure is None:
+            if tree.failure is None:
                 self._settle_acked_at_end(tree)
             elif type(tree) is not GivenUp:
                 self.counts.failed += 1
@@ -598,18 +480,8 @@ class Tracker:
             message.failed(failure, counts=True)
             self._end_for_host(message, failure)
         self.counts.messages += unsent
-        self.counts.left_over += self.pending + self.withheld + unsent
-        self.pending = self.withheld = 0
-
-    def _tell_at_end(self, message: Message) -> None:
-        """A message of a durable epoch: an outcome that its spout has not heard of, which counts all the same."""
-        self.withheld -= 1
-        self.pending += 1
-        if message.failure is None:
-            self._settle_acked_at_end(message)
-        elif isinstance(message, HostMessage):
-            self._end_for_host(message, message.failure)
-            self._count_given_back(message.failure)
+        self.counts.left_over += self.pending + unsent
+        self.pending = 0
 
     def _settle_acked_at_end(self, tree: OpenTree) -> None:
         if type(tree) is HostMessage:

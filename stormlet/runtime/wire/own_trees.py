@@ -35,4 +35,4 @@ class OwnTrees:
         tree.spout = self._number
         self._outbox.inits[root] = tree
         self._loads[shard_of(root, len(self._loads))].trees += 1
-        self._epoch.own += 1
+        self._epoch.begin_own()
