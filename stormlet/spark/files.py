@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from stormlet.errors import InvalidTopology
+from stormlet.files import Claimed, FileClaim, NotLockable, sync
 from stormlet.model.components import TaskContext
-
-if sys.platform != "win32":
-    import fcntl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_turn = Lock()
-"""Held from the lock to the note of the process id: a second thread reads the id of the first, not an empty file."""
-
-
-def sync(path: Path) -> None:
-    """Fsync a file, or the names in a directory. Raises :class:`OSError`."""
-    if os.name == "nt":  # has no handles to sync what is only read
-        return
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def sync_tree(top: Path) -> None:
@@ -127,51 +109,27 @@ class Folder:
             sync(here.joinpath(*below[:place]))
 
 
-class Claim:
-    """A lock on a checkpoint, so that no other source, of this process or another, uses it meanwhile.
-
-    It locks a file next to the checkpoint. The kernel releases the lock when the process dies, however it does; the
-    file stays. On Windows nothing is locked.
-    """
+class Claim(FileClaim):
+    """A lock on a checkpoint, so that no other source, of this process or another, uses it meanwhile."""
 
     def __init__(self, path: Path) -> None:
-        self._claimed = path
-        self._path = path.with_name(f"{path.name}.lock")
-        self._handle: int | None = None
+        super().__init__(path)
+        self._checkpoint = path
 
     def take(self) -> None:
         """Take the lock. Raises :class:`~stormlet.errors.InvalidTopology` if another source has it, or if the file
         cannot be locked."""
-        if sys.platform == "win32" or self._handle is not None:
-            return
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            super().take()
+        except Claimed as error:
+            raise InvalidTopology(f"{self._checkpoint} {_why_not(error)}") from error
+        except NotLockable as error:
+            raise InvalidTopology(str(error)) from error
         except OSError as error:
-            raise InvalidTopology(f"{self._claimed} cannot be a checkpoint: {error}") from error
-        try:
-            with _turn:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.ftruncate(handle, 0)
-                os.write(handle, b"%d\n" % os.getpid())
-        except OSError as error:
-            holder = os.read(handle, 20).decode(errors="replace").strip()
-            os.close(handle)
-            raise InvalidTopology(self._why_not(error, holder)) from error
-        self._handle = handle
+            raise InvalidTopology(f"{self._checkpoint} cannot be a checkpoint: {error}") from error
 
-    def release(self) -> None:
-        """Release the lock."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            os.close(handle)
 
-    def __del__(self) -> None:
-        self.release()  # of a start that was cancelled while a thread took it
-
-    def _why_not(self, error: OSError, holder: str) -> str:
-        if not isinstance(error, BlockingIOError):
-            return f"{self._path} cannot be locked: {error}"
-        if holder == str(os.getpid()):
-            return f"{self._claimed} is the checkpoint of another source of this process; give each a file of its own"
-        by = f"by process {holder}" if holder else "by another process"
-        return f"{self._claimed} is in use {by}; wait for its end, or give this run a checkpoint of its own"
+def _why_not(claimed: Claimed) -> str:
+    if claimed.is_ours:
+        return "is the checkpoint of another source of this process; give each a file of its own"
+    return f"is in use by {claimed.by}; wait for its end, or give this run a checkpoint of its own"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stormlet.spark.files import Folder, sync
+from stormlet.files import sync
+from stormlet.spark.files import Folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,7 +12,8 @@ from zlib import crc32
 import msgspec
 
 from stormlet.errors import InvalidTopology, SparkFailed
-from stormlet.spark.files import Claim, sync
+from stormlet.files import sync
+from stormlet.spark.files import Claim
 from stormlet.spark.source.ordering import WHOLE, Key, OrderedRead
 from stormlet.spark.source.plans import Fingerprint, fingerprint_in_order, fingerprint_of
 from stormlet.spark.source.reading import ALL, Done, Read

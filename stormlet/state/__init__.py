@@ -1,0 +1,18 @@
+"""Stores of epochs: what is durable of a topology, and the way back to it.
+
+They keep the records of :mod:`stormlet.core.commits`, and know nothing else of topologies. From the ground up::
+
+    retention  the rows that a commit makes superfluous, and the epochs that can still be read
+    refusals   sentences that all stores share
+    memory     ``MemoryStore``: dicts, for topologies without ``state=`` and for simulated time
+    places     paths that cannot hold a state file, network file systems among them
+    failures   errors of sqlite in sentences that name the file and the way out
+    database   one connection: transactions, and rows with seals
+    layout     the tables, their rows, and the marks by which a file is told from another
+    reading    ``StateReader``: what a file holds, beside a run that writes it
+    backups    a copy of a file while a run goes on
+    renaming   what is kept under a component's id, to be forgotten or to go by another one
+    file       ``StateFile``: one run that owns a file and commits epochs to it; begins with the theory of operation
+"""
+
+from __future__ import annotations

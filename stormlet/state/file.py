@@ -1,0 +1,208 @@
+"""The file that a topology's state is kept in.
+
+Theory of operation
+-------------------
+Sqlite is the container, not the key-value table: a commit of 10,000 changed keys out of a million writes one blob where
+an upsert writes most pages of the file. What a commit brings is appended to the table ``log``, in one transaction with
+positions, outgoing rows and dead letters, and is fsynced when it returns (write-ahead log, ``synchronous=FULL``).
+Sqlite copies that log into the file now and then, within a commit.
+
+The log is kept short by rounds (:mod:`stormlet.core.commits`): when a round over all keys of a state begins, the rows
+from before the beginning of the last round are dropped. Their pages are used again; the file does not shrink
+(``auto_vacuum`` would move pages at each commit for that). Only rounds that this run has begun count, as the last round
+of a run that was killed has not come to its end: the first round of a run drops nothing.
+
+Each row ends with a checksum, and a run begins with a check of the structure. So a file that the disk has changed is
+refused, not half read. A file is told from others by sqlite's ``application_id``, its layout by ``user_version``, and
+its topology by the table ``meta``.
+
+One run at a time owns a file, by a lock on ``….lock`` beside it; readers need none. Where there are no locks (Windows),
+the number of the epoch still has the second of two runs refused, as it follows what that run has read.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from stormlet.core.commits import Append, Commit, Shape, StateId, Stored
+from stormlet.errors import StateUnusable
+from stormlet.files import Claimed, FileClaim, NotLockable, sync
+from stormlet.state import renaming
+from stormlet.state.backups import back_up
+from stormlet.state.database import Database
+from stormlet.state.layout import (
+    EpochRow,
+    LetterRow,
+    LogRow,
+    MetaRow,
+    OutboxRow,
+    PositionRow,
+    ShapeRow,
+    check_marks,
+    check_topology,
+    create,
+    is_empty,
+    meta,
+    settle,
+)
+from stormlet.state.places import absolute, check_place
+from stormlet.state.reading import last_epoch, load, load_at
+from stormlet.state.refusals import refuse_gap, refuse_large
+from stormlet.state.retention import Rounds, first_kept
+
+
+class StateFile:
+    """One run's hold on a state file: a :class:`~stormlet.core.commits.Store`. Methods block, and raise
+    :class:`~stormlet.errors.StateUnusable`."""
+
+    def __init__(self, path: str | os.PathLike[str], topology: str | None = None) -> None:
+        """Open a file, and make it if it is missing. Without a topology it must exist, and may be any topology's."""
+        self._path = absolute(path)
+        check_place(self._path)
+        if topology is None and not self._path.exists():
+            raise StateUnusable(f"there is no file {self._path}; a run with state= makes it")
+        self._rounds = Rounds()
+        self._claim = FileClaim(self._path)
+        _take(self._claim, self._path)
+        try:
+            self._database = _opened(self._path, topology)
+        except BaseException:
+            self._claim.release()
+            raise
+
+    def load(self) -> Stored:
+        """All that is durable; a run begins."""
+        self._rounds = Rounds()
+        with self._database.transaction("DEFERRED"):
+            return load(self._database)
+
+    def declare(self, shapes: Mapping[StateId, Shape]) -> None:
+        """Note the types that the program has declared."""
+        with self._database.transaction():
+            for state, shape in shapes.items():
+                self._database.put("shapes", *ShapeRow(*_names(state), shape.kind, shape.key, shape.value))
+
+    def commit(self, commit: Commit) -> None:
+        """Make this epoch durable, as a whole. If the disk itself fails, the next run may find it so in spite of the
+        error."""
+        refuse_large(self._path, commit)
+        rounds = self._rounds.copy()
+        with self._database.transaction():
+            last = last_epoch(self._database)
+            refuse_gap(self._path, commit.epoch, last)
+            self._deliver(commit)
+            self._write(commit)
+            dropped = self._append(commit.epoch, commit.appends, rounds)
+            self._forget(first_kept(commit.epoch, dropped=dropped))
+        self._rounds = rounds
+
+    def _deliver(self, commit: Commit) -> None:
+        for committer, epoch in commit.delivered:
+            self._database.run("DELETE FROM outbox WHERE committer = ? AND epoch <= ?", committer, epoch)
+        self._database.run("DELETE FROM letters WHERE epoch <= ?", commit.letters_delivered)
+
+    def _write(self, commit: Commit) -> None:
+        line = meta(self._database, "line")
+        self._database.put("epochs", *EpochRow(commit.epoch, line, float(commit.closed_at)))
+        for task, position in commit.positions.items():
+            self._database.put("positions", *PositionRow(task, commit.epoch, position))
+        for n, rows in enumerate(commit.outbox, self._next("outbox")):
+            self._database.put("outbox", *OutboxRow(n, rows.epoch, rows.committer, rows.blob))
+        for n, letter in enumerate(commit.letters, self._next("letters")):
+            self._database.put("letters", *LetterRow(n, commit.epoch, letter))
+
+    def _append(self, epoch: int, appends: Iterable[Append], rounds: Rounds) -> bool:
+        """True if older rows were dropped for them."""
+        dropped = 0
+        for n, append in enumerate(appends, self._next("log")):
+            if append.begins_round:
+                dropped += self._drop(append.state, rounds.begin(append.state, n))
+            self._database.put("log", *LogRow(n, epoch, *_names(append.state), append.blob))
+        return dropped > 0
+
+    def _drop(self, state: StateId, before: int) -> int:
+        return self._database.run(
+            "DELETE FROM log WHERE component = ? AND state = ? AND n < ?", *_names(state), before
+        )
+
+    def _next(self, table: str) -> int:
+        return self._database.number(f"SELECT coalesce(max(n), 0) + 1 FROM {table}")
+
+    def _forget(self, first: int) -> None:
+        """Leave nothing that only epochs before this one have."""
+        if first > 0:
+            self._database.run("DELETE FROM epochs WHERE number < ?", first)
+            self._database.run(
+                "DELETE FROM positions WHERE epoch < (SELECT max(epoch) FROM positions AS newer "
+                "WHERE newer.task = positions.task AND newer.epoch <= ?)",
+                first,
+            )
+
+    def at(self, epoch: int) -> Stored:
+        """All that was durable after this epoch, without what was delivered since."""
+        with self._database.transaction("DEFERRED"):
+            return load_at(self._database, epoch)
+
+    def backup(self, path: str) -> None:
+        """Write a copy to a new file."""
+        back_up(self._path, path)
+
+    def new_line(self) -> str:
+        """Begin another line of epochs, and return its name (law X10)."""
+        line = secrets.token_hex(8)
+        with self._database.transaction():
+            self._database.put("meta", *MetaRow("line", line))
+        return line
+
+    def drop(self, component: str) -> None:
+        """Forget all that is kept under a component's id."""
+        renaming.drop(self._database, component)
+
+    def rename(self, old: str, new: str) -> None:
+        """Have all that is kept under a component's id go by another one."""
+        renaming.rename(self._database, old, new)
+        self._rounds = Rounds()
+
+    def close(self) -> None:
+        """Let go of the file, so that another run can have it."""
+        self._database.close()
+        self._claim.release()
+
+
+def _take(claim: FileClaim, path: Path) -> None:
+    try:
+        claim.take()
+    except Claimed as error:
+        by = "another run of this process" if error.is_ours else error.by
+        raise StateUnusable(
+            f"{path} is in use by {by}; wait for its end, or give this run another file"
+        ) from error
+    except NotLockable as error:
+        raise StateUnusable(f"{error}; keep {path} on a disk of this machine") from error
+    except OSError as error:
+        raise StateUnusable(
+            f"{path} cannot be kept: {error}; give this user the right to write in {path.parent}, or another path"
+        ) from error
+
+
+def _opened(path: Path, topology: str | None) -> Database:
+    database = Database(path, "rwc")
+    try:
+        if topology is not None and is_empty(database):
+            create(database, topology)
+            sync(path.parent)
+        check_marks(database)
+        if topology is not None:
+            check_topology(database, topology)
+        settle(database)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _names(state: StateId) -> tuple[str, str]:
+    return state.component, state.state

@@ -1,0 +1,133 @@
+"""The store of topologies that keep nothing, and of simulated time."""
+
+from __future__ import annotations
+
+import secrets
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+
+from stormlet.core.commits import Append, Commit, Rows, Shape, StateId, Stored
+from stormlet.errors import StateUnusable
+from stormlet.state.refusals import refuse_gap, refuse_unkept
+from stormlet.state.retention import Rounds, first_kept
+
+PLACE = "the state in memory"
+
+
+class MemoryStore:
+    """Keeps epochs in dicts, by the rules of a file: it is a :class:`~stormlet.core.commits.Store`."""
+
+    def __init__(self, line: str | None = None) -> None:
+        """Begin with nothing. The line is random, as committers may know the epochs of an earlier run; a simulation
+        gives its own."""
+        self._line = secrets.token_hex(8) if line is None else line
+        self._closed: dict[int, float | None] = {0: None}
+        """The epochs that can be read, from the first one to the last."""
+        self._positions: dict[str, list[tuple[int, bytes]]] = {}
+        self._shapes: dict[StateId, Shape] = {}
+        self._log: dict[StateId, list[tuple[int, int, bytes]]] = {}
+        """The rows of each state: number, epoch and blob."""
+        self._rows = 0
+        self._rounds = Rounds()
+        self._outbox: list[Rows] = []
+        self._letters: list[tuple[int, bytes]] = []
+
+    @property
+    def _first(self) -> int:
+        return next(iter(self._closed))
+
+    @property
+    def _last(self) -> int:
+        return next(reversed(self._closed))
+
+    def load(self) -> Stored:
+        """All that is durable; a run begins."""
+        self._rounds = Rounds()
+        return self._stored(self._last)
+
+    def declare(self, shapes: Mapping[StateId, Shape]) -> None:
+        """Note the types that the program has declared."""
+        self._shapes.update(shapes)
+
+    def commit(self, commit: Commit) -> None:
+        """Keep this epoch. Raises :class:`~stormlet.errors.StateUnusable` if it is not the next one."""
+        refuse_gap(PLACE, commit.epoch, self._last)
+        self._deliver(commit)
+        for task, position in commit.positions.items():
+            self._positions.setdefault(task, []).append((commit.epoch, position))
+        self._outbox.extend(commit.outbox)
+        self._letters.extend((commit.epoch, letter) for letter in commit.letters)
+        self._closed[commit.epoch] = commit.closed_at
+        dropped = [self._append(commit.epoch, append) for append in commit.appends]
+        self._forget(first_kept(commit.epoch, dropped=any(dropped)))
+
+    def _append(self, epoch: int, append: Append) -> bool:
+        """True if older rows were dropped for it."""
+        self._rows += 1
+        rows = self._log.setdefault(append.state, [])
+        superfluous = 0
+        if append.begins_round:
+            begun = self._rounds.begin(append.state, self._rows)
+            superfluous = bisect_left(rows, begun, key=itemgetter(0))
+            del rows[:superfluous]
+        rows.append((self._rows, epoch, append.blob))
+        return superfluous > 0
+
+    def _deliver(self, commit: Commit) -> None:
+        for committer, epoch in commit.delivered:
+            self._outbox = [
+                rows for rows in self._outbox if rows.committer != committer or rows.epoch > epoch
+            ]
+        self._letters = [letter for letter in self._letters if letter[0] > commit.letters_delivered]
+
+    def _forget(self, first: int) -> None:
+        """Leave nothing that only epochs before this one have."""
+        for epoch in range(self._first, first):
+            del self._closed[epoch]
+        if first > 0:
+            for positions in self._positions.values():
+                del positions[: max(_count_until(positions, first) - 1, 0)]
+
+    def at(self, epoch: int) -> Stored:
+        """All that was durable after this epoch, without what was delivered since."""
+        refuse_unkept(PLACE, epoch, self._first, self._last)
+        return self._stored(epoch)
+
+    def _stored(self, epoch: int) -> Stored:
+        states = {state: _until(rows, epoch) for state, rows in self._log.items()}
+        return Stored(
+            self._line,
+            epoch,
+            self._closed[epoch],
+            {
+                task: positions[count - 1][1]
+                for task, positions in self._positions.items()
+                if (count := _count_until(positions, epoch))
+            },
+            dict(self._shapes),
+            {state: blobs for state, blobs in states.items() if blobs},
+            tuple(sorted((rows for rows in self._outbox if rows.epoch <= epoch), key=_epoch_of)),
+            tuple(letter for letter in self._letters if letter[0] <= epoch),
+        )
+
+    def backup(self, path: str) -> None:
+        """Raise :class:`~stormlet.errors.StateUnusable`, as there is no file to copy."""
+        raise StateUnusable(
+            f"{PLACE} cannot be saved to {path}; run the topology with state=, the path of a file"
+        )
+
+    def close(self) -> None:
+        """Nothing is to be let go."""
+
+
+def _until(rows: Sequence[tuple[int, int, bytes]], epoch: int) -> tuple[bytes, ...]:
+    return tuple(blob for _, _, blob in rows[: bisect_right(rows, epoch, key=itemgetter(1))])
+
+
+def _count_until(positions: Sequence[tuple[int, bytes]], epoch: int) -> int:
+    return bisect_right(positions, epoch, key=itemgetter(0))
+
+
+def _epoch_of(rows: Rows) -> int:
+    return rows.epoch

@@ -1,0 +1,114 @@
+"""What a state file holds, for commands that look at it while a run may write it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from stormlet.core.commits import Rows, Shape, StateId, Stored
+from stormlet.errors import StateUnusable
+from stormlet.state.backups import back_up
+from stormlet.state.database import Database
+from stormlet.state.layout import (
+    EpochRow,
+    LetterRow,
+    LogRow,
+    OutboxRow,
+    PositionRow,
+    ShapeRow,
+    check_marks,
+    meta,
+)
+from stormlet.state.places import absolute, check_place
+from stormlet.state.refusals import refuse_unkept
+
+
+class StateReader:
+    """A state file that exists. It sees whole epochs only. Methods block, and raise
+    :class:`~stormlet.errors.StateUnusable`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = absolute(path)
+        check_place(self._path)
+        if not self._path.exists():
+            raise StateUnusable(f"there is no file {self._path}; a run with state= makes it")
+        self._database = Database(self._path, "ro")
+        try:
+            check_marks(self._database)
+        except BaseException:
+            self.close()
+            raise
+
+    def load(self) -> Stored:
+        """All that is durable."""
+        with self._database.transaction("DEFERRED"):
+            return load(self._database)
+
+    def at(self, epoch: int) -> Stored:
+        """All that was durable after this epoch, without what was delivered since."""
+        with self._database.transaction("DEFERRED"):
+            return load_at(self._database, epoch)
+
+    def backup(self, path: str) -> None:
+        """Write a copy to a new file."""
+        back_up(self._path, path)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+
+def load(database: Database) -> Stored:
+    """All that is durable, after a look at the whole file."""
+    database.check()
+    epoch = last_epoch(database)
+    return _stored(database, meta(database, "line"), _closed(database, epoch))
+
+
+def load_at(database: Database, epoch: int) -> Stored:
+    """All that was durable after this epoch."""
+    refuse_unkept(database.path, epoch, first_epoch(database), last_epoch(database))
+    closed = _closed(database, epoch)
+    return _stored(database, closed.line, closed)
+
+
+def first_epoch(database: Database) -> int:
+    """The first one that can be read."""
+    return database.number("SELECT min(number) FROM epochs")
+
+
+def last_epoch(database: Database) -> int:
+    """The last one that is durable."""
+    return database.number("SELECT max(number) FROM epochs")
+
+
+def _closed(database: Database, epoch: int) -> EpochRow:
+    return database.row(EpochRow, "epochs", "WHERE number = ?", epoch)
+
+
+def _stored(database: Database, line: str, closed: EpochRow) -> Stored:
+    epoch = closed.number
+    positions = database.rows(PositionRow, "positions", "WHERE epoch <= ? ORDER BY task, epoch", epoch)
+    outbox = database.rows(OutboxRow, "outbox", "WHERE epoch <= ? ORDER BY epoch, n", epoch)
+    letters = database.rows(LetterRow, "letters", "WHERE epoch <= ? ORDER BY n", epoch)
+    return Stored(
+        line,
+        epoch,
+        closed.closed_at,
+        {row.task: row.position for row in positions},  # the last one of a task remains
+        {StateId(row.component, row.state): _shape(row) for row in database.rows(ShapeRow, "shapes")},
+        _states(database, epoch),
+        tuple(Rows(row.committer, row.epoch, row.blob) for row in outbox),
+        tuple((row.epoch, row.letter) for row in letters),
+    )
+
+
+def _shape(row: ShapeRow) -> Shape:
+    return Shape(row.kind, row.key, row.value)
+
+
+def _states(database: Database, epoch: int) -> Mapping[StateId, tuple[bytes, ...]]:
+    states: dict[StateId, list[bytes]] = {}
+    for row in database.rows(LogRow, "log", "WHERE epoch <= ? ORDER BY n", epoch):
+        states.setdefault(StateId(row.component, row.state), []).append(row.blob)
+    return {state: tuple(blobs) for state, blobs in states.items()}

@@ -1,0 +1,47 @@
+"""Sentences that all stores share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stormlet.core.commits import Commit
+from stormlet.errors import StateUnusable
+
+LARGEST = 512 * 2**20
+"""Bytes of the largest blob: sqlite has no larger ones than 10⁹ bytes."""
+
+
+def refuse_gap(place: object, epoch: int, last: int) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` for an epoch that does not follow the last one (law X2)."""
+    if epoch != last + 1:
+        raise StateUnusable(
+            f"{place} ends with epoch {last}, so epoch {epoch} cannot be added: something else has written to it since "
+            f"this run has read it; end that, and start again"
+        )
+
+
+def refuse_unkept(place: object, epoch: int, first: int, last: int) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` for an epoch that cannot be read any more, or not yet."""
+    if not first <= epoch <= last:
+        raise StateUnusable(f"{place} does not have epoch {epoch}; it has those from {first} to {last}")
+
+
+def refuse_large(place: object, commit: Commit) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` for a blob that no file can hold."""
+    for what, blob in _blobs(commit):
+        if len(blob) > LARGEST:
+            raise StateUnusable(
+                f"{what} has {len(blob)} bytes to keep of epoch {commit.epoch}, of which {place} takes at most "
+                f"{LARGEST} in one piece; make epochs shorter, by epoch_messages= or epoch_seconds="
+            )
+
+
+def _blobs(commit: Commit) -> Iterator[tuple[str, bytes]]:
+    for append in commit.appends:
+        yield f"the state {append.state}", append.blob
+    for rows in commit.outbox:
+        yield f"the committer {rows.committer!r}", rows.blob
+    for task, position in commit.positions.items():
+        yield f"the source {task}", position
+    for letter in commit.letters:
+        yield "a dead letter", letter

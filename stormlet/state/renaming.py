@@ -1,0 +1,87 @@
+"""What is kept under a component's id: its states, the positions of its tasks, and rows that it has not had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from stormlet.errors import StateUnusable
+from stormlet.state.database import Column, Database, Row
+
+
+class Kept(NamedTuple):
+    """Rows of one table."""
+
+    table: str
+    column: str
+    """The one that has the name."""
+    place: int
+    """… which is the one with this number, from 0."""
+    name: str
+
+
+def drop(database: Database, component: str) -> None:
+    """Forget all of it. Raises :class:`~stormlet.errors.StateUnusable` if there is nothing."""
+    with database.transaction():
+        _check_known(database, component)
+        for kept in _kept(database, component):
+            database.run(f"DELETE FROM {kept.table} WHERE {kept.column} = ?", kept.name)
+
+
+def rename(database: Database, old: str, new: str) -> None:
+    """Have it go by another id. Raises :class:`~stormlet.errors.StateUnusable` if there is nothing, or if there is
+    something of that other id."""
+    with database.transaction():
+        _check_known(database, old)
+        if new in components(database):
+            raise StateUnusable(
+                f"{database.path} has something of {new!r} already, so that {old!r} cannot be called that; forget one "
+                f"of them first"
+            )
+        for kept in _kept(database, old):
+            _rename(database, kept, f"{new}{kept.name.removeprefix(old)}")
+
+
+def _rename(database: Database, kept: Kept, name: str) -> None:
+    where = f"WHERE {kept.column} = ?"
+    rows = list(database.rows(_row, kept.table, where, kept.name))
+    database.run(f"DELETE FROM {kept.table} {where}", kept.name)
+    for row in rows:
+        database.put(kept.table, *row[: kept.place], name, *row[kept.place + 1 :])
+
+
+def components(database: Database) -> set[str]:
+    """The ids by which something is kept."""
+    named = database.texts(
+        "SELECT component FROM log UNION SELECT component FROM shapes UNION SELECT committer FROM outbox"
+    )
+    return {*named, *map(_component_of, _tasks(database))}
+
+
+def _check_known(database: Database, component: str) -> None:
+    known = components(database)
+    if component not in known:
+        kept = ", ".join(map(repr, sorted(known))) or "nothing"
+        raise StateUnusable(f"{database.path} has nothing of {component!r}; it has what belongs to: {kept}")
+
+
+def _kept(database: Database, component: str) -> Iterator[Kept]:
+    yield Kept("log", "component", 2, component)
+    yield Kept("shapes", "component", 0, component)
+    yield Kept("outbox", "committer", 2, component)
+    for task in _tasks(database):
+        if _component_of(task) == component:
+            yield Kept("positions", "task", 0, task)
+
+
+def _tasks(database: Database) -> list[str]:
+    return database.texts("SELECT DISTINCT task FROM positions")
+
+
+def _component_of(task: str) -> str:
+    """``lines[0]`` -> ``lines``."""
+    return task.rpartition("[")[0] or task
+
+
+def _row(*columns: Column) -> Row:
+    return columns
