@@ -30,6 +30,7 @@ from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.run.instances import Instances, making
 from stormlet.runtime.run.kit import Kit
+from stormlet.runtime.run.states import KeptState
 from stormlet.runtime.run.wiring import Producer, Wires
 from stormlet.runtime.spout.context import FeedContext
 from stormlet.runtime.spout.feeds import AsyncIteratorFeed, Feed, IteratorFeed, Position, Resume
@@ -50,16 +51,15 @@ class Assembly:
         configurations: Mapping[str, Configuration],
         dead_letters: DeadLetters,
         unsettled: Unsettled,
-        positions: Mapping[str, bytes] | None = None,
+        state: KeptState | None = None,
     ) -> None:
-        """``positions`` are those of sources that go on where another run has ended, by task."""
         self._engine = engine
         self._kit = kit
         self._plan: Plan = engine.plan
         self._description: Description = engine.plan.description
         self._configurations = configurations
         self._dead_letters = dead_letters
-        self._positions = positions or {}
+        self._state = state
         self.own_verdicts = Verdicts(deque())
         """The verdicts of trees that belong to epochs themselves (law X5)."""
         self._verdicts = [
@@ -178,7 +178,7 @@ class Assembly:
 
     def _position(self, context: FeedContext) -> Position | None:
         """The position of a generator or an iterable, if another run has left one (law X8)."""
-        position = self._positions.get(context.plan.name)
+        position = None if self._state is None else self._state.positions.get(context.plan.name)
         return None if position is None else msgspec.msgpack.decode(position, type=Position)
 
     def _feed(self, spec: SpoutSpec, task_context: TaskContext, context: FeedContext) -> Feed:

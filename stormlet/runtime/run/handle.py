@@ -11,8 +11,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from stormlet.core.commits import Store, Stored
-from stormlet.core.epochs import EpochAccount
+from stormlet.core.commits import Store
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import InvalidTopology, TaskKilled, TopologyStopping
 from stormlet.model.configuration import Configuration, configure
@@ -26,7 +25,6 @@ from stormlet.report.health import Health, RunState
 from stormlet.report.statistics import Statistics, of_component
 from stormlet.runtime.context import engine_on
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
-from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.assembly import Assembly
@@ -38,6 +36,7 @@ from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
 from stormlet.runtime.run.observers import OBSERVE, ObservedRun, Observers
+from stormlet.runtime.run.states import KeptState, opened_state
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import HostMessage
@@ -54,17 +53,18 @@ class RunOptions(msgspec.Struct, frozen=True):
     seed: int | None
     active: bool
     dead_letters: DeadLetterTarget | None
-    store: Store | None = None
-    """The store of the epochs, where messages belong to epochs."""
-    stored: Stored | None = None
-    """All that it has, when the run begins."""
 
 
 class Running:
     """The handle on a running topology."""
 
     def __init__(
-        self, plan: Plan, configurations: Mapping[str, Configuration], options: RunOptions, topology: object
+        self,
+        plan: Plan,
+        configurations: Mapping[str, Configuration],
+        options: RunOptions,
+        topology: object,
+        state: KeptState | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         description = plan.description
@@ -90,20 +90,17 @@ class Running:
             host_leaves=self._block.host_leaves,
             failures=self._failures,
             observer=self._observer,
-            epoch=self._open_epoch(options),
+            epoch=None if state is None else state.open_epoch(self._configuration.epoch_messages),
         )
         self._dead_letters = DeadLetters(options.dead_letters, self._failures, kit.dead_letters)
-        positions = None if options.stored is None else options.stored.positions
-        assembly = Assembly(
-            self._engine, kit, configurations, self._dead_letters, directory.unsettled, positions
-        )
+        assembly = Assembly(self._engine, kit, configurations, self._dead_letters, directory.unsettled, state)
         self._tasks = assembly.tasks()
         directory.tasks = self._tasks
         kit.assembled(self._tasks)
         self._explainer = Explainer(self._engine, self._tasks)
         self._record(self._configuration.record_edges)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
-        self._epochs = self._keeper(options.store, assembly)
+        self._epochs = self._keeper(state, assembly)
         self._conductor = Conductor(loop, activity, self._tasks, plan.order, epochs=self._epochs)
         self._lifecycle = Lifecycle(
             self._name,
@@ -122,23 +119,17 @@ class Running:
                 ObservedRun(self._name, self._tasks, self.record_edges, self.explain_oldest, self.health)
             )
 
-    def _open_epoch(self, options: RunOptions) -> OpenEpoch | None:
-        if options.store is None:
-            return None
-        number = 1 if options.stored is None else options.stored.epoch + 1
-        return OpenEpoch(EpochAccount(self._configuration.epoch_messages, number))
-
-    def _keeper(self, store: Store | None, assembly: Assembly) -> EpochKeeper | None:
+    def _keeper(self, state: KeptState | None, assembly: Assembly) -> EpochKeeper | None:
         epoch = self._engine.epoch
-        if store is None or epoch is None:
+        if state is None or epoch is None:
             return None
         return EpochKeeper(
             self._engine,
             epoch,
             self._configuration,
-            store,
+            state.store,
             self._tasks,
-            [],
+            state.states,
             assembly.own_verdicts,
             lambda: self._conductor.look(),
             self._block.part_failed,
@@ -369,8 +360,12 @@ class Running:
 class Run:
     """``async with topology.run() as running``: leaving the block drains, an exception cancels."""
 
-    def __init__(self, make: Callable[[], Running]) -> None:
+    def __init__(
+        self, make: Callable[[KeptState | None], Running], open_store: Callable[[], Store] | None = None
+    ) -> None:
+        """``open_store`` opens the store, where messages belong to epochs."""
         self._make = make
+        self._open_store = open_store
         self._running: Running | None = None
 
     @property
@@ -382,7 +377,13 @@ class Run:
         # Its tasks, counts and sources are those of one run: entered twice, they would be mixed.
         if self._running is not None:
             raise InvalidTopology("this run was entered before; call topology.run() again")
-        self._running = self._make()
+        state = None if self._open_store is None else await opened_state(self._open_store)
+        try:
+            self._running = self._make(state)
+        except BaseException:
+            if state is not None:
+                state.store.close()
+            raise
         await self._running.start()
         return self._running
 
