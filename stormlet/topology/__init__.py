@@ -141,7 +141,9 @@ class Topology(SpoutBuilder, BoltBuilder):
             return handle.Running(planned, configurations, options, self, state)
 
         target = self._state if state is None else state
-        keeps = target is not None or any(getattr(bolt, "states", None) for bolt in description.bolts.values())
+        keeps = target is not None or any(
+            getattr(bolt, "states", None) for bolt in description.bolts.values()
+        )
         return handle.Run(make, partial(_opened, target, self.name) if keeps else None)
 
     def _by_id(self, sources: Sources) -> Mapping[str, object]:

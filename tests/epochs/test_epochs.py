@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import ClassVar, cast
 
 import pytest
 
-from stormlet import Topology, TopologyCrashed
+from stormlet import EndOfStream, Spout, SpoutCollector, TaskContext, Topology, TopologyCrashed
 from stormlet.errors import StateUnusable
 from tests.epochs.stores import Kept
 
@@ -197,3 +198,44 @@ async def test_a_generator_that_takes_resume_is_called_with_the_last_durable_val
     async with topology.run(state=store) as running:
         await running.finished()
     assert (given, seen) == ([None, 1], [0, 1, 2, 3, 2, 3])
+
+
+class Letters(Spout[str]):
+    """Gives the letters of several shelves, each from its last durable one on."""
+
+    resumable = True
+    shelves: ClassVar[dict[str, str]] = {"x": "abc", "y": "def"}
+
+    def open(self, context: TaskContext, out: SpoutCollector[str]) -> None:
+        self.left = [
+            (shelf, place)
+            for shelf, letters in self.shelves.items()
+            for place in range(_after(context.resume.get(shelf)), len(letters))
+        ]
+
+    def next_tuple(self, out: SpoutCollector[str]) -> None:
+        if not self.left:
+            raise EndOfStream
+        shelf, place = self.left.pop(0)
+        out.emit(self.shelves[shelf][place], message_id=(shelf, place))
+
+    def partition(self, message_id: object) -> str:
+        return cast("tuple[str, int]", message_id)[0]
+
+
+def _after(last: object) -> int:
+    return 0 if last is None else cast("tuple[str, int]", last)[1] + 1
+
+
+async def test_a_spout_class_is_told_the_last_durable_message_of_each_partition() -> None:
+    """It goes on after these (law X8)."""
+    topology = Topology("letters", epoch_messages=4)
+    seen: list[str] = []
+    topology.bolt("see", seen.append, topology.spout("letters", Letters).shuffle())
+    store = Kept()
+    async with topology.run(state=store) as running:
+        await running.finished()
+    store.commits.pop()
+    async with topology.run(state=store) as running:
+        await running.finished()
+    assert "".join(seen) == "abcdefef"

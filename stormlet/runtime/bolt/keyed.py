@@ -4,8 +4,8 @@ It executes inputs as that of a ``BasicBolt`` does, and three things beside. It 
 notes in the attempt which trees have reached state: a failure of theirs spoils the attempt, where any other is replayed
 alone. And it drops what is left of trees that have failed, so that no message reaches state twice in one attempt.
 
-An input has reached state when its call has returned, when the call has raised after it changed something, or when it is
-suspended: what it does when it goes on must not come after its tree was replayed.
+An input has reached state when its call has returned, when the call has raised after it changed something, or when it
+is suspended: what it does when it goes on must not come after its tree was replayed.
 """
 
 from __future__ import annotations

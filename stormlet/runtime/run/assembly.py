@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
@@ -32,8 +33,10 @@ from stormlet.runtime.run.instances import Instances, making
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.states import KeptState
 from stormlet.runtime.run.wiring import Producer, Wires
+from stormlet.runtime.spout import positions
 from stormlet.runtime.spout.context import FeedContext
-from stormlet.runtime.spout.feeds import AsyncIteratorFeed, Feed, IteratorFeed, Position, Resume
+from stormlet.runtime.spout.feeds import AsyncIteratorFeed, Feed, IteratorFeed, Resume
+from stormlet.runtime.spout.positions import Position
 from stormlet.runtime.spout.spout_feed import SpoutFeed
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
@@ -139,6 +142,9 @@ class Assembly:
 
     def _spout(self, spec: SpoutSpec, plan: TaskPlan, number: int) -> SpoutTask:
         context = self._context(plan)
+        position = self._kept_position(plan)
+        if position is not None and spec.kind is SourceKind.FACTORY:
+            context = replace(context, resume=positions.decoded(position))
         with making(f"spout {spec.id!r}"):
             return SpoutTask(
                 plan,
@@ -178,8 +184,11 @@ class Assembly:
 
     def _position(self, context: FeedContext) -> Position | None:
         """The position of a generator or an iterable, if another run has left one (law X8)."""
-        position = None if self._state is None else self._state.positions.get(context.plan.name)
+        position = self._kept_position(context.plan)
         return None if position is None else msgspec.msgpack.decode(position, type=Position)
+
+    def _kept_position(self, plan: TaskPlan) -> bytes | None:
+        return None if self._state is None else self._state.positions.get(plan.name)
 
     def _feed(self, spec: SpoutSpec, task_context: TaskContext, context: FeedContext) -> Feed:
         if spec.kind is SourceKind.FED:

@@ -215,7 +215,11 @@ class EpochKeeper:
     def _seal(self) -> None:
         epoch = self._epoch
         closed = epoch.account.close()
-        commit = self._commit_of(closed)
+        try:
+            commit = self._commit_of(closed)
+        except Exception as error:  # such as a message id that cannot be kept
+            self._crashed("the commit", self._name_of(closed.number), error)
+            return
         epoch.attempt.begin()
         epoch.closing = False
         if self._timer is not None:

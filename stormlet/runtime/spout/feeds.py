@@ -8,15 +8,13 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isasyncgen
 from typing import Final, TypeAlias, cast
-from zlib import crc32
-
-import msgspec
 
 from stormlet.core.shortened import shortened
 from stormlet.errors import StateUnusable, TaskKilled
 from stormlet.model.components import DEFAULT_STREAM, TaskContext, To
 from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
 from stormlet.runtime.spout.messages import Message, kept_message, last_with_id, lineage_now
+from stormlet.runtime.spout.positions import Position, digest_of
 from stormlet.runtime.usercode import stray
 
 OVER = (
@@ -103,23 +101,6 @@ class Feed:
         """Release resources, after everything else."""
 
 
-class Position(msgspec.Struct, frozen=True, array_like=True):
-    """The position of a generator or an iterable: the number of values that are durable, and the last of them in short
-    form, to see whether the source still gives the same."""
-
-    count: int
-    digest: int | None
-    """None for a value that msgspec cannot encode."""
-
-
-def digest_of(value: object) -> int | None:
-    """Return a short form of a value, equal for equal values in every process; None if there is none."""
-    try:
-        return crc32(msgspec.msgpack.encode(value, order="deterministic"))
-    except (TypeError, OverflowError):  # of types that nobody can encode
-        return None
-
-
 class KeptFeed(Feed):
     """A feed whose values the engine keeps and replays (law S6)."""
 
@@ -167,7 +148,7 @@ class KeptFeed(Feed):
         last = last_with_id(messages)
         if last is None:
             return None
-        return msgspec.msgpack.encode(Position(cast("int", last.message_id) + 1, digest_of(last.value)))
+        return Position(cast("int", last.message_id) + 1, digest_of(last.value)).encoded()
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
         position, self._passing = self._passing, None

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol
-
-import msgspec
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.model.components import ReliableSpout, Spout, TaskContext, overrides
 from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout import positions
 from stormlet.runtime.spout.collector import ReliableSpoutOut, SpoutOut
 from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
 from stormlet.runtime.spout.feeds import Feed
-from stormlet.runtime.spout.messages import Message, last_with_id
+from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.usercode import Within, dropped
 
 FIRST_NAP = 0.001
@@ -54,6 +53,8 @@ class SpoutFeed(Feed):
         context.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._outbox = context.outbox
         self._idle_max = idle_max
+        self._last: dict[Hashable, object] = {}
+        """The id of the last durable message of each partition (law X8)."""
         self._next_nap = FIRST_NAP
         self._topology = context.variables
         self._variables = self._topology.copy()
@@ -72,14 +73,18 @@ class SpoutFeed(Feed):
         return self._spout.resumes
 
     def position_after(self, messages: Sequence[Message]) -> bytes | None:
-        last = last_with_id(messages)
-        return None if last is None else msgspec.msgpack.encode(last.message_id)
+        ids = [each.message_id for each in messages if each.message_id is not None]
+        if not ids or not self._spout.resumable:
+            return None
+        self._last.update((self._spout.partition(each), each) for each in ids)
+        return positions.encoded(self._last)
 
     def renewed(self) -> Feed:
         """Another instance."""
         return SpoutFeed(self._context, self._make, self._receiver_of, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
+        self._last = dict(context.resume)
         self._context.threads.open()
         return _awaitable(self._spout.open(context, self._out))
 
