@@ -44,11 +44,12 @@ M = TypeVar("M")
 class Attempt:
     """The trees of one attempt, as far as state is concerned."""
 
-    __slots__ = ("_dead", "_reached")
+    __slots__ = ("_dead", "reached")
 
     def __init__(self) -> None:
         # Dicts and no sets, as everywhere in the engine (law L16).
-        self._reached: dict[int, None] = {}
+        self.reached: dict[int, None] = {}
+        """The roots of the trees that have reached state."""
         self._dead: dict[int, None] = {}
 
     @property
@@ -59,11 +60,11 @@ class Attempt:
     def reach(self, roots: Iterable[int]) -> None:
         """Note that a tuple of these trees has reached state, a timer or a committer."""
         for root in roots:
-            self._reached[root] = None
+            self.reached[root] = None
 
     def has_reached(self, root: int) -> bool:
         """Return True if a tuple of this tree has reached state."""
-        return root in self._reached
+        return root in self.reached
 
     def bury(self, root: int) -> None:
         """Note that this tree has failed: what is left of it must not reach state."""
@@ -75,7 +76,7 @@ class Attempt:
 
     def begin(self) -> None:
         """Another attempt begins, when nothing of the last one is left anywhere (law X2)."""
-        self._reached.clear()
+        self.reached.clear()
         self._dead.clear()
 
 

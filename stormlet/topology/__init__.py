@@ -47,6 +47,7 @@ else:
             return getattr(importlib.import_module(self._name), name)
 
     letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
+    states = _Late("stormlet.runtime.run.states")
     # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
     if "asyncio" in sys.modules:
         importlib.import_module(RUNTIME)

@@ -27,8 +27,10 @@ from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.acker.holders import Unsettled
 from stormlet.runtime.acker.task import AckerTask
 from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.run.instances import Instances, making
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.states import KeptState
@@ -79,6 +81,7 @@ class Assembly:
             kit,
             tracked=bool(self._plan.ackers),
             simulated=engine.simulated,
+            state_of=None if state is None or engine.epoch is None else partial(_state_of, state, engine.epoch),
         )
         self._shared = SharedObjects()
         self._progress = dict[int, Progress]()
@@ -208,6 +211,10 @@ class Assembly:
             return _feed_of(context, resume(position.count - 1), resume, emitted=position.count)
         make = partial(self._instances.spout, spec, context.plan)
         return SpoutFeed(context, make, self._kit.receiver, task_context.config.idle_max)
+
+
+def _state_of(state: KeptState, epoch: OpenEpoch, plan: TaskPlan, spec: BoltSpec) -> TaskState:
+    return state.of(plan, spec, epoch)
 
 
 def _feed_of(

@@ -25,41 +25,29 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import time
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-from stormlet.core.commits import Append, Commit, Store
+from stormlet.core.commits import Commit
 from stormlet.core.epochs import Closed
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
 from stormlet.core.progress import EpochState
+from stormlet.core.timers import NAME
 from stormlet.errors import EpochFailed, StillHeld
 from stormlet.model.configuration import Configuration
 from stormlet.runtime.acker.bookkeeper import Verdicts
+from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.context import Engine
 from stormlet.runtime.epoch import OpenEpoch
+from stormlet.runtime.run.states import KeptState
 from stormlet.runtime.spout.epoch_tracker import EpochTracker
 from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
+LEAST_PAUSE = 0.1
+"""Seconds between two epochs that end for a timer alone, at least."""
 Spout: TypeAlias = tuple[SpoutTask, EpochTracker]
-
-
-class Tables(Protocol):
-    """The state of one task."""
-
-    @property
-    def has_changed(self) -> bool:
-        """True if the open attempt has changed something."""
-        ...
-
-    def roll_back(self) -> None:
-        """Forget what the attempt has changed."""
-        ...
-
-    def seal(self) -> Sequence[Append]:
-        """Gather what the attempt has changed, which is committed from now on as far as this process is concerned."""
-        ...
 
 
 class EpochKeeper:
@@ -70,9 +58,8 @@ class EpochKeeper:
         engine: Engine,
         epoch: OpenEpoch,
         configuration: Configuration,
-        store: Store,
+        state: KeptState,
         tasks: Tasks,
-        tables: Sequence[Tables],
         verdicts: Verdicts,
         look_again: Callable[[], None],
         crashed: Callable[[str, str, BaseException], None],
@@ -83,16 +70,18 @@ class EpochKeeper:
         self._loop = engine.loop
         self._epoch = epoch
         self._configuration = configuration
-        self._store = store
+        self._store = state.store
+        self._state = state
         self._tasks = tasks
         self._spouts = [
             (task, task.tracker) for task in tasks.all_spouts if isinstance(task.tracker, EpochTracker)
         ]
-        self._tables = tables
         self._verdicts = verdicts
         self._look_again = look_again
         self._crashed = crashed
         self._timer: asyncio.TimerHandle | None = None
+        self._wave: float | None = None
+        """The time at which the epoch ends, once it does: it stands still from then on."""
         self._last_failure: Failure | None = None
         self._wall_clock = engine.loop.time if engine.simulated else time
         self._thread = (
@@ -117,7 +106,14 @@ class EpochKeeper:
 
     @property
     def _has_work(self) -> bool:
-        return len(self._epoch.account) > 0 or any(each.has_changed for each in self._tables)
+        if len(self._epoch.account) or any(each.changes for each in self._state.states):
+            return True
+        due = self._next_timer()
+        return due is not None and due <= self._wall_clock()
+
+    def _next_timer(self) -> float | None:
+        times = (task.timers.next for task in self._state.tasks if task.timers is not None)
+        return min((each for each in times if each is not None), default=None)
 
     def quiet(self) -> None:
         """Nothing moves now. An epoch that the host waits for has no reason to go on."""
@@ -131,7 +127,7 @@ class EpochKeeper:
             held.crash(StillHeld("it still holds inputs at the end of an epoch; settle them in flush"))
         elif self._epoch.spoilt:
             self._repeat()
-        elif self._writing is None:
+        elif not self._fires_timers():
             self._seal()
 
     async def close(self) -> None:
@@ -154,7 +150,13 @@ class EpochKeeper:
             for _, tracker in self._spouts:
                 tracker.withdraw()
         elif self._timer is None:
-            self._timer = self._loop.call_later(self._configuration.epoch_seconds, self._time_is_up)
+            self._tell_time(self._wall_clock())
+            self._close_in(self._configuration.epoch_seconds)
+
+    def _close_in(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(seconds, self._time_is_up)
 
     def _time_is_up(self) -> None:
         self._timer = None
@@ -172,13 +174,57 @@ class EpochKeeper:
             self._last_failure = tree.failure
             self._epoch.spoil()
 
+    # Timers.
+
+    def begin(self) -> None:
+        """The run begins."""
+        self._wait_for_timers()
+
+    def _wait_for_timers(self) -> None:
+        due = self._next_timer()
+        if due is not None:
+            # At most ten times a second, however many there are (law W7).
+            self._close_in(max(due - self._wall_clock(), LEAST_PAUSE))
+
+    def _fires_timers(self) -> bool:
+        """Have the timers called that are due, upstream first. Returns True if there were any: what they emit is
+        settled before the rest (law W6)."""
+        if self._wave is None:
+            self._wave = self._wall_clock()
+            self._tell_time(self._wave)
+        for group in self._engine.plan.order:
+            due = [
+                task
+                for component in group
+                for task in self._tasks.bolts.get(component, ())
+                if self._is_due(task, self._wave)
+            ]
+            for task in due:
+                task.ask(NAME)
+            if due:
+                return True
+        return False
+
+    def _is_due(self, task: BoltTask, now: float) -> bool:
+        state = self._state.found(task.plan)
+        if state is None or state.timers is None:
+            return False
+        at = state.timers.next
+        return at is not None and at <= now
+
+    def _tell_time(self, now: float) -> None:
+        for task in self._state.tasks:
+            task.now = now
+        for state in self._state.states:
+            state.tell(now)
+
     # Another attempt.
 
     def _repeat(self) -> None:
         epoch, account = self._epoch, self._epoch.account
-        for each in self._tables:
-            each.roll_back()
+        self._state.roll_back()
         epoch.attempt.begin()
+        self._wave = None
         messages = account.repeat()
         if account.fruitless >= self._configuration.max_attempts:
             self._crashed("the end", self._name_of(account.number), self._failed_for_good())
@@ -222,6 +268,7 @@ class EpochKeeper:
             return
         epoch.attempt.begin()
         epoch.closing = False
+        self._wave = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -229,6 +276,8 @@ class EpochKeeper:
         self._emit(epoch.account.resume())
         if len(epoch.account):
             self._happened()
+        else:
+            self._wait_for_timers()
         for task in self._tasks.all_spouts:
             task.room_came()
 
@@ -242,7 +291,7 @@ class EpochKeeper:
             closed.number,
             self._wall_clock(),
             positions,
-            [append for each in self._tables for append in each.seal()],
+            self._state.seal(),
         )
 
     def _write(self, commit: Commit, then: Callable[[], None]) -> None:

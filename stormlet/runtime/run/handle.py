@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, overload
 
 import msgspec
 
-from stormlet.core.commits import Store
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import InvalidTopology, TaskKilled, TopologyStopping
 from stormlet.model.configuration import Configuration, configure
@@ -36,7 +35,7 @@ from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
 from stormlet.runtime.run.observers import OBSERVE, ObservedRun, Observers
-from stormlet.runtime.run.states import KeptState, opened_state
+from stormlet.runtime.run.states import KeptState
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import HostMessage
@@ -127,9 +126,8 @@ class Running:
             self._engine,
             epoch,
             self._configuration,
-            state.store,
+            state,
             self._tasks,
-            state.states,
             assembly.own_verdicts,
             lambda: self._conductor.look(),
             self._block.part_failed,
@@ -361,11 +359,13 @@ class Run:
     """``async with topology.run() as running``: leaving the block drains, an exception cancels."""
 
     def __init__(
-        self, make: Callable[[KeptState | None], Running], open_store: Callable[[], Store] | None = None
+        self,
+        make: Callable[[KeptState | None], Running],
+        open_state: Callable[[], Awaitable[KeptState]] | None = None,
     ) -> None:
-        """``open_store`` opens the store, where messages belong to epochs."""
+        """``open_state`` opens the store and reads it, where messages belong to epochs."""
         self._make = make
-        self._open_store = open_store
+        self._open_state = open_state
         self._running: Running | None = None
 
     @property
@@ -377,7 +377,7 @@ class Run:
         # Its tasks, counts and sources are those of one run: entered twice, they would be mixed.
         if self._running is not None:
             raise InvalidTopology("this run was entered before; call topology.run() again")
-        state = None if self._open_store is None else await opened_state(self._open_store)
+        state = None if self._open_state is None else await self._open_state()
         try:
             self._running = self._make(state)
         except BaseException:

@@ -139,6 +139,8 @@ class Lifecycle:
             await self._ready([task.ready for task in self._tasks.all_spouts])
             # Last: a conductor that looked before the spouts were open would find a run in which nothing can move.
             self._start_helpers()
+            if self._epochs is not None:
+                self._epochs.begin()
         except BaseException:
             await self._end()
             raise
