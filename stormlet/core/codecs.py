@@ -66,7 +66,7 @@ def _is_immutable(kind: object, above: list[type]) -> bool:
         return True
     if origin in (Union, UnionType, tuple, frozenset):
         return all(_is_immutable(each, above) for each in arguments if each is not Ellipsis)
-    found = class_below(kind)
+    found = cast("type[object] | None", class_below(kind))
     if found is None:
         return False
     return found in above or issubclass(found, IMMUTABLE) or _is_frozen(found, [*above, found])
@@ -192,7 +192,7 @@ class Values:
         self.upgrade = upgrade
         self._read: Callable[[Any], Any] = msgspec.msgpack.Decoder(cast("type[Any]", kind)).decode
         self._class = class_below(kind)
-        self._whole = kind in (bool, float, bytes)
+        self._whole = any(kind is each for each in (bool, float, bytes))
 
     def fit(self, value: Any) -> Any:
         """Return the value as a table takes it, equal to what is given; raise :class:`TypeError` if it does not fit.

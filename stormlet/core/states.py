@@ -8,8 +8,8 @@ first and is all that can fail; the states of a topology are encoded before the 
 *The log.* Blobs say what has changed, so a store of them grows with every epoch. Each seal therefore adds
 :data:`REWRITE` times as many bytes of what has not changed, key by key, in rounds over the tables of all tasks. The
 store drops what is older than the round before the one that begins (see :mod:`stormlet.core.commits`). So it has two
-rounds at most, each of the S bytes of the live keys and S / REWRITE bytes of changes: with 2, of three times the live state
-together.
+rounds at most, each of the S bytes of the live keys and S / REWRITE bytes of changes: with 2, three times the live
+state together.
 
 After a start nothing is known of the round that was interrupted. The first round is taken for the rest of it, and is
 written at once where restarts have made the log too long.

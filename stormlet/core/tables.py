@@ -3,9 +3,9 @@
 Theory of operation
 -------------------
 A table is one declared state in one task: ``live``, what is committed, and ``changed``, the overlay of the open
-attempt. Reading asks the overlay, then ``live``; a change goes to the overlay alone. So an attempt is rolled back by an empty
-overlay, and nobody who reads what is committed sees half an epoch. ``None`` means deleted, in the overlay and in the
-store. The key of a map's entry is the pair of its key and its own key; a list is a map from its indexes.
+attempt. Reading asks the overlay, then ``live``; a change goes to the overlay alone. So an attempt is rolled back by an
+empty overlay, and nobody who reads what is committed sees half an epoch. ``None`` means deleted, in the overlay and in
+the store. The key of a map's entry is the pair of its key and its own key; a list is a map from its indexes.
 
 A value that can change is copied into the overlay when it is first read: a change in place is then a change like any
 other, and cannot be forgotten. What was read but has the same bytes as before is not written.
@@ -71,7 +71,9 @@ class Table(ABC):
         self.now = 0.0
         """The time of the epoch, for ``ttl``."""
         self.written: dict[Any, float] = {}
-        """The time of each entry, where there is a ``ttl``."""
+        """The time of each entry, where there is a ``ttl``; of a list, that of its newest item by the list's key."""
+        self.renewed: set[Any] = set()
+        """Entries that the open attempt has set, where there is a ``ttl``: they are written even if they are equal."""
 
     @property
     @abstractmethod

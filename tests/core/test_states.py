@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from stormlet.core.commits import Append, Shape, StateId
+from stormlet.core.commits import Append, StateId
 from stormlet.core.keys import stable_hash
-from stormlet.core.states import REWRITE, State
+from stormlet.core.states import State
 from stormlet.core.tables import Declared
-from stormlet.errors import StateUnusable
 
 ID = StateId("count", "total")
 
