@@ -16,6 +16,8 @@ from stormlet.state.file import StateFile
 from tests.state.programs import Program
 
 TELL = "tell"
+ENOUGH = 5000
+"""Epochs, after which it ends: the point is never reached."""
 POINTS = (
     "BEGIN IMMEDIATE",
     "DELETE FROM outbox",
@@ -55,7 +57,7 @@ def main() -> None:
     database: Any = file
     connection: sqlite3.Connection = database._database._connection
     connection.set_trace_callback(reach)
-    while True:
+    for _ in range(ENOUGH):
         program.commit()
         reach(TELL)
         print(program.epoch, flush=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import time
@@ -51,6 +52,7 @@ def live(path: Path, seed: int, random: Random, point: str | None) -> int:
             time.sleep(random.uniform(0, LONGEST_LIFE))
             run.kill()
         rest = run.stdout.read()
+    assert run.returncode == -signal.SIGKILL, f"it has ended by itself, without having come to {point}"
     whole = f"{begun}{rest}".rpartition("\n")[0]
     return int(whole.splitlines()[-1])
 
