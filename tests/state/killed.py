@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import sys
-from typing import Any
 
 from stormlet.state.file import StateFile
+from tests.state.connections import connection_of
 from tests.state.programs import Program
 
 TELL = "tell"
@@ -54,9 +53,7 @@ def main() -> None:
     program = Program(file, int(seed))
     print(program.epoch, flush=True)
     reach = Countdown(point[0], int(point[1])) if point else lambda what: None
-    database: Any = file
-    connection: sqlite3.Connection = database._database._connection
-    connection.set_trace_callback(reach)
+    connection_of(file).set_trace_callback(reach)
     for _ in range(ENOUGH):
         program.commit()
         reach(TELL)

@@ -21,7 +21,7 @@ SHAPES = {
     SEEN: Shape("map", "str", "bytes"),
     LAST: Shape("value", "str", "int"),
 }
-KEYS = {TOTAL: 40, SEEN: 25, LAST: 1}
+KEYS = {TOTAL: 40, SEEN: 25, LAST: 5}
 TASKS = ["lines[0]", "lines[1]", "orders[0]"]
 COMMITTERS = ["ledger", "mail"]
 
