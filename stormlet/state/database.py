@@ -60,7 +60,10 @@ class Database:
     def number(self, query: str, *values: Column) -> int:
         """The one number that a query finds."""
         with named(self.path):
-            return int(self._connection.execute(query, values).fetchone()[0])
+            (found,) = self._connection.execute(query, values).fetchone()
+            if found is None:
+                raise Damaged("a table that has rows always is empty")
+            return int(found)
 
     def texts(self, query: str, *values: Column) -> list[str]:
         """The texts that a query finds."""

@@ -1,0 +1,65 @@
+"""Random programs, beside a plain account of all that they have committed."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from stormlet.core.commits import Store, Stored
+from stormlet.errors import StateUnusable
+from stormlet.state.file import StateFile
+from stormlet.state.memory import MemoryStore
+from tests.state.programs import Program, differences
+
+LIVES = st.lists(st.integers(0, 40), min_size=1, max_size=4)
+SEEDS = st.integers(0, 2**32)
+
+
+def run(store: Store, seed: int, lives: list[int]) -> None:
+    """Each life takes up what is durable."""
+    for epochs in lives:
+        Program(store, seed).run(epochs)
+
+
+def kept(store: Store, last: int) -> list[Stored]:
+    """All epochs that can be read."""
+    found = list[Stored]()
+    for epoch in range(last, -1, -1):
+        try:
+            found.append(store.at(epoch))
+        except StateUnusable:
+            break
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEEDS, LIVES)
+def test_what_is_durable_is_what_was_committed(seed: int, lives: list[int]) -> None:
+    """After any number of lives, with rounds that end in their midst, the last epoch is there, and so is each one
+    before it that can be read."""
+    store = MemoryStore()
+    run(store, seed, lives)
+    assert list(differences(store.at(sum(lives)), seed)) == []
+    for stored in kept(store, sum(lives)):
+        assert list(differences(stored, seed, past=True)) == []
+
+
+@settings(max_examples=12, deadline=None)
+@given(SEEDS, LIVES)
+def test_a_file_holds_what_memory_holds(seed: int, lives: list[int]) -> None:
+    """Row for row, in each epoch, also when it is closed and opened after each life."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "words.state")
+        with closing(StateFile(path, "words")) as file:
+            memory = MemoryStore(file.load().line)
+        run(memory, seed, lives)
+        for epochs in lives:
+            with closing(StateFile(path, "words")) as file:
+                Program(file, seed).run(epochs)
+        with closing(StateFile(path, "words")) as file:
+            assert kept(file, sum(lives)) == kept(memory, sum(lives))
+            assert file.load() == memory.load()
