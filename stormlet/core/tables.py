@@ -63,6 +63,9 @@ class Table(ABC):
     """One state in one task."""
 
     def __init__(self, where: str, declared: Declared, keys: Keys, values: Values) -> None:
+        self.touched = False
+        """True once something was set, or was read that can change in place; whoever wants to know of one call sets it
+        to False before (law X6)."""
         self.where = where
         """Opens error messages; it names the component and the state."""
         self.declared = declared
@@ -192,12 +195,14 @@ class ValueTable(Table):
         """Return the value of this key as the open attempt has left it; None if there is none."""
         changed = self.changed
         if key in changed:
+            self.touched = self.touched or not self.values.immutable
             return changed[key]
         kept = self.live.get(key)
         if kept is None or self.expired(key):
             return None
         if self.values.immutable:
             return kept
+        self.touched = True
         value = changed[self.fit_key(key)] = self.values.open(kept)
         return value
 
@@ -210,10 +215,12 @@ class ValueTable(Table):
         value = self.fit_value(key, value)
         if key not in self.changed:
             key = self.fit_key(key)
+        self.touched = True
         self.changed[key] = value
 
     def delete(self, key: Any) -> None:
         """Delete the value of this key."""
+        self.touched = True
         if key in self.live:
             self.changed[self.fit_key(key)] = None
         else:
@@ -304,6 +311,7 @@ class MapTable(Table):
         """Return one entry of the map of this key; None if there is none."""
         changes = self.changed.get(key)
         if changes is not None and inner in changes.entries:
+            self.touched = self.touched or not self.values.immutable
             return changes.entries[inner]
         kept = self.live.get(key, _NONE).get(inner)
         if kept is None or self.expired((key, inner)):
@@ -349,6 +357,7 @@ class MapTable(Table):
         return sum(not self.expired((key, inner)) for inner in live)
 
     def _changes(self, key: Any) -> _Changes:
+        self.touched = True
         changes = self.changed.get(key)
         if changes is None:
             changes = self.changed[self.fit_key(key)] = _Changes(self._live_length(key))

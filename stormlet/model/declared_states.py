@@ -161,11 +161,12 @@ class Value(Declaration, Generic[V]):
 
     def slot(self, name: str) -> Slot:
         """Return the property of this state."""
-        absent = self.absent
+        absent, immutable = self.absent, is_immutable(self.declared.value)
 
         def read(bolt: Any) -> Any:
             try:
-                value = bolt._tables[name].changed.get(bolt.key)
+                # What can change in place is read by the table, which notes that (law X6).
+                value = bolt._tables[name].changed.get(bolt.key) if immutable else None
             except AttributeError:
                 value = table_and_key(bolt, name)[0].changed.get(bolt.key)
             if value is None:
@@ -182,9 +183,10 @@ class Value(Declaration, Generic[V]):
             # As write does, for the most frequent type. A key that has changed before fits.
             if type(value) is int and LEAST_INT <= value <= MOST_INT:
                 try:
-                    changed, key = bolt._tables[name].changed, bolt.key
-                    if key in changed:
-                        changed[key] = value
+                    table, key = bolt._tables[name], bolt.key
+                    if key in table.changed:
+                        table.touched = True
+                        table.changed[key] = value
                         return
                 except AttributeError:
                     pass

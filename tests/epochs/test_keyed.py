@@ -25,7 +25,9 @@ class Count(KeyedBolt[str, str, tuple[str, int]]):
         out.emit((self.key, self.total))
 
 
-def kept(store: MemoryStore, component: str = "count", bolt: type = Count, name: str = "total") -> dict[str, object]:
+def kept(
+    store: MemoryStore, component: str = "count", bolt: type = Count, name: str = "total"
+) -> dict[str, object]:
     """All that a store has of one state."""
     state = State(StateId(component, name), states_of(bolt)[name])
     state.load(store.load().states.get(state.id, ()))
