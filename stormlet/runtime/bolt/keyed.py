@@ -117,7 +117,7 @@ class KeyedWorker(BasicWorker):
         return BasicWorker.method(self, name)
 
     async def _fire(self, out: BoltCollector) -> None:
-        """Call ``on_timer`` for the timers that are due, by time and then in the order they were set (law W6)."""
+        """Call ``on_timer`` for the timers that are due, by time and then in the order they were set (law K7)."""
         bolt, timers, now = self._keyed, self._state.timers, self._state.now
         bolt.now = now
         for at, key in [] if timers is None else timers.due(now):
