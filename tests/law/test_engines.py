@@ -13,7 +13,7 @@ from typing import Final
 from tests.law.test_law import RULES
 
 HERE: Final = Path(__file__).parent
-EPOCHS: Final = "the epochs of a state file are those of a run in process; on Spark a micro-batch is one, with rules of its own"
+EPOCHS: Final = "a run in process has epochs of its own; on Spark a micro-batch is one, by rules of its own"
 KEYED_STATE: Final = "keyed state is kept by a run in process; a KeyedBolt is refused on Spark"
 IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "L2": "it is about the messages of ackers; on Spark one account spans the run",
