@@ -149,7 +149,7 @@ class State:
         for table, entry in taken:
             kept = table.stored(entry)
             if kept is not None:
-                chosen[entry] = table.pack(kept, table.written.get(entry, 0.0))
+                chosen[entry] = table.pack(kept, table.time_of(entry))
         return chosen
 
     def _read(self, blobs: Sequence[bytes]) -> dict[Any, Any]:

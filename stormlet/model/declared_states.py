@@ -161,18 +161,20 @@ class Value(Declaration, Generic[V]):
 
     def slot(self, name: str) -> Slot:
         """Return the property of this state."""
-        absent = self.absent
+        absent, plain = self.absent, self.declared.ttl is None
 
         def read(bolt: Any) -> Any:
+            table, key = table_and_key(bolt, name)
+            value = table.get(key)
+            return absent(table, key) if value is None else value
+
+        def read_immutable(bolt: Any) -> Any:
+            # As read does; reading what cannot change leaves no trace.
             try:
                 value = bolt._tables[name].changed.get(bolt.key)
             except AttributeError:
-                value = table_and_key(bolt, name)[0].changed.get(bolt.key)
-            if value is None:
-                table, key = bolt._tables[name], bolt.key
-                value = table.get(key)
-                return absent(table, key) if value is None else value
-            return value
+                return read(bolt)
+            return read(bolt) if value is None else value
 
         def write(bolt: Any, value: Any) -> None:
             table, key = table_and_key(bolt, name)
@@ -182,19 +184,23 @@ class Value(Declaration, Generic[V]):
             # As write does, for the most frequent type. A key that has changed before fits.
             if type(value) is int and LEAST_INT <= value <= MOST_INT:
                 try:
-                    changed, key = bolt._tables[name].changed, bolt.key
-                    if key in changed:
-                        changed[key] = value
-                        return
+                    table, key = bolt._tables[name], bolt.key
                 except AttributeError:
-                    pass
+                    table, key = table_and_key(bolt, name)
+                if key in table.changed and plain:
+                    table.changed[key] = value
+                    table.touched = True
+                    return
             write(bolt, value)
 
         def delete(bolt: Any) -> None:
             table, key = table_and_key(bolt, name)
             table.delete(key)
 
-        return Slot(read, write_int if self.declared.value is int else write, delete)
+        kind = self.declared.value
+        return Slot(
+            read_immutable if is_immutable(kind) else read, write_int if kind is int else write, delete
+        )
 
 
 class MapOf(Declaration, Generic[M, V]):
