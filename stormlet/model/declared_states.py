@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from stormlet.core.codecs import LEAST_INT, MOST_INT, is_immutable, unfit
+from stormlet.core.codecs import LEAST_INT, MOST_INT, Values, is_immutable, unfit
 from stormlet.core.shortened import shortened
 from stormlet.core.tables import Declared, ValueTable
 from stormlet.model.state_views import StateList, StateMap
@@ -149,6 +149,10 @@ class Value(Declaration, Generic[V]):
                 f"all keys would share the default {shortened(self.default)}, which can change; pass a function that "
                 f"makes it: factory={type(self.default).__name__}"
             )
+        try:
+            Values(self.declared.value).fit(self.default)
+        except TypeError as error:
+            return f"its default does not fit: {error}"
         return None
 
     def absent(self, table: ValueTable, key: Any) -> Any:

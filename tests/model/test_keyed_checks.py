@@ -201,6 +201,7 @@ def test_only_calls_that_await_may_overlap() -> None:
         (Value(object), r"object does not say|object cannot be kept"),
         (Value(list[int], []), r"all keys would share the default \[\], which can change; .* factory=list$"),
         (Value(int, 1, factory=int), r"it has a default and a factory; leave one out"),  # type: ignore[call-overload]
+        (Value(int, "zero"), r"its default does not fit: the value 'zero' cannot be kept as int"),
         (Value(int, 0, ttl=0), r"ttl must be a number of seconds above 0, or None, not 0"),
         (MapOf(World, int), r"World cannot be kept, because of World"),
         (MapOf(str, World), r"World cannot be kept, because of World"),
