@@ -430,13 +430,12 @@ class MapTable(Table):
             self.live.setdefault(key, {})[inner] = kept
 
     def _forget(self, key: Any, inner: Any) -> None:
-        live = self.live.get(key)
-        if live is not None:
-            live.pop(inner, None)
-            self.written.pop((key, inner), None)
-            if not live:
-                del self.live[key]
-                self.written.pop(key, None)
+        live = self.live[key]
+        del live[inner]
+        self.written.pop((key, inner), None)
+        if not live:
+            del self.live[key]
+            self.written.pop(key, None)
 
     def entries(self) -> Iterator[Any]:
         """Go over the entries of each map, as they are when it is met."""

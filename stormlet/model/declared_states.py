@@ -8,6 +8,7 @@ property finds the table of the task by the state's name and the value by ``bolt
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
@@ -39,7 +40,7 @@ def table_and_key(bolt: Any, name: str) -> tuple[Any, Any]:
     return bolt._tables[name], bolt.key
 
 
-class Declaration:
+class Declaration(ABC):
     """Base of the declarations of states."""
 
     declared: Declared
@@ -50,9 +51,9 @@ class Declaration:
         slot.declaration = self
         setattr(owner, name, slot)
 
+    @abstractmethod
     def slot(self, name: str) -> Slot:
         """Return the property that reads and writes this state of a bolt, under its name."""
-        raise NotImplementedError
 
     def fault(self) -> str | None:
         """Return the reason why this state cannot be kept, with the way out; None if it can."""

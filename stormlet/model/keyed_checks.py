@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import GenericAlias
 from typing import Any, cast
 
-from stormlet.core.codecs import words_of
+from stormlet.core.codecs import single_class, words_of
 from stormlet.core.groupings import Fields, Global, Grouping
-from stormlet.core.records import class_below
 from stormlet.core.schema import Schema
 from stormlet.core.tables import Declared
 from stormlet.errors import InvalidTopology
@@ -155,7 +154,7 @@ NUMBERS = (bool, int, float)
 
 def _differ(one: Any, other: Any) -> bool:
     """Return True if no key of one type is one of the other, as far as classes tell."""
-    one, other = class_below(one), class_below(other)
+    one, other = single_class(one), single_class(other)
     if one is None or other is None:
         return False
     if one in NUMBERS and other in NUMBERS:

@@ -300,6 +300,29 @@ def test_a_value_that_does_not_fit_leaves_all_as_it_was() -> None:
     assert state.seal() == ()
 
 
+def test_states_are_encoded_before_one_of_them_is_sealed() -> None:
+    """So that one that cannot be leaves them all as they were; a roll-back forgets what was encoded."""
+    state = State(ID, Declared("value", int))
+    table_of(state).put("a", 1)
+    state.encode()
+    state.roll_back()
+    assert state.seal() == ()
+    table_of(state).put("a", 2)
+    state.encode()
+    assert (len(state.seal()), committed(state)) == (2, {"a": 2})
+
+
+def test_the_mean_size_is_that_of_late() -> None:
+    """Values that have grown are large, however many small ones there were."""
+    state = State(ID, Declared("value", str))
+    for length in (1, 100):
+        for _ in range(3):
+            for number in range(60_000):
+                table_of(state).put(number, "x" * length)
+            state.seal()
+    assert state.size_in_bytes > 60_000 * 80
+
+
 def test_a_large_blob_is_cut() -> None:
     """By the number of its entries, and by their bytes; a value of its own is never cut."""
     state = State(ID, Declared("value", bytes))

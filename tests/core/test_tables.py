@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
@@ -79,7 +79,7 @@ KEYS = [
     (Decimal, Decimal("1.0")), (date, date(2026, 1, 1)),
     (datetime, datetime(2026, 1, 1, tzinfo=UTC)), (UUID, UUID(int=7)),
     (Day, Day.MONDAY), (Point, Point(1)), (Pair, Pair(1, "x")), (tuple[str, Point], ("a", Point(1))),
-    (str | int, 1), (Any, ("a", (1, None))), (Any, None), (Any, 2**64 - 1),
+    (str | int, 1), (Literal["x"], "x"), (Any, ("a", (1, None))), (Any, None), (Any, 2**64 - 1),
 ]  # fmt: skip
 
 
@@ -131,7 +131,8 @@ VALUES = [
     (int, 2**64 - 1), (float, float("inf")), (float, 1), (int, True), (str, "é"), (Decimal, Decimal("1.0")),
     (Day, Day.MONDAY), (Point, Point(1, 2)), (tuple[int, ...], (1, 2)), (int | str, "a"),
     (Cart, Cart(["a"])), (list[Point], [Point(1)]),
-    (dict[str, int], {"a": 1}), (set[int], {1}), (Node, Node(Node())), (Box, Box([1])), (bytearray, bytearray(b"x")),
+    (dict[str, int], {"a": 1}), (set[int], {1}), (Node, Node(Node())), (Cart | int, Cart(["a"])),
+    (Cart | int, 7), (Box, Box([1])), (bytearray, bytearray(b"x")),
 ]  # fmt: skip
 
 
@@ -175,7 +176,7 @@ def test_a_subclass_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [int, Point, Pair, Day, Node, tuple[int, Point], Point | None, frozenset[int]]
+    "kind", [int, Point, Pair, Day, Node, tuple[int, Literal[1], Point], Point | None, frozenset[int]]
 )
 def test_some_types_cannot_change(kind: Any) -> None:
     """Their values are kept as they are."""
@@ -289,3 +290,39 @@ def test_entries_of_a_map_grow_old_one_by_one() -> None:
     assert (found.length("a"), list(found.inner("a")), found.committed("a")) == (1, ["new"], {"new": 2})
     found.put("a", "old", 3)
     assert found.length("a") == 2
+
+
+def test_a_key_of_a_map_is_refused_as_any_key() -> None:
+    """Where it is set; the length stays."""
+    state = State(ID, Declared("map", int, str))
+    found = cast(MapTable, state.tables[0])
+    with pytest.raises(
+        TypeError, match=r"^bolt 'count', state 'total': the key 1 does not come back .* as str"
+    ):
+        found.put("a", 1, 1)
+    assert found.length("a") == 0
+
+
+def test_the_round_frees_what_is_too_old_of_maps() -> None:
+    """As of single values (law K6)."""
+    state = State(ID, Declared("map", int, str, ttl=10.0))
+    found = cast(MapTable, state.tables[0])
+    for number in range(100):
+        found.put(number % 3, str(number), 1)
+    state.seal()
+    state.tell(20.0)
+    for _ in range(60):
+        found.put("new", "x", 2)
+        state.seal()
+    assert (found.size, found.written) == (1, {("new", "x"): 20.0})
+
+
+def test_a_table_says_that_it_was_touched() -> None:
+    """By a change, and by reading what can be changed in place (law X6)."""
+    numbers, carts = table(int), table(Cart)
+    numbers.get("a")
+    assert not numbers.touched
+    for touch in (lambda: numbers.put("a", 1), lambda: numbers.delete("a"), lambda: carts.get("a")):
+        numbers.touched = carts.touched = False
+        touch()
+        assert numbers.touched or carts.touched

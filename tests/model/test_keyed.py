@@ -10,7 +10,7 @@ import pytest
 from stormlet import Cell, Collector, KeyedBolt, ListOf, MapOf, Tuple, Value
 from stormlet.core.commits import StateId
 from stormlet.core.states import State
-from stormlet.core.timers import NAME
+from stormlet.core.timers import NAME, Timers
 from stormlet.model.keyed import attach, key_type, states_of, view_of
 
 N = TypeVar("N")
@@ -190,6 +190,8 @@ def test_timers_are_a_state() -> None:
     bolt.set_timer(3)
     bolt.set_timer(2)
     bolt.cancel_timer(3)
+    attach(bolt, bolt._tables, Timers(cast(Any, bolt._tables[NAME])))
+    bolt.set_timer(4)
     assert (list(states_of(Remind)), list(states_of(Count))[-1]) == ([NAME], "latest")
     with pytest.raises(
         AttributeError, match=r"^Count has no timers: it does not define on_timer\(self, at, out\)$"

@@ -223,6 +223,22 @@ def test_a_name_is_declared_once() -> None:
     )
 
 
+def test_keys_of_a_union_are_taken() -> None:
+    """It does not say which one comes."""
+
+    class Either(KeyedBolt[str | int, Word, Word]):
+        def execute(self, tup: Tuple[Word], out: Collector[Word]) -> None: ...
+
+    world = World()
+    world.add(Either, world.words.fields("length"))
+
+
+def test_a_class_without_state_may_be_any_bolt() -> None:
+    """It has nothing to lose."""
+    plain = type("Plain", (BasicBolt,), {"execute": lambda self, tup, out: None})
+    assert not World().spec(plain).keyed
+
+
 def test_state_belongs_to_a_keyed_bolt() -> None:
     """Another one has no keys."""
     odd = type("Odd", (BasicBolt,), {"total": Value(int, 0), "execute": lambda self, tup, out: None})
