@@ -17,7 +17,7 @@ value that is too old reads as absent (law K6).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -105,8 +105,15 @@ class Table(ABC):
         """Go over the keys of all entries that are committed when it begins; some may be gone when they are met."""
 
     @abstractmethod
-    def stored(self, entry: Any) -> Any:
-        """Return the kept form of a committed entry, None if there is none."""
+    def portion(self, entries: Sequence[Any]) -> Mapping[Any, Any]:
+        """Return the kept forms of these entries, as far as they are committed; forget those that are too old."""
+
+    def in_log(self, entries: Sequence[Any]) -> Mapping[Any, Any]:
+        """Return these entries as they are in the log, as far as they are committed."""
+        kept = self.portion(entries)
+        if self.declared.ttl is None:
+            return self.packed(kept)
+        return {entry: self.pack(each, self.time_of(entry)) for entry, each in kept.items()}
 
     @abstractmethod
     def committed(self, key: Any) -> Any:
@@ -276,13 +283,14 @@ class ValueTable(Table):
         """Go over the keys that are committed when it begins."""
         yield from list(self.live)
 
-    def stored(self, entry: Any) -> Any:
-        """Return the kept form of a value; forget one that is too old."""
-        kept = self.live.get(entry)
-        if kept is not None and self.expired(entry):
-            del self.live[entry], self.written[entry]
-            return None
-        return kept
+    def portion(self, entries: Sequence[Any]) -> Mapping[Any, Any]:
+        """Return the kept forms of these values; forget those that are too old."""
+        live = self.live
+        if self.declared.ttl is not None:
+            for entry in entries:
+                if entry in live and self.expired(entry):
+                    del live[entry], self.written[entry]
+        return {entry: live[entry] for entry in entries if entry in live}
 
     def committed(self, key: Any) -> Any:
         """Return the committed value of a key; None if there is none."""
@@ -443,14 +451,19 @@ class MapTable(Table):
             for inner in list(self.live.get(key, _NONE)):
                 yield key, inner
 
-    def stored(self, entry: Any) -> Any:
-        """Return the kept form of an entry; forget one that is too old."""
-        key, inner = entry
-        kept = self.live.get(key, _NONE).get(inner)
-        if kept is not None and self.expired(entry):
-            self._forget(key, inner)
-            return None
-        return kept
+    def portion(self, entries: Sequence[Any]) -> Mapping[Any, Any]:
+        """Return the kept forms of these entries; forget those that are too old."""
+        found: dict[Any, Any] = {}
+        for entry in entries:
+            key, inner = entry
+            kept = self.live.get(key, _NONE).get(inner)
+            if kept is None:
+                continue
+            if self.expired(entry):
+                self._forget(key, inner)
+            else:
+                found[entry] = kept
+        return found
 
     def committed(self, key: Any) -> Any:
         """Return the committed map or list of a key; None if there is none."""
