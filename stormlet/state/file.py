@@ -29,7 +29,7 @@ from pathlib import Path
 
 from stormlet.core.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
-from stormlet.files import Claimed, FileClaim, NotLockable, sync
+from stormlet.files import Claimed, FileClaim, NotLockable
 from stormlet.state import renaming
 from stormlet.state.backups import back_up
 from stormlet.state.database import Database
@@ -193,7 +193,6 @@ def _opened(path: Path, topology: str | None) -> Database:
     try:
         if topology is not None and is_empty(database):
             create(database, topology)
-            sync(path.parent)
         check_marks(database)
         if topology is not None:
             check_topology(database, topology)
