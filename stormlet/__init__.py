@@ -66,7 +66,9 @@ from stormlet.model.components import (
     To,
 )
 from stormlet.model.configuration import Configuration
+from stormlet.model.declared_states import Cell, ListOf, MapOf, Value
 from stormlet.model.description import Description
+from stormlet.model.keyed import KeyedBolt
 from stormlet.model.streams import DirectStream, Stream, Subscription
 from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.report.failures import RepeatedFailure
@@ -86,6 +88,7 @@ __all__ = [
     "BatchBolt",
     "Bolt",
     "Call",
+    "Cell",
     "Collector",
     "ComponentStatistics",
     "Configuration",
@@ -103,7 +106,10 @@ __all__ = [
     "InvalidEmit",
     "InvalidTopology",
     "KeyFunctionFailed",
+    "KeyedBolt",
+    "ListOf",
     "LogFormatter",
+    "MapOf",
     "NotExactlyOnce",
     "NotTracked",
     "Occupation",
@@ -139,6 +145,7 @@ __all__ = [
     "TupleFailed",
     "TupleTimedOut",
     "UnroutableKey",
+    "Value",
     "is_compiled",
     "run",
 ]

@@ -21,6 +21,8 @@
     │   └── StartFailed                      … in ``prepare`` or ``open`` at the first start
     ├── TopologyStopping                     refused, because the topology is draining or stopped
     ├── TargetError                          the command line's TARGET names no topology
+    ├── StateUnusable                        the kept state cannot be read or written
+    ├── EpochFailed                          the end of an epoch fails again and again
     ├── SparkUnavailable                     Spark cannot start here: Java or a package does not fit
     └── SparkFailed                          reading from Spark, or writing to it, has failed
 

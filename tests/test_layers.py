@@ -20,10 +20,11 @@ ROWS = [
     {"core"},
     {"report"},
     {"model"},
-    {"runtime"},
+    {"files"},
+    {"runtime", "state"},
     {"topology"},
-    {"blocking", "files", "log_formatter"},
-    {"__init__", "loading", "testing", "spark", "state"},
+    {"blocking", "log_formatter"},
+    {"__init__", "loading", "testing", "spark"},
     {"bench"},
     {"cli"},
     {"__main__"},
@@ -33,6 +34,7 @@ LEVELS = {layer: level for level, row in enumerate(ROWS) for layer in row}
 # The rooms of a layer, likewise.
 ROOMS = {
     "runtime": [
+        {"epoch"},
         {"failure_log", "slices", "tree", "usercode", "wire"},
         {"context", "dead_letters", "life", "slow_code"},
         {"task"},

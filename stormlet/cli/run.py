@@ -26,6 +26,7 @@ EXAMPLES = """\
 stormlet run topology.py
 stormlet run topology.py:build --arg path=words.txt
 stormlet run package.module:topology --set ackers=2 --set message_timeout=none
+stormlet run topology.py --state counts.state
 stormlet run topology.py --duration 5m --dead-letters given-up.jsonl
 stormlet run topology.py --replay-dead-letters given-up.jsonl --dead-letters again.jsonl
 stormlet run topology.py --explain-stuck 20 --set record_edges=1
@@ -41,6 +42,7 @@ def run(
     duration: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     explain_stuck: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
+    state: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     engine: Engine = "process",
@@ -70,6 +72,9 @@ def run(
         Explain on standard error, once each, trees that are open for longer: where their tuples are, and where the
         code waits that has them. With --set record_edges=1, since when and which way they came, too. Choose less than
         the message timeout: only replays by the engine are older than that.
+    state
+        Keep the state of bolts and the positions of sources in this file, and go on where the last run with it has
+        ended, also by kill -9.
     dead_letters
         Append messages that are given up to this JSONL file.
     replay_dead_letters
@@ -109,6 +114,7 @@ def run(
                     "--drain-timeout": drain_timeout,
                     "--explain-stuck": explain_stuck,
                     "--replay-dead-letters": replay_dead_letters,
+                    "--state": state,
                     "--loop": loop,
                     "--debug": debug,
                 },
@@ -128,6 +134,7 @@ def run(
                     settings=settings,
                     seed=seed,
                     duration=None if duration is None else read_duration("--duration", duration),
+                    state=state,
                     dead_letters=dead_letters,
                     replay=replay_dead_letters,
                     quiet=quiet,

@@ -12,6 +12,10 @@ An hour is enough to read it, in this order::
     schema      the fields of a stream's values
     groupings   the choice of a consumer task for each tuple
     retries     the pauses before a failed message is emitted and a dead task started again, and the end of both
+    codecs      types of keyed state: what can be kept, and the bytes of its values
+    tables      keyed state in one task: what is committed, and the overlay of the open attempt
+    states      keyed state in all tasks, and the log of blobs in which a store keeps it
+    timers      timers of keys, kept as state is
     progress    the steps by which a run comes to rest: flush, resume, finish, done
 
 The other modules help these: ``shortened`` puts values into words; ``tracebacks`` names the calls of a stack, and makes

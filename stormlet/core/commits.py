@@ -56,7 +56,7 @@ class Append(msgspec.Struct, frozen=True):
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """What one committer is to get of one epoch (law X9)."""
+    """The rows of one epoch for one committer (law X9)."""
 
     committer: str
     epoch: int

@@ -19,7 +19,11 @@ The rules, the first that applies:
    ``finish`` emits is processed before the components below finish. The components of a cycle are each upstream of the
    other and finish together.
 6. Messages pending: WAIT. Nothing holds their tuples any more, so their timeouts will settle them.
-7. Otherwise the run is DONE.
+7. An epoch with work of its own: END_EPOCH. What the run ends with is committed, too (law X12).
+8. Otherwise the run is DONE.
+
+Where messages belong to epochs, one rule comes after the third: an epoch that is closing, of which nothing is pending:
+END_EPOCH. Its sources wait for that.
 
 Every step needs something new: a bolt counts as flushable only if it has executed or settled inputs since its last
 ``flush``, as unfinished only if it has executed inputs since its last ``finish``. A bolt that keeps what it holds is
@@ -47,6 +51,8 @@ class Step(Enum):
     """Ask the paused spouts for tuples again: all messages that they have waited for are settled."""
     FINISH = "finish"
     """Call ``finish`` on the tasks of the named components."""
+    END_EPOCH = "end epoch"
+    """Commit the open epoch, or have it tried again if it is spoilt (law X1, X7)."""
     DONE = "done"
     """Nothing any more: the topology is quiescent (law S5)."""
 
@@ -58,6 +64,17 @@ class BoltState(msgspec.Struct, frozen=True):
     """True if a task holds inputs, and has executed or settled some since its last ``flush``."""
     unfinished: bool
     """True if a task has executed inputs since its last ``finish``, or was never finished."""
+
+
+class EpochState(Enum):
+    """The open epoch in a moment of rest."""
+
+    NONE = "none"
+    """Messages belong to no epochs, or nothing has happened in the open one."""
+    OPEN = "open"
+    """It has messages or changes, and takes more."""
+    CLOSING = "closing"
+    """It is to end as soon as nothing is pending."""
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -72,6 +89,7 @@ class Survey(msgspec.Struct, frozen=True):
     bolts: Mapping[str, BoltState]
     pausing: bool = False
     """True if a spout that has not ended pauses until everything is settled."""
+    epoch: EpochState = EpochState.NONE
 
 
 def next_step(survey: Survey, order: Sequence[Sequence[str]]) -> tuple[Step, Sequence[str]]:
@@ -88,10 +106,14 @@ def next_step(survey: Survey, order: Sequence[Sequence[str]]) -> tuple[Step, Seq
             return Step.FLUSH, flushable  # rule 2
     if survey.pausing and not survey.pending:
         return Step.RESUME, ()  # rule 3
+    if survey.epoch is EpochState.CLOSING and not survey.pending:
+        return Step.END_EPOCH, ()
     if not survey.spouts_ended or survey.replays_waiting:
         return Step.WAIT, ()  # rule 4
     for group in order:
         bolts = [each for each in group if each in survey.bolts]
         if any(survey.bolts[each].unfinished for each in bolts):
             return Step.FINISH, bolts  # rule 5
-    return (Step.WAIT, ()) if survey.pending else (Step.DONE, ())  # rules 6 and 7
+    if survey.pending:
+        return Step.WAIT, ()  # rule 6
+    return (Step.DONE if survey.epoch is EpochState.NONE else Step.END_EPOCH), ()  # rules 7 and 8

@@ -44,6 +44,8 @@ class NumberOptions(TypedDict, total=False):
     drain_timeout: float | None
     record_edges: float
     explain_stuck: float | None
+    epoch_messages: int
+    epoch_seconds: float
     tick: float | None
 
 

@@ -6,7 +6,7 @@ Every method may be a plain function or a coroutine function. Instances are made
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, overload
@@ -70,6 +70,11 @@ class TaskContext:
     report_progress: Callable[[Progress], None] = field(default=_ignore, repr=False, compare=False)
     """Report the progress of this task with work of its own; ``statistics()`` and the views show the latest report. May
     be called at any time, from any thread."""
+    resume: Mapping[Hashable, object] = field(
+        default_factory=dict[Hashable, object], repr=False, compare=False
+    )
+    """For a spout that is ``resumable``: the id of the last durable message of each partition, where another run has
+    ended (law X8)."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):
@@ -329,6 +334,9 @@ class Spout(Generic[U]):
     pending. Otherwise an exception crashes the topology."""
     resumes: ClassVar[bool] = False
     """True if another run goes on after the messages acked in this one: bolts below must not keep state (law C6)."""
+    resumable: ClassVar[bool] = False
+    """True if it can go on after a message that it is given the id of, in ``context.resume``. Durable state needs that
+    (law X8)."""
     most_pending: ClassVar[int | None] = None
     """Most messages that may be pending, if they are large: the ``max_spout_pending`` of this spout, unless a smaller
     one holds or one is set (law S3)."""
@@ -353,6 +361,11 @@ class Spout(Generic[U]):
 
     def fail(self, message_id: object, failure: Failure) -> Awaitable[None] | None:
         """Take note that the message failed; emit it again if it is to be replayed."""
+
+    def partition(self, message_id: object) -> Hashable:
+        """Return the partition that a message belongs to, if the source has several: each goes on after its own last
+        durable message (law X8). By default there is one, None."""
+        return None
 
     def activate(self) -> Awaitable[None] | None:
         """Begin to emit: called after ``open`` and whenever the topology is activated."""

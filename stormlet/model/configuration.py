@@ -103,6 +103,13 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that a drain may take before all leftovers fail with SHUTDOWN; None: no deadline. Default 30
     (law C3)."""
 
+    epoch_messages: _FromOne = 10_000
+    """Messages after which an epoch is committed, where there is state. Default 10,000 (law X1)."""
+
+    epoch_seconds: _Positive = 1.0
+    """Seconds after its first message when an epoch is committed at the latest, where there is state. Default 1 (law
+    X1)."""
+
     record_edges: _Share = 0.0
     """Share of the trees whose edges are recorded from their beginning, so that ``running.explain`` shows how long each
     tuple has been at its place, and its path to there; 0: none, at no cost. Default 0 (law L14)."""

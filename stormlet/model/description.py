@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from stormlet.core.tables import Declared
 from stormlet.errors import InvalidTopology
 from stormlet.model.configuration import Configuration, configure
+from stormlet.model.declared_states import Value
 from stormlet.model.logic import LogicKind, SourceKind, check_code, source_kind, yields_to_all
 from stormlet.model.streams import Output, Subscription
 from stormlet.model.traits import bolt_traits, spout_traits
@@ -110,6 +112,12 @@ class BoltSpec(msgspec.Struct, frozen=True):
     on_error: OnError
     ticks: bool = False
     """True if it has a method ``tick``, or may have one: a factory's bolt is not known before it is made."""
+    keyed: bool = False
+    """True if it has a state for each key (law K1): a ``KeyedBolt``, or a function with a cell."""
+    states: Mapping[str, Declared] = {}
+    """The states that it declares, by their names in the store; its timers are one of them."""
+    state: Value[Any] | None = None
+    """The state of a function, which is handed to it as a cell."""
 
 
 class Description(msgspec.Struct, frozen=True):

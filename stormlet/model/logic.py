@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin
 from stormlet.core.schema import Schema, schema_from_annotation, schema_of
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, overrides
+from stormlet.model.keyed import KeyedBolt
 from stormlet.model.signatures import can_be_called, positional_parameters, returned
 
 OPAQUE = schema_of(None)
@@ -72,9 +73,9 @@ def source_kind(component: str, source: object) -> SourceKind:
     )
 
 
-def logic_kind(component: str, logic: object) -> LogicKind:
-    """Return the kind of a bolt's logic. Raise :class:`InvalidTopology` for an instance of a bolt class (law S8) and
-    for an object that is not callable."""
+def logic_kind(component: str, logic: object, *, has_cell: bool = False) -> LogicKind:
+    """Return the kind of a bolt's logic; ``has_cell`` is true for a function that takes a cell of its state as well.
+    Raise :class:`InvalidTopology` for an instance of a bolt class (law S8) and for an object that is not callable."""
     if isinstance(logic, BoltBase):
         raise InvalidTopology(_instance("bolt", component, cast("object", logic)))
     if not callable(logic):
@@ -90,6 +91,8 @@ def logic_kind(component: str, logic: object) -> LogicKind:
         if issubclass(called, BoltBase):
             _check_factory("bolt", component, logic, called.__name__)
             return LogicKind.FACTORY
+        return LogicKind.FUNCTION
+    if has_cell:
         return LogicKind.FUNCTION
     if positional_parameters(logic) == 0:
         return LogicKind.FACTORY
@@ -107,10 +110,11 @@ def logic_kind(component: str, logic: object) -> LogicKind:
     return LogicKind.FUNCTION
 
 
-BOLT_CLASSES: tuple[type[Any], ...] = (Bolt, BasicBolt, BatchBolt)
+BOLT_CLASSES: tuple[type[Any], ...] = (Bolt, BasicBolt, BatchBolt, KeyedBolt)
 BOLT_METHODS = {
     "execute": "tup, out",
     "execute_batch": "tups, out",
+    "on_timer": "at, out",
     "prepare": "context",
     "tick": "out",
     "flush": "out",

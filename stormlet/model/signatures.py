@@ -47,6 +47,15 @@ def positional_parameters(function: Callable[..., object]) -> int | None:
     return sum(parameter.kind in POSITIONAL for parameter in parameters)
 
 
+def parameter_names(function: Callable[..., object]) -> tuple[str, ...] | None:
+    """Return the names of the parameters that can be given by position; None where Python does not know them."""
+    try:
+        parameters = _signature(function).parameters.values()
+    except ValueError:
+        return None
+    return tuple(parameter.name for parameter in parameters if parameter.kind in POSITIONAL)
+
+
 def takes_resume(function: Callable[..., object]) -> bool:
     """Return True if a generator function can go on after the message whose id is given as ``resume=``."""
     try:

@@ -14,6 +14,7 @@ import msgspec
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
 from stormlet.model.plan import TaskPlan
+from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.slices import Activity, CountedSlices, Slices, TimedSlices
 
@@ -70,6 +71,8 @@ class Engine(msgspec.Struct):
     longest_step: float | None = None
     """Seconds that a task may hold the loop without a warning; None: it is not looked at."""
     observer: MessageObserver | None = None
+    epoch: OpenEpoch | None = None
+    """The open epoch, where messages belong to epochs (law X1)."""
     collected: dict[StreamId, dict[int, list[object]]] = msgspec.field(
         default_factory=dict["StreamId", dict[int, list[object]]]
     )
@@ -107,6 +110,7 @@ def engine_on(
     host_leaves: Callable[[], bool],
     failures: FailureLog,
     observer: MessageObserver | None,
+    epoch: OpenEpoch | None = None,
 ) -> Engine:
     """Make the context of a run that begins now on this loop."""
     simulated = bool(getattr(loop, "simulated_time", False))
@@ -125,6 +129,7 @@ def engine_on(
         clock=clock,
         simulated=simulated,
         observer=observer,
+        epoch=epoch,
         longest_step=loop.slow_callback_duration if loop.get_debug() and not simulated else None,
     )
 

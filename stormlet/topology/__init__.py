@@ -10,8 +10,10 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast, overload
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology
@@ -29,8 +31,10 @@ RUNTIME: Final = "stormlet.runtime.run.handle"
 """The module that imports all of the runtime, and asyncio with it."""
 
 if TYPE_CHECKING:
+    from stormlet.core.commits import Store
     from stormlet.runtime import dead_letters as letters
     from stormlet.runtime.run import handle
+    from stormlet.runtime.run.states import KeptState
 else:
 
     class _Late:
@@ -43,9 +47,13 @@ else:
             return getattr(importlib.import_module(self._name), name)
 
     letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
+    states = _Late("stormlet.runtime.run.states")
     # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
     if "asyncio" in sys.modules:
         importlib.import_module(RUNTIME)
+
+StateTarget: TypeAlias = "str | os.PathLike[str] | Store"
+"""The place of a topology's state: the path of a file, or a store."""
 
 Sources: TypeAlias = Mapping[str, object] | Mapping[Stream[Any], object]
 """Sources of spouts, by the id or stream of a spout."""
@@ -53,6 +61,9 @@ Sources: TypeAlias = Mapping[str, object] | Mapping[Stream[Any], object]
 
 class Topology(SpoutBuilder, BoltBuilder):
     """A named graph of spouts and bolts.
+
+    ``state`` is the file that its state is kept in, with the positions of its sources: another run goes on where this
+    one has ended, also by ``kill -9`` (law X1). Without it the state of bolts is lost with the process.
 
     ``configuration`` are options of :class:`~stormlet.model.configuration.Configuration`; Storm's names go
     through ``**{...}``. Raises :class:`~stormlet.errors.InvalidTopology` for an empty name and
@@ -63,15 +74,20 @@ class Topology(SpoutBuilder, BoltBuilder):
     # that is a word, a mapping of numbers fits.
 
     @overload
-    def __init__(self, name: str, **configuration: Unpack[NumberOptions]) -> None: ...
+    def __init__(
+        self, name: str, *, state: StateTarget | None = None, **configuration: Unpack[NumberOptions]
+    ) -> None: ...
     @overload
-    def __init__(self, name: str, **configuration: Unpack[TopologyOptions]) -> None: ...
-    def __init__(self, name: str, **configuration: object) -> None:
+    def __init__(
+        self, name: str, *, state: StateTarget | None = None, **configuration: Unpack[TopologyOptions]
+    ) -> None: ...
+    def __init__(self, name: str, *, state: StateTarget | None = None, **configuration: object) -> None:
         if not isinstance(cast("object", name), str) or not name.strip():
             raise InvalidTopology(f"a topology needs a name, not {name!r}")
         where = f"topology {name!r}"
         super().__init__(name, configured(Configuration(), configuration, where, name))
         self._given = read_options(configuration, "").values
+        self._state = state
         self._one_shot = OneShotSources()
         # Now, as the first run would hold its loop for a tenth of a second (law F2); and not with this module, as
         # asyncio takes longer to import than all of this.
@@ -93,6 +109,7 @@ class Topology(SpoutBuilder, BoltBuilder):
         active: bool = True,
         dead_letters: letters.DeadLetterTarget | None = None,
         sources: Sources | None = None,
+        state: StateTarget | None = None,
         **configuration: Unpack[TopologyOptions],
     ) -> handle.Run:
         """Run the topology: ``async with topology.run() as running``. Leaving the block drains it, an exception in the
@@ -103,7 +120,8 @@ class Topology(SpoutBuilder, BoltBuilder):
         ``running.activate()``. ``dead_letters`` is a callable that gets each
         :class:`~stormlet.core.outcomes.DeadLetter`, or the path of a JSONL file (law S6). ``sources`` are for
         this run, by the id or stream of a spout: see :meth:`set_source`. ``configuration`` overrides the
-        topology's options for this run; options of single components stay.
+        topology's options for this run; options of single components stay. ``state`` is the place of the state for
+        this run, instead of the one that the topology names.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
         here, and :class:`~stormlet.errors.StartFailed` or :class:`~stormlet.errors.TopologyCrashed` from the
@@ -118,12 +136,23 @@ class Topology(SpoutBuilder, BoltBuilder):
         description, configurations = described.configured(changed, where, given)
         planned = plan(description, configurations)
 
-        def make() -> handle.Running:
+        def make(state: KeptState | None) -> handle.Running:
             self._one_shot.use(description.spouts.values())
             options = handle.RunOptions(seed, active, dead_letters)
-            return handle.Running(planned, configurations, options, self)
+            return handle.Running(planned, configurations, options, self, state)
 
-        return handle.Run(make)
+        target = self._state if state is None else state
+        keeps = target is not None or any(
+            getattr(bolt, "states", None) for bolt in description.bolts.values()
+        )
+        return handle.Run(make, partial(_opened, target, self.name) if keeps else None)
 
     def _by_id(self, sources: Sources) -> Mapping[str, object]:
         return {self._spout_of(spout): source for spout, source in sources.items()}
+
+
+def _opened(target: StateTarget | None, topology: str) -> Store:
+    """Open the store that a run is to have; raises :class:`~stormlet.errors.StateUnusable`."""
+    # Not before: sqlite is nothing that a topology without state should load.
+    state = importlib.import_module("stormlet.state.stores")
+    return cast("Store", state.opened(target, topology))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, Unpack, cast, overload
 
 import msgspec
 
+from stormlet.core.schema import Schema
+from stormlet.core.tables import Declared
 from stormlet.errors import InvalidTopology
 from stormlet.model.builder_types import AddressedOutputs, BoltFactory, BoltOptions
 from stormlet.model.component_checks import (
@@ -19,15 +21,25 @@ from stormlet.model.component_checks import (
 )
 from stormlet.model.components import BoltBase, To
 from stormlet.model.configuration import configure
-from stormlet.model.description import BoltSpec, Executor, OnError
-from stormlet.model.logic import check_code, logic_kind
-from stormlet.model.streams import Stream, Subscription
+from stormlet.model.declared_states import Cell, Value
+from stormlet.model.description import BoltSpec, Executor, OnError, SpoutSpec
+from stormlet.model.keyed import KeyedBolt, key_type
+from stormlet.model.keyed_checks import (
+    check_calls,
+    check_groupings,
+    check_stateless,
+    states_of_class,
+    states_of_function,
+)
+from stormlet.model.logic import check_code, component_class, logic_kind
+from stormlet.model.streams import Stream, StreamId, Subscription
 from stormlet.topology.builder import Builder, listed
 
 T = TypeVar("T")
 T2 = TypeVar("T2")
 T3 = TypeVar("T3")
 U = TypeVar("U")
+V = TypeVar("V")
 
 
 class BoltBuilder(Builder):
@@ -139,11 +151,67 @@ class BoltBuilder(Builder):
         *others: Subscription[T3],
         **options: Unpack[BoltOptions],
     ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T, Cell[V]], Awaitable[None] | None],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        state: Value[V],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[None]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T, Cell[V]], AddressedOutputs[U]],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        state: Value[V],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T, Cell[V]], Iterator[U | To[object]] | AsyncIterator[U | To[object]]],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        state: Value[V],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T, Cell[V]], Awaitable[U | To[object] | None]],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        state: Value[V],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
+    @overload
+    def bolt(
+        self,
+        id: str,
+        logic: Callable[[T, Cell[V]], U | To[object] | None],
+        first: Subscription[T],
+        /,
+        *others: Subscription[T],
+        state: Value[V],
+        **options: Unpack[BoltOptions],
+    ) -> Stream[U]: ...
     def bolt(
         self,
         id: str,
         logic: Callable[..., object],
         *inputs: Subscription[Any],
+        state: object = None,
         parallelism: int = 1,
         outputs: object = None,
         tick: float | None = None,
@@ -155,11 +223,12 @@ class BoltBuilder(Builder):
         """Add a bolt and return its default stream.
 
         ``logic`` is a function or generator function of the value, sync or async, or a ``Bolt``,
-        ``BasicBolt`` or ``BatchBolt`` class or factory. ``tick`` is the number of seconds between two calls of
-        the bolt's ``tick`` (law B5). ``concurrency`` is the number of inputs that one task processes at a time (law
-        B3); ``executor="thread"`` runs code that blocks in threads (law B9). ``on_error`` is the effect of an
-        exception in ``execute``: "fail" the input and go on, "restart" the task as well, at most
-        ``max_restarts`` times in ``restart_window``, or "stop" the topology (law B4).
+        ``BasicBolt``, ``BatchBolt`` or ``KeyedBolt`` class or factory. With ``state=Value(...)`` a function also
+        takes a :class:`~stormlet.Cell` of the key's state, whose name is that of the parameter (law K1). ``tick`` is
+        the number of seconds between two calls of the bolt's ``tick`` (law B5). ``concurrency`` is the number of inputs
+        that one task processes at a time (law B3); ``executor="thread"`` runs code that blocks in threads (law B9).
+        ``on_error`` is the effect of an exception in ``execute``: "fail" the input and go on, "restart" the task as
+        well, at most ``max_restarts`` times in ``restart_window``, or "stop" the topology (law B4).
         ``outputs`` and ``overrides`` are as for :meth:`spout`.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
@@ -173,7 +242,11 @@ class BoltBuilder(Builder):
         if not inputs:
             raise InvalidTopology(f"{where} has no input; subscribe it to a stream, such as lines.shuffle()")
         check_inputs(where, inputs, self, self.name)
-        kind = logic_kind(id, logic)
+        kind = logic_kind(id, logic, has_cell=state is not None)
+        keyed, states = self._keyed(where, logic, state)
+        if keyed:
+            check_calls(where, logic, concurrency, executor)
+            self._check_groupings(where, logic, inputs)
         given = overrides if tick is None else {**overrides, "tick": tick}
         options = self._options("bolt", id, where, given)
         effective = configure(self._configuration, options, where)
@@ -195,6 +268,9 @@ class BoltBuilder(Builder):
             executor,
             on_error,
             ticks,
+            keyed,
+            states,
+            cast("Value[Any] | None", state),
         )
         return self._default_stream(id, streams)
 
@@ -215,4 +291,25 @@ class BoltBuilder(Builder):
                 f"{bolt.id} belongs to no bolt of topology {self.name!r}; bolts: {listed(self._bolts)}"
             )
         check_inputs(f"bolt {spec.id!r}", inputs, self, self.name)
-        self._bolts[spec.id] = msgspec.structs.replace(spec, inputs=(*spec.inputs, *inputs))
+        everything = (*spec.inputs, *inputs)
+        if spec.keyed:
+            self._check_groupings(f"bolt {spec.id!r}", spec.logic, everything)
+        self._bolts[spec.id] = msgspec.structs.replace(spec, inputs=everything)
+
+    def _keyed(self, where: str, logic: object, state: object) -> tuple[bool, Mapping[str, Declared]]:
+        """Return True for a bolt with state for each key, and its states."""
+        if state is not None:
+            return True, states_of_function(where, logic, state)
+        made = component_class(logic)
+        if made is not None and issubclass(made, KeyedBolt):
+            return True, states_of_class(where, cast("type[KeyedBolt[Any, Any, Any]]", cast("object", made)))
+        check_stateless(where, logic)
+        return False, {}
+
+    def _check_groupings(self, where: str, logic: object, inputs: Sequence[Subscription[Any]]) -> None:
+        made = component_class(logic)
+        check_groupings(where, inputs, Any if made is None else key_type(made), self._schema_of)
+
+    def _schema_of(self, stream: StreamId) -> Schema:
+        components: Mapping[str, SpoutSpec | BoltSpec] = {**self._spouts, **self._bolts}
+        return components[stream.component].outputs[stream.stream].schema

@@ -45,6 +45,8 @@ class How:
     seed: int | None = None
     duration: float | None = None
     """Seconds after which it drains; None: when its sources have ended."""
+    state: Path | None = None
+    """The file that state is kept in; the topology's own where there is none."""
     dead_letters: Path | None = None
     replay: Path | None = None
     """The dead letters that are emitted instead of what the sources have."""
@@ -140,6 +142,7 @@ class Session:
                 active=how.replay is None,
                 dead_letters=None if self._letters is None else self._letters.write,
                 sources=None,
+                state=how.state,
                 **cast("TopologyOptions", how.settings.values),
             )
             async with self._run_of_topology as running:

@@ -44,6 +44,7 @@ from stormlet.runtime.wire.collector import Account, AnyTuple, BoltCollector
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.outlets import Outlet
+from stormlet.runtime.wire.own_trees import OwnTrees
 
 EMITTING = ("tick", "flush", "finish")
 """Methods that emit, and so may be thought to do so by returning a value."""
@@ -68,6 +69,7 @@ class BoltTask(Task):
         concurrency: int = 1,
         on_error: OnError = "fail",
         timed: bool = True,
+        own_trees: OwnTrees | None = None,
     ) -> None:
         super().__init__(plan, engine, context.config)
         self.context = context
@@ -76,7 +78,7 @@ class BoltTask(Task):
         """By stream; filled when all tasks are made."""
         self.inbox = make_inbox(self.wake)
         self.account = Account()
-        self.out = BoltCollector(plan, engine.loop, outbox, self.outlets, self.account)
+        self.out = BoltCollector(plan, engine.loop, outbox, self.outlets, self.account, own_trees=own_trees)
         self.flushed_after = -1
         """The ``progress`` when ``flush`` was last asked for."""
         self.finished_after = -1

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import cast
 
+import msgspec
+
+from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.schema import Schema
 from stormlet.model.components import SharedObjects, TaskContext
@@ -22,17 +27,23 @@ from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.acker.holders import Unsettled
 from stormlet.runtime.acker.task import AckerTask
 from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.run.instances import Instances, making
 from stormlet.runtime.run.kit import Kit
+from stormlet.runtime.run.states import KeptState
 from stormlet.runtime.run.wiring import Producer, Wires
+from stormlet.runtime.spout import positions
 from stormlet.runtime.spout.context import FeedContext
 from stormlet.runtime.spout.feeds import AsyncIteratorFeed, Feed, IteratorFeed, Resume
+from stormlet.runtime.spout.positions import Position
 from stormlet.runtime.spout.spout_feed import SpoutFeed
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.outbox import Outbox
+from stormlet.runtime.wire.own_trees import OwnTrees
 
 
 class Assembly:
@@ -45,6 +56,7 @@ class Assembly:
         configurations: Mapping[str, Configuration],
         dead_letters: DeadLetters,
         unsettled: Unsettled,
+        state: KeptState | None = None,
     ) -> None:
         self._engine = engine
         self._kit = kit
@@ -52,8 +64,16 @@ class Assembly:
         self._description: Description = engine.plan.description
         self._configurations = configurations
         self._dead_letters = dead_letters
+        self._state = state
+        self.own_verdicts = Verdicts(deque())
+        """The verdicts of trees that belong to epochs themselves (law X5)."""
         self._verdicts = [
-            Verdicts(kit.outcomes(plan)) for id in self._description.spouts for plan in self._plan.tasks[id]
+            *(
+                Verdicts(kit.outcomes(plan))
+                for id in self._description.spouts
+                for plan in self._plan.tasks[id]
+            ),
+            *([] if engine.epoch is None else [self.own_verdicts]),
         ]
         self._ackers = [self._acker(each, unsettled) for each in self._plan.ackers]
         self._instances = Instances(
@@ -61,6 +81,7 @@ class Assembly:
             kit,
             tracked=bool(self._plan.ackers),
             simulated=engine.simulated,
+            state_of=None if state is None or engine.epoch is None else partial(_state_of, state, engine.epoch),
         )
         self._shared = SharedObjects()
         self._progress = dict[int, Progress]()
@@ -89,18 +110,28 @@ class Assembly:
 
     def _bolt(self, spec: BoltSpec, plan: TaskPlan) -> BoltTask:
         context = self._context(plan, tuple(self._schema(each.source) for each in spec.inputs))
+        outbox = self._outbox(plan)
         bound = min(context.config.queue_capacity, sys.maxsize)  # which no list exceeds
         with making(f"bolt {spec.id!r}"):
             return BoltTask(
                 plan,
                 self._engine,
                 context,
-                self._outbox(plan),
+                outbox,
                 make_inbox=partial(self._kit.inbox, plan, bound),
                 make_worker=partial(self._instances.worker, spec),
                 concurrency=spec.concurrency,
                 on_error=spec.on_error,
+                own_trees=self._own_trees(plan, outbox),
             )
+
+    def _own_trees(self, plan: TaskPlan, outbox: Outbox) -> OwnTrees | None:
+        epoch = self._engine.epoch
+        if epoch is None:
+            return None
+        ids = IdSource(self._engine.random(plan, "roots"))
+        loads = [acker.load for acker in self._ackers]
+        return OwnTrees(epoch, len(self._verdicts) - 1, ids, loads, outbox)
 
     def _spouts(self) -> Mapping[str, Sequence[SpoutTask]]:
         spouts: dict[str, list[SpoutTask]] = {}
@@ -114,6 +145,9 @@ class Assembly:
 
     def _spout(self, spec: SpoutSpec, plan: TaskPlan, number: int) -> SpoutTask:
         context = self._context(plan)
+        position = self._kept_position(plan)
+        if position is not None and spec.kind is SourceKind.FACTORY:
+            context = replace(context, resume=positions.decoded(position))
         with making(f"spout {spec.id!r}"):
             return SpoutTask(
                 plan,
@@ -151,25 +185,49 @@ class Assembly:
     def _schema(self, stream: StreamId) -> Schema:
         return self._description.components[stream.component].outputs[stream.stream].schema
 
+    def _position(self, context: FeedContext) -> Position | None:
+        """The position of a generator or an iterable, if another run has left one (law X8)."""
+        position = self._kept_position(context.plan)
+        return None if position is None else msgspec.msgpack.decode(position, type=Position)
+
+    def _kept_position(self, plan: TaskPlan) -> bytes | None:
+        return None if self._state is None else self._state.positions.get(plan.name)
+
     def _feed(self, spec: SpoutSpec, task_context: TaskContext, context: FeedContext) -> Feed:
         if spec.kind is SourceKind.FED:
             return Feed(context)
         if spec.kind is SourceKind.ITERABLE:
-            return _feed_of(context, spec.source)
+            return _feed_of(context, spec.source, None, self._position(context))
         if spec.kind is SourceKind.GENERATOR:
             function = cast("Callable[..., object]", spec.source)
             if takes_context(function):
                 function = partial(function, task_context)
-            resume = partial(_resumed, function) if takes_resume(function) else None
-            return _feed_of(context, function(), resume)
+            position = self._position(context)
+            if not takes_resume(function):
+                return _feed_of(context, function(), None, position)
+            resume = partial(_resumed, function)
+            if position is None:
+                return _feed_of(context, function(), resume)
+            return _feed_of(context, resume(position.count - 1), resume, emitted=position.count)
         make = partial(self._instances.spout, spec, context.plan)
         return SpoutFeed(context, make, self._kit.receiver, task_context.config.idle_max)
 
 
-def _feed_of(context: FeedContext, values: object, resume: Resume | None = None) -> Feed:
+def _state_of(state: KeptState, epoch: OpenEpoch, plan: TaskPlan, spec: BoltSpec) -> TaskState:
+    return state.of(plan, spec, epoch)
+
+
+def _feed_of(
+    context: FeedContext,
+    values: object,
+    resume: Resume | None = None,
+    passing: Position | None = None,
+    emitted: int = 0,
+) -> Feed:
     if isinstance(values, AsyncIterable):
-        return AsyncIteratorFeed(context, aiter(cast("AsyncIterable[object]", values)), resume)
-    return IteratorFeed(context, iter(cast("Iterable[object]", values)), resume)
+        source = aiter(cast("AsyncIterable[object]", values))
+        return AsyncIteratorFeed(context, source, resume, emitted, passing)
+    return IteratorFeed(context, iter(cast("Iterable[object]", values)), resume, emitted, passing)
 
 
 def _resumed(function: Callable[..., object], last: object) -> object:

@@ -69,6 +69,10 @@ class Block:
             crash = TopologyCrashed(self._topology, site.task.name, site.method, site.restarts, site.way_out)
             self._crash(crash, error)
 
+    def part_failed(self, what: str, part: str, error: BaseException) -> None:
+        """A part of the run that is no task has failed for a reason of its surroundings, such as a full disk."""
+        self._crash(TopologyCrashed(self._topology, part, what), error)
+
     def engine_failed(self, part: str, error: BaseException | None) -> None:
         """A part of the engine itself has raised (law N2)."""
         self._crash(TopologyCrashed(self._topology, "the engine", f"the {part}"), error)

@@ -22,9 +22,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from stormlet.core.progress import BoltState, Step, Survey, next_step
+from stormlet.core.progress import BoltState, EpochState, Step, Survey, next_step
 from stormlet.errors import StillHeld
 from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.run.epochs import EpochKeeper
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.tasks import Tasks
 
@@ -40,15 +41,17 @@ class Conductor:
         order: Sequence[Sequence[str]],
         *,
         finishes: bool = True,
+        epochs: EpochKeeper | None = None,
     ) -> None:
         """``order`` has the components upstream first; with ``finishes=False`` bolts are flushed and never finished, as
-        more will come later."""
+        more will come later. ``epochs`` is there where messages belong to epochs."""
         self._loop = loop
         self._activity = activity
         self._tasks = tasks
         self._spouts = tasks.all_spouts
         self._order = order
         self._finishes = finishes
+        self._epochs = epochs
         self._bell = asyncio.Event()
         self._waiting: dict[asyncio.Future[None], None] = {}
         activity.call_when_quiet(self._wake)
@@ -78,6 +81,10 @@ class Conductor:
         finally:
             self._waiting.pop(waiter, None)
 
+    def look(self) -> None:
+        """Look at the next turn of the loop, as something has happened that moves no task."""
+        self._bell.set()
+
     def give_up(self, error: BaseException | None) -> None:
         """The topology has ended: nobody waits any longer."""
         for waiter in self._waiting:
@@ -91,6 +98,8 @@ class Conductor:
 
     def _wake(self) -> None:
         # In the middle of a run it is often quiet for a moment; only still spouts make it worth a look.
+        if self._epochs is not None:
+            self._epochs.quiet()
         for spout in self._spouts:
             if not spout.still:
                 return
@@ -100,11 +109,14 @@ class Conductor:
         tasks = self._tasks
         # The decision is a function of a record, which tests can try without a run; what it needs is looked up at
         # once, so that nothing moves meanwhile.
-        step, components = next_step(_survey(tasks, finishes=self._finishes), self._order)
+        survey = _survey(tasks, self._epochs, finishes=self._finishes)
+        step, components = next_step(survey, self._order)
         if step is Step.DONE:
             self.give_up(None)
         if step is Step.RESUME:
             _resume(tasks)
+        if step is Step.END_EPOCH and self._epochs is not None:
+            self._epochs.end()
         for component in components:
             for task in tasks.bolts[component]:
                 if step is Step.FINISH and _unfinished(task):
@@ -132,13 +144,13 @@ def _resume(tasks: Tasks) -> None:
             spout.resume()
 
 
-def _survey(tasks: Tasks, *, finishes: bool) -> Survey:
+def _survey(tasks: Tasks, epochs: EpochKeeper | None, *, finishes: bool) -> Survey:
     spouts = tasks.all_spouts
     return Survey(
         spouts_still=all(task.still for task in spouts),
         spouts_ended=all(task.ended for task in spouts),
         replays_waiting=any(len(task.tracker.replays) for task in spouts),
-        pending=sum(task.tracker.pending for task in spouts),
+        pending=sum(task.tracker.pending for task in spouts) + (0 if epochs is None else epochs.pending),
         bolts={
             component: BoltState(
                 flushable=any(_flushable(task) for task in each),
@@ -147,6 +159,7 @@ def _survey(tasks: Tasks, *, finishes: bool) -> Survey:
             for component, each in tasks.bolts.items()
         },
         pausing=any(task.switches.pausing and not task.ended for task in spouts),
+        epoch=EpochState.NONE if epochs is None else epochs.state,
     )
 
 

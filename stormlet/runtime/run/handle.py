@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeVar, overload
@@ -30,10 +30,12 @@ from stormlet.runtime.run.assembly import Assembly
 from stormlet.runtime.run.background import background
 from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
+from stormlet.runtime.run.epochs import EpochKeeper
 from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
 from stormlet.runtime.run.observers import OBSERVE, ObservedRun, Observers
+from stormlet.runtime.run.states import KeptState
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import HostMessage
@@ -56,7 +58,12 @@ class Running:
     """The handle on a running topology."""
 
     def __init__(
-        self, plan: Plan, configurations: Mapping[str, Configuration], options: RunOptions, topology: object
+        self,
+        plan: Plan,
+        configurations: Mapping[str, Configuration],
+        options: RunOptions,
+        topology: object,
+        state: KeptState | None = None,
     ) -> None:
         loop = asyncio.get_running_loop()
         description = plan.description
@@ -82,17 +89,18 @@ class Running:
             host_leaves=self._block.host_leaves,
             failures=self._failures,
             observer=self._observer,
+            epoch=None if state is None else state.open_epoch(self._configuration.epoch_messages),
         )
         self._dead_letters = DeadLetters(options.dead_letters, self._failures, kit.dead_letters)
-        self._tasks = Assembly(
-            self._engine, kit, configurations, self._dead_letters, directory.unsettled
-        ).tasks()
+        assembly = Assembly(self._engine, kit, configurations, self._dead_letters, directory.unsettled, state)
+        self._tasks = assembly.tasks()
         directory.tasks = self._tasks
         kit.assembled(self._tasks)
         self._explainer = Explainer(self._engine, self._tasks)
         self._record(self._configuration.record_edges)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
-        self._conductor = Conductor(loop, activity, self._tasks, plan.order)
+        self._epochs = self._keeper(state, assembly)
+        self._conductor = Conductor(loop, activity, self._tasks, plan.order, epochs=self._epochs)
         self._lifecycle = Lifecycle(
             self._name,
             self._configuration,
@@ -102,12 +110,28 @@ class Running:
             partial(background, description, self._tasks, self._conductor, self._explainer),
             self._failures,
             self._observer,
+            self._epochs,
             active=options.active,
         )
         if self._observer is not None:
             self._observer.built(
                 ObservedRun(self._name, self._tasks, self.record_edges, self.explain_oldest, self.health)
             )
+
+    def _keeper(self, state: KeptState | None, assembly: Assembly) -> EpochKeeper | None:
+        epoch = self._engine.epoch
+        if state is None or epoch is None:
+            return None
+        return EpochKeeper(
+            self._engine,
+            epoch,
+            self._configuration,
+            state,
+            self._tasks,
+            assembly.own_verdicts,
+            lambda: self._conductor.look(),
+            self._block.part_failed,
+        )
 
     # What the host does.
 
@@ -334,8 +358,14 @@ class Running:
 class Run:
     """``async with topology.run() as running``: leaving the block drains, an exception cancels."""
 
-    def __init__(self, make: Callable[[], Running]) -> None:
+    def __init__(
+        self,
+        make: Callable[[KeptState | None], Running],
+        open_state: Callable[[], Awaitable[KeptState]] | None = None,
+    ) -> None:
+        """``open_state`` opens the store and reads it, where messages belong to epochs."""
         self._make = make
+        self._open_state = open_state
         self._running: Running | None = None
 
     @property
@@ -347,7 +377,13 @@ class Run:
         # Its tasks, counts and sources are those of one run: entered twice, they would be mixed.
         if self._running is not None:
             raise InvalidTopology("this run was entered before; call topology.run() again")
-        self._running = self._make()
+        state = None if self._open_state is None else await self._open_state()
+        try:
+            self._running = self._make(state)
+        except BaseException:
+            if state is not None:
+                state.store.close()
+            raise
         await self._running.start()
         return self._running
 

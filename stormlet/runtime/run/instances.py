@@ -8,13 +8,18 @@ from contextvars import ContextVar
 from typing import Any, Final, TypeVar, cast
 
 from stormlet.core.shortened import shortened
+from stormlet.core.tables import ValueTable
 from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.model.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, overrides
+from stormlet.model.declared_states import Cell, Value
 from stormlet.model.description import BoltSpec, SpoutSpec
+from stormlet.model.keyed import KeyedBolt
 from stormlet.model.logic import LogicKind, check_bolt, check_spout
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.batches import BatchRunner, BatchWorker, check_batch
 from stormlet.runtime.bolt.functions import BasicWorker, BoltWorker, FunctionWorker
+from stormlet.runtime.bolt.keyed import CellWorker, KeyedWorker
+from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt, ThreadWorker
 from stormlet.runtime.bolt.worker import Wiring, Worker
 from stormlet.runtime.run.kit import Kit
@@ -28,11 +33,21 @@ UNMADE: Final[ContextVar[str]] = ContextVar("stormlet_unmade", default="a compon
 class Instances:
     """Makes the instances of one run, and refuses what is no spout or bolt."""
 
-    def __init__(self, topology: str, kit: Kit, *, tracked: bool, simulated: bool) -> None:
+    def __init__(
+        self,
+        topology: str,
+        kit: Kit,
+        *,
+        tracked: bool,
+        simulated: bool,
+        state_of: Callable[[TaskPlan, BoltSpec], TaskState] | None = None,
+    ) -> None:
+        """``state_of`` gives the state of a task, where messages belong to epochs."""
         self._topology = topology
         self._kit = kit
         self._tracked = tracked
         self._simulated = simulated
+        self._state_of = state_of
 
     def worker(self, spec: BoltSpec, wiring: Wiring) -> Worker:
         """Return the worker for a new instance of a bolt.
@@ -48,6 +63,8 @@ class Instances:
         return self._kit.worker(wiring.plan, worker)
 
     def _worker_of(self, spec: BoltSpec, wiring: Wiring, threads: int) -> Worker:
+        if spec.state is not None and self._state_of is not None:
+            return self._cell_worker(spec, wiring, spec.state, self._state_of(wiring.plan, spec))
         if spec.kind is LogicKind.FUNCTION:
             return FunctionWorker(wiring, cast("Callable[[Any], object]", spec.logic))
         bolt = self._make(f"bolt {spec.id!r}", cast("Callable[[], BoltBase[Any, Any]]", spec.logic))
@@ -67,9 +84,26 @@ class Instances:
             check_batch(spec.id, bolt)
             batches = ThreadedBatchBolt(bolt, wiring, threads) if threads else bolt
             return BatchWorker(wiring, BatchRunner(batches, wiring))
+        if isinstance(bolt, KeyedBolt):
+            return self._keyed_worker(spec, wiring, bolt)
         if isinstance(bolt, BasicBolt):
             return BasicWorker(wiring, bolt)
         return BoltWorker(wiring, cast("Bolt[Any, Any]", bolt))
+
+    def _keyed_worker(self, spec: BoltSpec, wiring: Wiring, bolt: KeyedBolt[Any, Any, Any]) -> KeyedWorker:
+        if self._state_of is None or not spec.keyed:
+            raise InvalidTopology(
+                f"bolt {spec.id!r}: its factory made a KeyedBolt, whose state must be known before; annotate what it "
+                f"returns: -> {type(bolt).__name__}"
+            )
+        return KeyedWorker(wiring, bolt, self._state_of(wiring.plan, spec), at_once=spec.concurrency)
+
+    def _cell_worker(
+        self, spec: BoltSpec, wiring: Wiring, declaration: Value[Any], state: TaskState
+    ) -> CellWorker:
+        function = cast("Callable[[Any, Cell[Any]], object]", spec.logic)
+        table = cast("ValueTable", next(iter(state.tables.values())))
+        return CellWorker(wiring, function, Cell(declaration, table), state, at_once=spec.concurrency)
 
     def spout(self, spec: SpoutSpec, plan: TaskPlan) -> Spout[Any]:
         """Return a new instance of a spout; raise as :meth:`worker` does."""

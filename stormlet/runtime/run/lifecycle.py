@@ -28,6 +28,7 @@ from stormlet.report.health import RunState
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
+from stormlet.runtime.run.epochs import EpochKeeper
 from stormlet.runtime.run.observers import Observer
 from stormlet.runtime.slow_code import wait_for_end
 from stormlet.runtime.task import Task
@@ -59,6 +60,7 @@ class Lifecycle:
         background: Background,
         failures: FailureLog,
         observer: Observer | None,
+        epochs: EpochKeeper | None = None,
         *,
         active: bool,
     ) -> None:
@@ -72,6 +74,7 @@ class Lifecycle:
         self._background = background
         self._failures = failures
         self._observer = observer
+        self._epochs = epochs
         self._active = active
         self._loop = asyncio.get_running_loop()
         self._running: dict[asyncio.Task[None], Task] = {}
@@ -136,6 +139,8 @@ class Lifecycle:
             await self._ready([task.ready for task in self._tasks.all_spouts])
             # Last: a conductor that looked before the spouts were open would find a run in which nothing can move.
             self._start_helpers()
+            if self._epochs is not None:
+                self._epochs.begin()
         except BaseException:
             await self._end()
             raise
@@ -326,6 +331,8 @@ class Lifecycle:
         for tasks in (self._tasks.all_spouts, self._tasks.all_bolts, self._tasks.ackers):
             await self._end_these(tasks)
         self._abandon()
+        if self._epochs is not None:
+            await self._epochs.close()
         for task in self._tasks.all_spouts:
             task.settle_left_over()
         self._conductor.give_up(self._block.crash)

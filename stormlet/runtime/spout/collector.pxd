@@ -12,6 +12,7 @@ cdef class SpoutOut:
     cdef Tracker _tracker
     cdef Outbox _outbox
     cdef bint _strict
+    cdef bint _keeps_all
 
     cdef OpenTree _tree(self, object value, object message_id, object stream, object task, object lineage)
     cdef list _trees(self, object values, object message_ids, object lineages)

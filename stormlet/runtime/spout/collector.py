@@ -24,7 +24,16 @@ from stormlet.runtime.wire.loop_thread import called_elsewhere
 class SpoutOut:
     """The collector of a spout task."""
 
-    __slots__ = ("_context", "_outbox", "_plan", "_strict", "_switches", "_topology", "_tracker")
+    __slots__ = (
+        "_context",
+        "_keeps_all",
+        "_outbox",
+        "_plan",
+        "_strict",
+        "_switches",
+        "_topology",
+        "_tracker",
+    )
 
     def __init__(self, context: FeedContext) -> None:
         self._context = context
@@ -34,6 +43,7 @@ class SpoutOut:
         self._topology = context.variables
         self._outbox = context.outbox
         self._strict = context.outbox.thread.strict
+        self._keeps_all = context.tracker.keeps_all
 
     @property
     def pending(self) -> int:
@@ -103,7 +113,8 @@ class SpoutOut:
         if self._switches.stopping:
             raise _stopping(self._plan)
         lineage = lineage_now(self._topology, origin, attempt)
-        tree = None if message_id is None else self._tree(value, message_id, stream, task, lineage)
+        is_tracked = message_id is not None or self._keeps_all
+        tree = self._tree(value, message_id, stream, task, lineage) if is_tracked else None
         reached = tracker.emit(value, stream, task, lineage, tree)
         if tracker.outcomes:
             self._context.attend_soon()

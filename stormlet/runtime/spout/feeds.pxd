@@ -26,6 +26,7 @@ cdef class KeptFeed(Feed):
     cdef object _broke
     cdef long long _broke_after
     cdef bint _is_spent
+    cdef object _passing
 
     @cython.locals(message=Message)
     cpdef emit(self, object value)

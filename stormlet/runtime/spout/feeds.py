@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from inspect import isasyncgen
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
-from stormlet.errors import TaskKilled
+from stormlet.core.shortened import shortened
+from stormlet.errors import StateUnusable, TaskKilled
 from stormlet.model.components import DEFAULT_STREAM, TaskContext, To
 from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
-from stormlet.runtime.spout.messages import kept_message, lineage_now
+from stormlet.runtime.spout.messages import Message, kept_message, last_with_id, lineage_now
+from stormlet.runtime.spout.positions import Position, digest_of
 from stormlet.runtime.usercode import stray
 
 OVER = (
@@ -66,6 +68,11 @@ class Feed:
         """True if another run goes on from the position that :meth:`close` has noted."""
         return False
 
+    def position_after(self, messages: Sequence[Message]) -> bytes | None:
+        """Return the position of the source after these messages, for another run to go on there (law X8); None if it
+        has none, or they are the host's alone."""
+        return None
+
     def renewed(self) -> Feed:
         """Return the feed for the restarted task: itself, or another one, which must be opened."""
         return self
@@ -99,8 +106,17 @@ class KeptFeed(Feed):
 
     passive = False
 
-    def __init__(self, context: FeedContext, values: object, resume: Resume | None, emitted: int = 0) -> None:
+    def __init__(
+        self,
+        context: FeedContext,
+        values: object,
+        resume: Resume | None,
+        emitted: int = 0,
+        passing: Position | None = None,
+    ) -> None:
+        """``emitted`` values were emitted before; those up to ``passing`` are given once more, and passed over."""
         super().__init__(context)
+        self._passing = passing
         self._topology = context.variables
         self._resume = resume
         self._emitted = emitted
@@ -127,6 +143,40 @@ class KeptFeed(Feed):
     def unsent(self) -> int:
         """Values that raised when they were to be emitted, as by a key function."""
         return len(self._unsent)
+
+    def position_after(self, messages: Sequence[Message]) -> bytes | None:
+        last = last_with_id(messages)
+        if last is None:
+            return None
+        return Position(cast("int", last.message_id) + 1, digest_of(last.value)).encoded()
+
+    def open(self, context: TaskContext) -> Awaitable[None] | None:
+        position, self._passing = self._passing, None
+        return None if position is None else self._pass_over(position)
+
+    async def _pass_over(self, position: Position) -> None:
+        """Have the source give again what is durable (law X8)."""
+        value: object = None
+        for number in range(position.count):
+            if not number % PASSED_AT_ONCE:
+                await asyncio.sleep(0)  # it may take long, and the loop has others (law F2)
+            value = await self._next_passed()
+            if value is END:
+                raise self._lost_its_place(
+                    f"it gives only {number:,} values, of which {position.count:,} are durable"
+                )
+        if position.digest is not None and digest_of(_sent(value)) != position.digest:
+            raise self._lost_its_place(f"its value {position.count:,} is another one now: {shortened(value)}")
+        self._emitted = position.count
+
+    async def _next_passed(self) -> object:
+        raise NotImplementedError
+
+    def _lost_its_place(self, what: str) -> StateUnusable:
+        return StateUnusable(
+            f"spout {self._context.plan.component!r} cannot go on where the state ends: {what}; give it the same "
+            f"values in the same order, let its function take resume=, or begin anew without the state"
+        )
 
     def renewed(self) -> Feed:
         """Itself; or, of a generator that is over, one that goes on after the last message."""
@@ -195,10 +245,18 @@ class IteratorFeed(KeptFeed):
     """A generator or another iterator."""
 
     def __init__(
-        self, context: FeedContext, values: Iterator[object], resume: Resume | None = None, emitted: int = 0
+        self,
+        context: FeedContext,
+        values: Iterator[object],
+        resume: Resume | None = None,
+        emitted: int = 0,
+        passing: Position | None = None,
     ) -> None:
-        super().__init__(context, values, resume, emitted)
+        super().__init__(context, values, resume, emitted, passing)
         self._values = values
+
+    async def _next_passed(self) -> object:
+        return next(self._values, END)
 
     def _resumed(self, values: object, resume: Resume) -> Feed:
         return IteratorFeed(self._context, iter(cast("Iterable[object]", values)), resume, self._emitted)
@@ -249,12 +307,16 @@ class AsyncIteratorFeed(KeptFeed):
         values: AsyncIterator[object],
         resume: Resume | None = None,
         emitted: int = 0,
+        passing: Position | None = None,
     ) -> None:
-        super().__init__(context, values, resume, emitted)
+        super().__init__(context, values, resume, emitted, passing)
         self._values = values
         self._in_hand: object = END
         """The last value of the source if it was not emitted yet; held here before anything else can raise (law N1)."""
         self.survives_kills = resume is not None or not isasyncgen(values)
+
+    async def _next_passed(self) -> object:
+        return await anext(self._values, END)
 
     def _resumed(self, values: object, resume: Resume) -> Feed:
         return AsyncIteratorFeed(
@@ -309,7 +371,13 @@ class AsyncIteratorFeed(KeptFeed):
         return self.end()
 
 
-END = object()
+END: Final = object()
+PASSED_AT_ONCE: Final = 1000
+"""Values of a source that are passed over before the loop has its turn."""
+
+
+def _sent(value: object) -> object:
+    return cast("To[object]", value).value if type(value) is To else value
 
 
 def _frame_of(source: object) -> object:

@@ -5,6 +5,7 @@ Each is its own open tree: one attempt runs at a time, and the next one begins w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any, Final
 
@@ -144,6 +145,11 @@ def spout_message(
     message.history = NOTHING_YET
     message.root = 0
     return message
+
+
+def last_with_id(messages: Sequence[Message]) -> Message | None:
+    """Return the last of these messages that has a message id, by which its source knows where it was (law X8)."""
+    return next((each for each in reversed(messages) if each.message_id is not None), None)
 
 
 def kept_message(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol
 
@@ -11,9 +11,11 @@ from stormlet.core.outcomes import Failure
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.model.components import ReliableSpout, Spout, TaskContext, overrides
 from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout import positions
 from stormlet.runtime.spout.collector import ReliableSpoutOut, SpoutOut
 from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
 from stormlet.runtime.spout.feeds import Feed
+from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.usercode import Within, dropped
 
 FIRST_NAP = 0.001
@@ -45,10 +47,14 @@ class SpoutFeed(Feed):
         self._make = make
         self._receiver_of = receiver_of
         self._spout = spout = make()
-        self._out = ReliableSpoutOut(context) if isinstance(spout, ReliableSpout) else SpoutOut(context)
+        # Within epochs the engine keeps what every spout emits, to emit it again in another attempt (law X7).
+        is_kept = isinstance(spout, ReliableSpout) or context.tracker.keeps_all
+        self._out = ReliableSpoutOut(context) if is_kept else SpoutOut(context)
         context.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._outbox = context.outbox
         self._idle_max = idle_max
+        self._last: dict[Hashable, object] = {}
+        """The id of the last durable message of each partition (law X8)."""
         self._next_nap = FIRST_NAP
         self._topology = context.variables
         self._variables = self._topology.copy()
@@ -66,11 +72,19 @@ class SpoutFeed(Feed):
         """True if another run goes on after this one."""
         return self._spout.resumes
 
+    def position_after(self, messages: Sequence[Message]) -> bytes | None:
+        ids = [each.message_id for each in messages if each.message_id is not None]
+        if not ids or not self._spout.resumable:
+            return None
+        self._last.update((self._spout.partition(each), each) for each in ids)
+        return positions.encoded(self._last)
+
     def renewed(self) -> Feed:
         """Another instance."""
         return SpoutFeed(self._context, self._make, self._receiver_of, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
+        self._last = dict(context.resume)
         self._context.threads.open()
         return _awaitable(self._spout.open(context, self._out))
 

@@ -27,6 +27,7 @@ from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.slices import Pace
 from stormlet.runtime.spout.context import Asking, FeedContext, SourceWait, Switches
+from stormlet.runtime.spout.epoch_tracker import EpochTracker
 from stormlet.runtime.spout.feeds import Feed
 from stormlet.runtime.spout.hand_overs import HandOvers
 from stormlet.runtime.spout.host import HostEmits
@@ -100,7 +101,8 @@ class SpoutTask(Task):
         plan, engine, config = self.plan, self.engine, self.context.config
         policy = ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
         random = engine.random(plan, "replays")
-        return Tracker(
+        make = Tracker if engine.epoch is None else partial(EpochTracker, engine.epoch)
+        return make(
             plan,
             self._number,
             self.outbox,
@@ -171,6 +173,11 @@ class SpoutTask(Task):
     def resume(self) -> None:
         """Everything is settled that it has paused for."""
         self.switches.resume()
+        self.wake()
+
+    def room_came(self) -> None:
+        """Another epoch has begun, which takes messages."""
+        self._look_after_waiters()
         self.wake()
 
     def stop_source(self) -> None:

@@ -31,6 +31,7 @@ cdef class Tracker:
     cdef public long long emitted
     cdef public Counts counts
     cdef public bint buries
+    cdef public bint keeps_all
     cdef public object observer
     cdef public object replays
     cdef public object hand_overs
@@ -53,5 +54,7 @@ cdef class Tracker:
     cdef _overflow(self, Outlet outlet, OpenTree tree)
     cdef Outlet _outlet(self, object stream, object task)
     cdef bint _settle(self, OpenTree tree) except -1
+    cdef _see(self, OpenTree tree)
+    cdef bint _conclude(self, OpenTree tree) except -1
     cdef _observe(self, OpenTree tree)
     cdef bint _settle_failed(self, OpenTree tree, object failure) except -1

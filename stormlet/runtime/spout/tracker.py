@@ -145,6 +145,8 @@ class Tracker:
         self.counts = Counts()
         self.buries = True
         """True if messages that are given up go to the dead letters."""
+        self.keeps_all = False
+        """True if every message is kept, whatever its spout would do with it (law X5, X7)."""
         self.observer = observer
         """Looks on at the messages; may be changed at any time."""
         self.replays = replays
@@ -167,11 +169,17 @@ class Tracker:
     @property
     def room(self) -> int:
         """The number of messages that may still become pending (law S3)."""
-        return UNLIMITED if self._most_pending is None else self._most_pending - self.pending
+        return self._room_beside(self.pending)
+
+    def _room_beside(self, pending: int) -> int:
+        return UNLIMITED if self._most_pending is None else self._most_pending - pending
 
     @property
     def has_work(self) -> bool:
         """True if an outcome can be settled or a replay emitted now."""
+        return self._has_work()
+
+    def _has_work(self) -> bool:
         return bool(self.outcomes or (self.replays.due and self._outbox.has_room))
 
     def statistics(self) -> TaskStatistics:
@@ -193,6 +201,11 @@ class Tracker:
             complete_seconds=latency.seconds,
             complete_samples=latency.samples,
         )
+
+    @property
+    def is_awaited(self) -> bool:
+        """True if the host waits for a message of this task."""
+        return bool(self._awaited)
 
     # Emitting.
 
@@ -307,10 +320,17 @@ class Tracker:
 
     def _settle(self, tree: OpenTree) -> bool:
         """Deal with an outcome. Returns True if a ``Spout`` class is to hear of it."""
+        self._see(tree)
+        return self._conclude(tree)
+
+    def _see(self, tree: OpenTree) -> None:
+        """The outcome of an attempt has come."""
         if tree is self._latency.tree:
             self._latency.end()
         if self.observer is not None:
             self._observe(tree)
+
+    def _conclude(self, tree: OpenTree) -> bool:
         if tree.failure is not None:
             return self._settle_failed(tree, tree.failure)
         if type(tree) is HostMessage:
@@ -409,11 +429,14 @@ class Tracker:
 
     def replay(self) -> None:
         """Emit the replays that are due, while there is room."""
-        due = self.replays.due
-        while due and self._outbox.has_room:
-            self._replay(due.popleft())
+        self._replay_from(self.replays.due)
 
-    def _replay(self, message: Message) -> None:
+    def _replay_from(self, waiting: deque[Message], most: int = UNLIMITED) -> None:
+        while waiting and most > 0 and self._outbox.has_room:
+            self._replay(waiting.popleft(), waiting)
+            most -= 1
+
+    def _replay(self, message: Message, waiting: deque[Message]) -> None:
         """Emit once more. What user code raises, such as a key function, leaves the message due: the restarted
         task emits it, or the end fails it with what else is left (law S6, C3)."""
         user = self._user
@@ -424,7 +447,7 @@ class Tracker:
             message.failure = None
             self._track(self._outlet(message.stream, message.task), message.value, message.lineage, message)
         except BaseException as error:
-            self.replays.due.appendleft(message)
+            waiting.appendleft(message)
             user.raised(error)
             raise
         user.method = before  # the source may be suspended in it

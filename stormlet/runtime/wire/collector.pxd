@@ -13,6 +13,7 @@ cdef class BoltCollector:
     cdef Outbox _outbox
     cdef dict _outlets
     cdef object _plan
+    cdef object _own_trees
     cdef bint _strict
     cdef public object default_anchors
     cdef public object threads

@@ -36,6 +36,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.runtime.wire.loop_thread import called_elsewhere
 from stormlet.runtime.wire.outbox import Outbox
 from stormlet.runtime.wire.outlets import Outlet
+from stormlet.runtime.wire.own_trees import OwnTrees
 from stormlet.runtime.wire.thread_calls import ThreadCalls, room_below
 
 AnyTuple = Tuple[Any]
@@ -67,7 +68,17 @@ class Account:
 class BoltCollector:
     """The collector of one bolt task, or of one call where calls run concurrently (law B3)."""
 
-    __slots__ = ("_account", "_loop", "_outbox", "_outlets", "_plan", "_strict", "default_anchors", "threads")
+    __slots__ = (
+        "_account",
+        "_loop",
+        "_outbox",
+        "_outlets",
+        "_own_trees",
+        "_plan",
+        "_strict",
+        "default_anchors",
+        "threads",
+    )
 
     def __init__(
         self,
@@ -77,12 +88,14 @@ class BoltCollector:
         outlets: dict[str, Outlet],
         account: Account,
         threads: ThreadCalls | None = None,
+        own_trees: OwnTrees | None = None,
     ) -> None:
         self._plan = plan
         self._loop = loop
         self._outbox = outbox
         self._outlets = outlets
         self._account = account
+        self._own_trees = own_trees
         # Else only a call that finds nothing unsent is checked; the others follow one that was.
         self._strict = outbox.thread.strict
         self.default_anchors: Anchors = ()
@@ -93,7 +106,15 @@ class BoltCollector:
 
     def for_call(self) -> BoltCollector:
         """Another collector of the same task, for a call that runs beside others."""
-        return BoltCollector(self._plan, self._loop, self._outbox, self._outlets, self._account, self.threads)
+        return BoltCollector(
+            self._plan,
+            self._loop,
+            self._outbox,
+            self._outlets,
+            self._account,
+            self.threads,
+            self._own_trees,
+        )
 
     def emit(
         self,
@@ -207,7 +228,10 @@ class BoltCollector:
 
     def _emit_joined(self, outlet: Outlet, value: object, anchors: list[AnyTuple]) -> tuple[int, ...]:
         if not anchors:
-            outlet.deliver(value, 0, PLAIN)
+            if self._own_trees is None:
+                outlet.deliver(value, 0, PLAIN)
+            else:
+                self._own_trees.deliver(outlet, value)
             return outlet.reached
         for anchor in anchors:
             if anchor.state > HELD:

@@ -1,0 +1,75 @@
+"""The open epoch, as all tasks of a run share it (law X1 to X7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stormlet.core.epochs import Attempt, EpochAccount
+
+
+class OpenEpoch:
+    """The epoch that messages belong to which are emitted now. Trackers tell it of messages and failures, and ask it
+    for room; tasks with state note in its attempt what has reached state."""
+
+    __slots__ = ("abandoned", "account", "attempt", "closing", "happened", "own")
+
+    def __init__(self, account: EpochAccount[Any]) -> None:
+        self.account = account
+        self.attempt = Attempt()
+        self.closing = False
+        """True once the sources shall give nothing more to it."""
+        self.abandoned = False
+        """True once the run is cut short: nothing of it is committed or tried again."""
+        self.own = 0
+        """Open trees that belong to the epoch itself, and to no message (law X5)."""
+        self.happened: Callable[[], None] = _nobody
+        """Called when it begins or is spoilt; its keeper puts its own method here."""
+
+    @property
+    def room(self) -> int:
+        """The number of messages that it still takes from the sources."""
+        return 0 if self.closing or self.account.spoilt else self.account.room
+
+    @property
+    def spoilt(self) -> bool:
+        """True if the attempt has failed."""
+        return self.account.spoilt
+
+    def add(self, message: Any) -> None:
+        """A message was emitted for the first time."""
+        self.account.add(message)
+        if len(self.account) == 1:
+            self.happened()
+
+    def failed(self, message: Any, root: int) -> bool:
+        """A message has failed. Returns True if it has reached no state, and may be emitted again alone (law X6)."""
+        attempt = self.attempt
+        attempt.bury(root)
+        if not attempt.has_reached(root):
+            return not self.account.spoilt
+        self.account.spoil(message)
+        self.happened()
+        return False
+
+    def give_up(self, message: Any) -> None:
+        """A message is tried no more."""
+        self.account.give_up(message)
+
+    def spoil(self) -> None:
+        """Something has failed that belongs to no message."""
+        self.account.spoil_by_itself()
+        self.happened()
+
+    def begin_own(self) -> None:
+        """A tree begins that belongs to the epoch itself."""
+        self.own += 1
+        self.happened()
+
+    def abandon(self) -> None:
+        """The run is cut short."""
+        self.abandoned = self.closing = True
+
+
+def _nobody() -> None:
+    """Take the notice before the keeper is made; nothing is emitted by then."""

@@ -1,0 +1,142 @@
+"""The durable state of a topology in one run: the store, what it has, and the states of bolts (law X1, K4, K5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from stormlet.core.commits import Append, StateId, Store, Stored
+from stormlet.core.epochs import EpochAccount
+from stormlet.core.groupings import Fields
+from stormlet.core.states import State
+from stormlet.core.tables import MapTable
+from stormlet.core.timers import NAME, Timers
+from stormlet.errors import StateUnusable
+from stormlet.model.description import BoltSpec, Description
+from stormlet.model.keyed_checks import key_reader
+from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.task_state import TaskState
+from stormlet.runtime.epoch import OpenEpoch
+
+
+class KeptState:
+    """The store of a run, and what it has when the run begins."""
+
+    def __init__(self, store: Store, stored: Stored, description: Description) -> None:
+        """Raises :class:`~stormlet.errors.StateUnusable` for state that is not as the topology declares it."""
+        self.store = store
+        self._stored = stored
+        self._by_bolt = {id: _states_of(spec) for id, spec in description.bolts.items()}
+        self.states: Sequence[State] = [each for states in self._by_bolt.values() for each in states.values()]
+        self._check_shapes()
+        for id, states in self._by_bolt.items():
+            task_of = _task_of(description.bolts[id])
+            for state in states.values():
+                state.load(stored.states.get(state.id, ()), task_of)
+        self._tasks: dict[int, TaskState] = {}
+
+    @property
+    def positions(self) -> Mapping[str, bytes]:
+        """The positions of the sources, by task."""
+        return self._stored.positions
+
+    @property
+    def tasks(self) -> Iterable[TaskState]:
+        """The state of each task that has some."""
+        return self._tasks.values()
+
+    def found(self, plan: TaskPlan) -> TaskState | None:
+        """The state of a task, if it has some."""
+        return self._tasks.get(plan.task)
+
+    def roll_back(self) -> None:
+        """Forget what the open attempt has changed (law K3)."""
+        for state in self.states:
+            state.roll_back()
+        for task in self.tasks:
+            if task.timers is not None:
+                task.timers.rolled_back()
+
+    def seal(self) -> Sequence[Append]:
+        """Commit what the open attempt has changed, as far as this process is concerned; return it for the store.
+        Raises :class:`TypeError`, naming state and key, for a value that cannot be kept."""
+        for state in self.states:  # first all that can fail
+            state.encode()
+        appends = [append for state in self.states for append in state.seal()]
+        for task in self.tasks:
+            if task.timers is not None:
+                task.timers.sealed()
+        return appends
+
+    def open_epoch(self, most: int) -> OpenEpoch:
+        """The first epoch of the run, of at most so many messages."""
+        return OpenEpoch(EpochAccount(most, self._stored.epoch + 1))
+
+    def of(self, plan: TaskPlan, spec: BoltSpec, epoch: OpenEpoch) -> TaskState:
+        """The state of one task: the same for each of its instances (law K4)."""
+        if plan.task not in self._tasks:
+            self._tasks[plan.task] = self._made(plan, spec, epoch)
+        return self._tasks[plan.task]
+
+    def _made(self, plan: TaskPlan, spec: BoltSpec, epoch: OpenEpoch) -> TaskState:
+        tables = {name: state.tables[plan.index] for name, state in self._by_bolt[plan.component].items()}
+        timers = tables.get(NAME)
+        readers = {(each.source.component, each.source.stream): key_reader(each) for each in spec.inputs}
+        return TaskState(
+            epoch.attempt, tables, Timers(timers) if isinstance(timers, MapTable) else None, readers
+        )
+
+    def _check_shapes(self) -> None:
+        """Refuse what no bolt would read, and what it would read as something else (law K5)."""
+        declared = {each.id: each.declared.shape for each in self.states}
+        for id, shape in self._stored.shapes.items():
+            if id not in declared:
+                raise StateUnusable(_gone(id))
+            if (shape.kind, shape.key) != (declared[id].kind, declared[id].key):
+                raise StateUnusable(
+                    f"state {str(id)!r} is a {shape.kind} by keys of type {shape.key}, and the bolt declares a "
+                    f"{declared[id].kind} by {declared[id].key}; give the new one another name, or begin anew"
+                )
+        self.store.declare(declared)
+
+
+def _gone(id: StateId) -> str:
+    return (
+        f"state {str(id)!r} belongs to no bolt of this topology; declare it again, or forget it or give it its new "
+        f"name by `stormlet state forget` or `stormlet state rename`"
+    )
+
+
+def _states_of(spec: BoltSpec) -> Mapping[str, State]:
+    return {
+        name: State(StateId(spec.id, name), declared, spec.parallelism)
+        for name, declared in spec.states.items()
+    }
+
+
+def _task_of(spec: BoltSpec) -> Callable[[Any], int]:
+    """The index of the task that has a key, by the grouping of the inputs: all of them agree (law K1)."""
+    grouping = spec.inputs[0].grouping if spec.inputs else None
+    return grouping.routes(spec.parallelism).of if isinstance(grouping, Fields) else _first
+
+
+def _first(key: Any) -> int:
+    return 0
+
+
+async def opened_state(open_store: Callable[[], Store], description: Description) -> KeptState:
+    """Open a store and read it; raises :class:`~stormlet.errors.StateUnusable`."""
+    # In a thread, as a large state takes seconds; simulated time knows no threads (law X14).
+    if getattr(asyncio.get_running_loop(), "simulated_time", False):
+        return _read(open_store, description)
+    return await asyncio.to_thread(_read, open_store, description)
+
+
+def _read(open_store: Callable[[], Store], description: Description) -> KeptState:
+    store = open_store()
+    try:
+        return KeptState(store, store.load(), description)
+    except BaseException:
+        store.close()
+        raise

@@ -1,0 +1,12 @@
+from stormlet.core.ledger cimport OpenTree
+from stormlet.runtime.spout.tracker cimport Tracker
+
+cdef class EpochTracker(Tracker):
+    cdef object _epoch
+    cdef Py_ssize_t _withheld
+    cdef object _backlog
+    cdef object _durable
+
+    cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
+    cdef _add(self, OpenTree tree)
+    cdef bint _settle(self, OpenTree tree) except -1

@@ -1,0 +1,221 @@
+"""The account of a spout task whose messages belong to epochs (law X1 to X7).
+
+Theory of operation
+-------------------
+A tree that is settled says nothing to anybody yet. Its message is *withheld*: it leaves ``pending``, as nothing of it
+is under way any more, and waits for the end of its epoch. The keeper of the epochs then does one of two things:
+
+- It has the message *emitted again*, because the attempt was spoilt. The message joins the backlog, from which it is
+  emitted as soon as there is room.
+- It has the message *told*, because its epoch is durable. From there on it is settled like any other message: its spout
+  hears of it, the host's tree gets its outcome, the dead letters get what was given up.
+
+A message that fails before it has reached state is replayed as everywhere else (law X6). That is decided here, by what
+the open epoch says of its root.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.tuples import Lineage
+from stormlet.report.statistics import TaskStatistics
+from stormlet.runtime.epoch import OpenEpoch
+from stormlet.runtime.spout.messages import HostMessage, Message
+from stormlet.runtime.spout.tracker import Tracker
+
+
+class EpochTracker(Tracker):
+    """The account of the messages of one spout task, which belong to epochs."""
+
+    def __init__(self, epoch: OpenEpoch, *arguments: Any, **options: Any) -> None:
+        Tracker.__init__(self, *arguments, **options)  # compiled, there is no super()
+        self.pending = 0
+        self.keeps_all = True
+        self._epoch = epoch
+        self._withheld = 0
+        self._backlog: deque[Message] = deque()
+        self._durable: deque[Message] = deque()
+
+    @property
+    def room(self) -> int:
+        """The number of messages that may still become pending, and that the open epoch still takes."""
+        return min(self._room_beside(self.pending), self._epoch.room)
+
+    @property
+    def has_work(self) -> bool:
+        """True if an outcome can be settled or told, or a message emitted again now."""
+        if self._durable or self._has_work():
+            return True
+        return bool(self._backlog) and self._backlog_room > 0 and self._outbox.has_room
+
+    def statistics(self) -> TaskStatistics:
+        """Counts since the start; what is withheld is pending for those who look from outside."""
+        counts = Tracker.statistics(self)
+        return msgspec.structs.replace(counts, pending=self.pending + self._withheld)
+
+    # Emitting.
+
+    def emit(
+        self, value: object, stream: str, task: int | None, lineage: Lineage, tree: OpenTree | None
+    ) -> tuple[int, ...]:
+        """Deliver a value, as the root of this tree, which belongs to the open epoch."""
+        reached = Tracker.emit(self, value, stream, task, lineage, tree)
+        if tree is not None:
+            self._add(tree)
+        return reached
+
+    def emit_many(self, stream: str, messages: Iterable[tuple[object, Lineage, OpenTree]]) -> None:
+        """Deliver values, each as the root of a tree."""
+        for value, lineage, tree in messages:
+            self.emit(value, stream, None, lineage, tree)
+
+    def _add(self, tree: OpenTree) -> None:
+        tree.spout = self._number  # by which it finds its way back, whether it has reached a task or not
+        self._epoch.add(tree)
+
+    # The outcome of an attempt.
+
+    def _settle(self, tree: OpenTree) -> bool:
+        if not isinstance(tree, Message):  # what was given up, and was handed over since
+            return Tracker._settle(self, tree)
+        self._see(tree)
+        if tree.failure is None or not self._is_replayed(tree, tree.failure):
+            self.pending -= 1
+            self._withheld += 1
+        return False
+
+    def settle_awaited(self) -> None:
+        """Nothing is settled for the host before its epoch is durable (law X3)."""
+
+    def _is_replayed(self, message: Message, failure: Failure) -> bool:
+        """An attempt at a message has failed. Returns True if it is to be emitted again alone (law X6)."""
+        self.counts.failed += 1
+        if failure.kind is FailureKind.SHUTDOWN:
+            self._epoch.abandon()
+            return False
+        message.failed(failure, counts=self._counts(message, failure))
+        self._note_failure(failure, message.message_id, message.value)
+        is_alone = self._epoch.failed(message, message.root)
+        if self._gives_up(message, failure):
+            self._epoch.give_up(message)
+        elif is_alone:
+            self._replay_later(message)
+            return True
+        return False
+
+    def _counts(self, message: Message, failure: Failure) -> bool:
+        of_host = isinstance(message, HostMessage)
+        return self._policy.counts_for_host(failure) if of_host else self._policy.counts(failure)
+
+    def _gives_up(self, message: Message, failure: Failure) -> bool:
+        most = message.max_attempts if isinstance(message, HostMessage) else None
+        return self._policy.gives_up(failure, message.attempts, most)
+
+    def _replay_later(self, message: Message) -> None:
+        if isinstance(message, HostMessage):
+            message.collect_no_more()
+        self.replays.add(message)
+
+    # The end of an attempt.
+
+    def withdraw(self) -> None:
+        """The attempt is spoilt: nothing more of it is emitted (law X6)."""
+        waiting = len(self.replays.take_all()) + len(self._backlog)
+        self._backlog.clear()
+        self.pending -= waiting
+        self._withheld += waiting
+
+    def emit_again(self, messages: Sequence[Message], *, later: bool) -> None:
+        """Emit these withheld messages in the attempt that begins, as soon as there is room, or ``later``, after the
+        pause of a replay (law X7)."""
+        self._withheld -= len(messages)
+        self.pending += len(messages)
+        if later:
+            for message in messages:
+                self._replay_later(message)
+        else:
+            self._backlog.extend(messages)
+
+    def replay(self) -> None:
+        """Emit the replays that are due and the backlog, while there is room."""
+        Tracker.replay(self)
+        self._replay_from(self._backlog, self._backlog_room)
+
+    @property
+    def _backlog_room(self) -> int:
+        """The number of messages of the backlog that may be under way beside those that are (law S3)."""
+        return self._room_beside(self.pending - len(self._backlog) - len(self.replays))
+
+    # The end of an epoch.
+
+    def tell(self, messages: Sequence[Message]) -> None:
+        """The epoch of these messages is durable: they are settled for good (law X3)."""
+        acked = 0
+        for message in messages:
+            # Most have nobody to hear of them, and nothing else to be done for them.
+            if type(message) is Message and message.failure is None:
+                acked += 1
+            else:
+                self._durable.append(message)
+        self._withheld -= acked
+        self.counts.acked += acked
+
+    def settle(self, most: int) -> Iterator[OpenTree]:
+        """Settle at most so many of the outcomes that wait now, and tell as many messages of durable epochs; give those
+        that a ``Spout`` class must hear of."""
+        yield from Tracker.settle(self, most)
+        for _ in range(min(len(self._durable), most)):
+            message = self._durable.popleft()
+            if self._settle_durable(message):
+                yield message
+
+    def _settle_durable(self, message: Message) -> bool:
+        """Settle a message for good. Returns True if a ``Spout`` class is to hear of it."""
+        self._withheld -= 1
+        self.pending += 1
+        if message.failure is None:
+            return self._conclude(message)
+        if isinstance(message, HostMessage):
+            self._end_for_host(message, message.failure)
+            self._count_given_back(message.failure)
+        else:
+            self._give_up(message, message.failure)
+        return False
+
+    # The end of the run.
+
+    def abandon(self, failure: Failure) -> None:
+        """Fail what waits for a replay or in the backlog (law C3)."""
+        self.replays.due.extend(self._backlog)
+        self._backlog.clear()
+        Tracker.abandon(self, failure)
+
+    def settle_left_over(self, unsent: int) -> None:
+        """The task has ended: count what is durable and was not told, and leave over the rest."""
+        while self._durable:
+            self._tell_at_end(self._durable.popleft())
+        given_up = [tree for tree in self.outcomes if not isinstance(tree, Message)]
+        self.counts.failed += sum(
+            tree.failure is not None for tree in self.outcomes if isinstance(tree, Message)
+        )
+        self.outcomes.clear()
+        self.outcomes.extend(given_up)
+        self.pending += self._withheld
+        self._withheld = 0
+        Tracker.settle_left_over(self, unsent)
+
+    def _tell_at_end(self, message: Message) -> None:
+        self._withheld -= 1
+        self.pending += 1
+        if message.failure is None:
+            self._settle_acked_at_end(message)
+        elif isinstance(message, HostMessage):
+            self._end_for_host(message, message.failure)
+            self._count_given_back(message.failure)

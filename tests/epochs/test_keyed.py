@@ -1,0 +1,264 @@
+"""Bolts with keyed state in a run: what they see, what is forgotten, what survives (law K1 to K4, X6, X7)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from stormlet import Cell, Collector, KeyedBolt, MapOf, Reject, Topology, Tuple, Value
+from stormlet.core.commits import StateId
+from stormlet.core.states import State
+from stormlet.model.keyed import states_of
+from stormlet.state.memory import MemoryStore
+
+pytestmark = pytest.mark.simulated_time
+
+
+class Count(KeyedBolt[str, str, tuple[str, int]]):
+    """Counts words."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[str], out: Collector[tuple[str, int]]) -> None:
+        self.total += 1
+        out.emit((self.key, self.total))
+
+
+def kept(store: MemoryStore, component: str = "count", bolt: type = Count, name: str = "total") -> dict[str, object]:
+    """All that a store has of one state."""
+    state = State(StateId(component, name), states_of(bolt)[name])
+    state.load(store.load().states.get(state.id, ()))
+    return dict(state.tables[0].committed_items())
+
+
+def counting(words: str, **options: object) -> tuple[Topology, list[tuple[str, int]]]:
+    """A word count over the letters of a text, and what it has emitted."""
+    topology = Topology("count", **options)  # type: ignore[arg-type]
+    counts = topology.bolt("count", Count, topology.spout("words", list(words)).fields(), parallelism=2)
+    seen: list[tuple[str, int]] = []
+    topology.bolt("see", seen.append, counts.shuffle())
+    return topology, seen
+
+
+async def run(topology: Topology, store: MemoryStore) -> None:
+    async with topology.run(state=store) as running:
+        await running.finished()
+
+
+async def test_a_call_sees_the_state_of_its_key() -> None:
+    """As all earlier calls of the key have left it (law K2)."""
+    topology, seen = counting("abaab")
+    store = MemoryStore()
+    await run(topology, store)
+    assert sorted(seen) == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
+    assert kept(store) == {"a": 3, "b": 2}
+
+
+async def test_the_next_run_goes_on_with_the_state() -> None:
+    """Whatever its parallelism (law K5)."""
+    topology, _ = counting("abc")
+    store = MemoryStore()
+    await run(topology, store)
+    longer = Topology("count")
+    longer.bolt("count", Count, longer.spout("words", list("abcab")).fields(), parallelism=3)
+    await run(longer, store)
+    assert kept(store) == {"a": 2, "b": 2, "c": 1}
+
+
+async def test_without_a_store_state_is_in_memory() -> None:
+    """Everything holds but surviving the process (law K9)."""
+    topology, seen = counting("aa")
+    async with topology.run() as running:
+        await running.finished()
+    assert seen == [("a", 1), ("a", 2)]
+
+
+def failing_after(words: str, fails: dict[int, int], **options: object) -> tuple[Topology, list[str]]:
+    """A word count whose words fail after they were counted, by their places, each so many times."""
+    topology = Topology("count", replay_delay=0.01, **options)  # type: ignore[arg-type]
+    numbered = [f"{letter}{place}" for place, letter in enumerate(words)]
+
+    class Letters(KeyedBolt[str, str, str]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            self.total += 1
+            out.emit(tup.value)
+
+    seen: list[str] = []
+
+    def fail(word: str) -> None:
+        place = int(word[1:])
+        if fails.get(place, 0):
+            fails[place] -= 1
+            raise ValueError("after it was counted")
+        seen.append(word)
+
+    counted = topology.bolt("count", Letters, topology.spout("words", numbered).fields(_first))
+    topology.bolt("fail", fail, counted.shuffle())
+    return topology, seen
+
+
+def _first(word: str) -> str:
+    return word[0]
+
+
+async def test_a_failure_after_the_count_is_not_counted_twice() -> None:
+    """The attempt is forgotten, and the messages before it are committed first (law X6, X7)."""
+    topology, _ = failing_after("abab", {2: 1})
+    store = MemoryStore()
+    await run(topology, store)
+    assert kept(store) == {"a": 2, "b": 2}
+
+
+async def test_the_very_first_message_that_fails_for_ever_becomes_a_dead_letter() -> None:
+    """The others get on (law X7)."""
+    topology, _ = failing_after("abab", {0: 99}, max_attempts=3)
+    store = MemoryStore()
+    async with topology.run(state=store) as running:
+        await running.finished()
+    assert [letter.value for letter in running.dead_letters] == ["a0"]
+    assert kept(store) == {"a": 1, "b": 2}
+
+
+async def test_what_raises_before_it_has_changed_state_spoils_nothing() -> None:
+    """It is replayed on its own (law X6)."""
+    attempts: list[str] = []
+
+    class Unsure(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            attempts.append(tup.value)
+            if attempts.count("b") == 1 and tup.value == "b":
+                raise ValueError("not yet")
+            self.total += 1
+
+    topology = Topology("unsure", replay_delay=0.01)
+    topology.bolt("count", Unsure, topology.spout("words", list("abc")).fields())
+    store = MemoryStore()
+    await run(topology, store)
+    assert attempts == ["a", "b", "c", "b"]
+    assert kept(store) == {"a": 1, "b": 1, "c": 1}
+
+
+async def test_what_raises_after_it_has_changed_state_spoils_the_attempt() -> None:
+    """It has reached state (law K3)."""
+    attempts: list[str] = []
+
+    class Rash(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            attempts.append(tup.value)
+            self.total += 1
+            if attempts.count("b") == 1 and tup.value == "b":
+                raise ValueError("too late")
+
+    topology = Topology("rash", replay_delay=0.01)
+    topology.bolt("count", Rash, topology.spout("words", list("abc")).fields())
+    store = MemoryStore()
+    await run(topology, store)
+    assert kept(store) == {"a": 1, "b": 1, "c": 1}
+    assert attempts.count("a") == 2
+
+
+async def test_a_function_has_a_cell() -> None:
+    """Of the key's state, under the name of its parameter (law K1)."""
+
+    def count(word: str, total: Cell[int]) -> tuple[str, int]:
+        total.value += 1
+        return word, total.value
+
+    topology = Topology("cells")
+    counts = topology.bolt("count", count, topology.spout("words", list("aba")).fields(), state=Value(int, 0))
+    seen: list[tuple[str, int]] = []
+    topology.bolt("see", seen.append, counts.shuffle())
+    store = MemoryStore()
+    await run(topology, store)
+    assert seen == [("a", 1), ("b", 1), ("a", 2)]
+
+
+async def test_calls_of_one_key_wait_for_each_other() -> None:
+    """Those of different keys overlap (law K2)."""
+    topology = Topology("slow")
+
+    class Slow(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        async def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            total = self.total
+            await asyncio.sleep(1)
+            self.total = total + 1
+
+    topology.bolt("count", Slow, topology.spout("words", list("aabb")).fields(), concurrency=4)
+    store = MemoryStore()
+    began = asyncio.get_running_loop().time()
+    await run(topology, store)
+    assert asyncio.get_running_loop().time() - began == pytest.approx(2.0)
+    assert kept(store) == {"a": 2, "b": 2}
+
+
+async def test_maps_are_kept_too() -> None:
+    """Entry by entry."""
+
+    class Prices(KeyedBolt[str, str, None]):
+        seen = MapOf(str, int)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.seen[tup.value] = self.seen.get(tup.value, 0) + 1
+
+    topology = Topology("maps")
+    topology.bolt("prices", Prices, topology.spout("words", ["ab", "ac", "ab"]).fields(_first))
+    store = MemoryStore()
+    await run(topology, store)
+    assert kept(store, "prices", Prices, "seen") == {"a": {"ab": 2, "ac": 1}}
+
+
+async def test_a_rejected_word_is_left_out() -> None:
+    """Its dead letter is part of the epoch, and its count is forgotten."""
+    topology, _ = failing_after("ab", {})
+
+    class Reject2(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.total += 1
+            if tup.value == "b":
+                raise Reject("never")
+
+    topology = Topology("rejecting")
+    topology.bolt("count", Reject2, topology.spout("words", list("aba")).fields())
+    store = MemoryStore()
+    async with topology.run(state=store) as running:
+        await running.finished()
+    assert kept(store) == {"a": 2}
+    assert [letter.value for letter in running.dead_letters] == ["b"]
+
+
+async def test_a_timer_fires_once_and_survives() -> None:
+    """Never early, also when nothing else comes (law W7)."""
+    fired: list[tuple[str, float]] = []
+
+    class Reminder(KeyedBolt[str, str, str]):
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            self.set_timer(self.now + 60)
+
+        def on_timer(self, at: float, out: Collector[str]) -> None:
+            fired.append((self.key, asyncio.get_running_loop().time()))
+            out.emit(self.key)
+
+    topology = Topology("timers")
+    words = topology.spout("words")
+    reminded = topology.bolt("remind", Reminder, words.fields())
+    seen: list[str] = []
+    topology.bolt("see", seen.append, reminded.shuffle())
+    store = MemoryStore()
+    async with topology.run(state=store) as running:
+        await (await running.emit(words, "a"))
+        await asyncio.sleep(10)
+    assert (fired, seen) == ([], [])
+    async with topology.run(state=store) as running:
+        await asyncio.sleep(100)
+    assert (fired, seen) == ([("a", 60.0)], ["a"])
