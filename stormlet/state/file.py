@@ -188,6 +188,10 @@ def _take(claim: FileClaim, path: Path) -> None:
 
 
 def _opened(path: Path, topology: str | None) -> Database:
+    if path.exists() and not os.access(path, os.W_OK):  # sqlite would notice at the first commit
+        raise StateUnusable(
+            f"{path} may not be written; give this user the right to write it and its directory"
+        )
     database = Database(path, "rwc")
     try:
         if topology is not None and is_empty(database):
