@@ -10,7 +10,9 @@ Keyed state is a *log of blobs*: each blob is a msgpack map from keys to values,
 deleted. Loading a state means to go through its blobs in their order, so that the newest value of a key wins. The log
 would grow for ever; so a state rewrites all of its live keys bit by bit, beside what has changed, round after round.
 The first blob of a round says so by :attr:`Append.begins_round`. By then the round before has written every key that
-was alive, so that what is older than the beginning of that round says nothing any more, and the store drops it.
+was alive, so that what is older than the beginning of that round says nothing any more, and the store drops it. A round
+goes over the keys of all tasks that share a state. A run that begins does not know how far the last round has come, so
+that it writes all keys once before it begins another.
 
 What is durable when ``commit`` returns is all of the epoch, whatever happens to the process or the machine. A commit
 that raises has left nothing behind.

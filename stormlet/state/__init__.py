@@ -2,7 +2,7 @@
 
 They keep the records of :mod:`stormlet.core.commits`, and know nothing else of topologies. From the ground up::
 
-    retention  the rows that a commit makes superfluous, and the epochs that can still be read
+    retention  the epochs that can still be read after a commit
     refusals   sentences that all stores share
     memory     ``MemoryStore``: dicts, for topologies without ``state=`` and for simulated time
     places     paths that cannot hold a state file, network file systems among them

@@ -39,7 +39,7 @@ class Database:
         with named(path):
             self._connection = sqlite3.connect(
                 f"{path.as_uri()}?mode={sqlite_mode}",
-                PATIENCE,
+                timeout=PATIENCE,
                 isolation_level=None,
                 check_same_thread=False,
                 uri=True,

@@ -9,8 +9,7 @@ Sqlite copies that log into the file now and then, within a commit.
 
 The log is kept short by rounds (:mod:`stormlet.core.commits`): when a round over all keys of a state begins, the rows
 from before the beginning of the last round are dropped. Their pages are used again; the file does not shrink
-(``auto_vacuum`` would move pages at each commit for that). Only rounds that this run has begun count, as the last round
-of a run that was killed has not come to its end: the first round of a run drops nothing.
+(``auto_vacuum`` would move pages at each commit for that).
 
 Each row ends with a checksum, and a run begins with a check of the structure. So a file that the disk has changed is
 refused, not half read. A file is told from others by sqlite's ``application_id``, its layout by ``user_version``, and
@@ -29,7 +28,7 @@ from pathlib import Path
 
 from stormlet.core.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
-from stormlet.files import Claimed, FileClaim, NotLockable, sync
+from stormlet.files import Claimed, FileClaim, NotLockable
 from stormlet.state import renaming
 from stormlet.state.backups import back_up
 from stormlet.state.database import Database
@@ -51,7 +50,7 @@ from stormlet.state.layout import (
 from stormlet.state.places import absolute, check_place
 from stormlet.state.reading import last_epoch, load, load_at
 from stormlet.state.refusals import refuse_gap, refuse_large
-from stormlet.state.retention import Rounds, first_kept
+from stormlet.state.retention import first_kept
 
 
 class StateFile:
@@ -64,7 +63,6 @@ class StateFile:
         check_place(self._path)
         if topology is None and not self._path.exists():
             raise StateUnusable(f"there is no file {self._path}; a run with state= makes it")
-        self._rounds = Rounds()
         self._claim = FileClaim(self._path)
         _take(self._claim, self._path)
         try:
@@ -74,8 +72,7 @@ class StateFile:
             raise
 
     def load(self) -> Stored:
-        """All that is durable; a run begins."""
-        self._rounds = Rounds()
+        """All that is durable."""
         with self._database.transaction("DEFERRED"):
             return load(self._database)
 
@@ -89,15 +86,13 @@ class StateFile:
         """Make this epoch durable, as a whole. If the disk itself fails, the next run may find it so in spite of the
         error."""
         refuse_large(self._path, commit)
-        rounds = self._rounds.copy()
         with self._database.transaction():
             last = last_epoch(self._database)
             refuse_gap(self._path, commit.epoch, last)
             self._deliver(commit)
             self._write(commit)
-            dropped = self._append(commit.epoch, commit.appends, rounds)
+            dropped = self._append(commit.epoch, commit.appends)
             self._forget(first_kept(commit.epoch, dropped=dropped))
-        self._rounds = rounds
 
     def _deliver(self, commit: Commit) -> None:
         for committer, epoch in commit.delivered:
@@ -114,18 +109,23 @@ class StateFile:
         for n, letter in enumerate(commit.letters, self._next("letters")):
             self._database.put("letters", *LetterRow(n, commit.epoch, letter))
 
-    def _append(self, epoch: int, appends: Iterable[Append], rounds: Rounds) -> bool:
+    def _append(self, epoch: int, appends: Iterable[Append]) -> bool:
         """True if older rows were dropped for them."""
         dropped = 0
         for n, append in enumerate(appends, self._next("log")):
             if append.begins_round:
-                dropped += self._drop(append.state, rounds.begin(append.state, n))
-            self._database.put("log", *LogRow(n, epoch, *_names(append.state), append.blob))
+                dropped += self._drop_before_last_round(append.state)
+            row = LogRow(n, epoch, *_names(append.state), int(append.begins_round), append.blob)
+            self._database.put("log", *row)
         return dropped > 0
 
-    def _drop(self, state: StateId, before: int) -> int:
+    def _drop_before_last_round(self, state: StateId) -> int:
+        names = _names(state)
+        begun = self._database.number(
+            "SELECT coalesce(max(n), 0) FROM log WHERE component = ? AND state = ? AND begins_round", *names
+        )
         return self._database.run(
-            "DELETE FROM log WHERE component = ? AND state = ? AND n < ?", *_names(state), before
+            "DELETE FROM log WHERE component = ? AND state = ? AND n < ?", *names, begun
         )
 
     def _next(self, table: str) -> int:
@@ -164,7 +164,6 @@ class StateFile:
     def rename(self, old: str, new: str) -> None:
         """Have all that is kept under a component's id go by another one."""
         renaming.rename(self._database, old, new)
-        self._rounds = Rounds()
 
     def close(self) -> None:
         """Let go of the file, so that another run can have it."""
@@ -189,11 +188,14 @@ def _take(claim: FileClaim, path: Path) -> None:
 
 
 def _opened(path: Path, topology: str | None) -> Database:
+    if path.exists() and not os.access(path, os.W_OK):  # sqlite would notice at the first commit
+        raise StateUnusable(
+            f"{path} may not be written; give this user the right to write it and its directory"
+        )
     database = Database(path, "rwc")
     try:
         if topology is not None and is_empty(database):
             create(database, topology)
-            sync(path.parent)
         check_marks(database)
         if topology is not None:
             check_topology(database, topology)

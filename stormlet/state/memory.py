@@ -10,7 +10,7 @@ from operator import itemgetter
 from stormlet.core.commits import Append, Commit, Rows, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
 from stormlet.state.refusals import refuse_gap, refuse_unkept
-from stormlet.state.retention import Rounds, first_kept
+from stormlet.state.retention import first_kept
 
 PLACE = "the state in memory"
 
@@ -29,7 +29,8 @@ class MemoryStore:
         self._log: dict[StateId, list[tuple[int, int, bytes]]] = {}
         """The rows of each state: number, epoch and blob."""
         self._rows = 0
-        self._rounds = Rounds()
+        self._begun: dict[StateId, int] = {}
+        """The number of the row with which the last round of each state has begun."""
         self._outbox: list[Rows] = []
         self._letters: list[tuple[int, bytes]] = []
 
@@ -42,8 +43,7 @@ class MemoryStore:
         return next(reversed(self._closed))
 
     def load(self) -> Stored:
-        """All that is durable; a run begins."""
-        self._rounds = Rounds()
+        """All that is durable."""
         return self._stored(self._last)
 
     def declare(self, shapes: Mapping[StateId, Shape]) -> None:
@@ -68,9 +68,9 @@ class MemoryStore:
         rows = self._log.setdefault(append.state, [])
         superfluous = 0
         if append.begins_round:
-            begun = self._rounds.begin(append.state, self._rows)
-            superfluous = bisect_left(rows, begun, key=itemgetter(0))
+            superfluous = bisect_left(rows, self._begun.get(append.state, 0), key=itemgetter(0))
             del rows[:superfluous]
+            self._begun[append.state] = self._rows
         rows.append((self._rows, epoch, append.blob))
         return superfluous > 0
 

@@ -151,7 +151,9 @@ class Program:
         store.declare(SHAPES)
         self.epoch = stored.epoch
         self._live = {state: read(stored).live.get(state, {}) for state in KEYS}
-        self._round: dict[StateId, list[Key]] = {state: [] for state in KEYS}
+        self._round = {state: list(live) for state, live in self._live.items()}
+        self._begun = {state for state in KEYS if state in stored.states}
+        """A round that was begun before may have ended in its midst: what is written first is the rest of it."""
 
     def run(self, epochs: int) -> None:
         for _ in range(epochs):
@@ -179,8 +181,9 @@ class Program:
         if not changed:
             return
         live, rest = self._live[state], self._round[state]
-        if begins := not rest:
-            rest.extend(live)
+        if begins := not rest or state not in self._begun:
+            self._begun.add(state)
+            rest[:] = live
         count = len(changed) // 2 + 1
         portion = {key: live[key] for key in rest[:count] if key in live}
         del rest[:count]

@@ -43,6 +43,15 @@ def sqlite_file(path: Path, *statements: str) -> Path:
     return path
 
 
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A file of some epochs, closed."""
+    path = tmp_path / "words.state"
+    with closing(StateFile(path, "words")) as file:
+        Program(file, 3).run(25)
+    return path
+
+
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     """It is left as it is."""
     path = tmp_path / "words.state"
@@ -108,18 +117,22 @@ def test_a_directory_that_is_missing(tmp_path: Path) -> None:
     assert refusal(path) == f"cannot be kept, as there is no directory {path.parent}; make that first"
 
 
+def test_a_file_that_may_only_be_read(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused at the start, not at the first commit."""
+    monkeypatch.setattr("os.access", lambda path, mode: mode != os.W_OK)
+    assert refusal(written) == "may not be written; give this user the right to write it and its directory"
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 @pytest.mark.parametrize("locked", [".", "words.state"])
-def test_no_permission(tmp_path: Path, locked: str) -> None:
+def test_no_permission(written: Path, locked: str) -> None:
     """Neither to the directory nor to the file."""
-    path = tmp_path / "words.state"
-    StateFile(path, "words").close()
-    (tmp_path / "words.state.lock").unlink()
-    (tmp_path / locked).chmod(0o500)
+    written.with_name("words.state.lock").unlink()
+    (written.parent / locked).chmod(0o500)
     try:
-        assert "give this user the right to write" in refusal(path)
+        assert "give this user the right to write" in refusal(written)
     finally:
-        (tmp_path / locked).chmod(0o700)
+        (written.parent / locked).chmod(0o700)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a place where nobody may write")
@@ -236,15 +249,6 @@ def test_a_store_that_is_closed(file: StateFile) -> None:
     file.close()
     with pytest.raises(StateUnusable, match="closed"):
         file.load()
-
-
-@pytest.fixture
-def written(tmp_path: Path) -> Path:
-    """A file of some epochs, closed."""
-    path = tmp_path / "words.state"
-    with closing(StateFile(path, "words")) as file:
-        Program(file, 3).run(25)
-    return path
 
 
 def test_a_file_that_the_disk_has_changed(written: Path) -> None:
