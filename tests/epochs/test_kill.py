@@ -28,7 +28,11 @@ def live(path: Path, seconds: float | None) -> bool:
         if seconds is None:
             return process.wait(120) == 0
         before, deadline = path.exists() and path.stat().st_size, monotonic() + 30
-        while process.poll() is None and (not path.exists() or path.stat().st_size == before) and monotonic() < deadline:
+        while (
+            process.poll() is None
+            and (not path.exists() or path.stat().st_size == before)
+            and monotonic() < deadline
+        ):
             sleep(0.01)
         sleep(seconds)
         return process.poll() == 0
