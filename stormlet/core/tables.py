@@ -290,7 +290,10 @@ class ValueTable(Table):
             for entry in entries:
                 if entry in live and self.expired(entry):
                     del live[entry], self.written[entry]
-        return {entry: live[entry] for entry in entries if entry in live}
+        found = dict(zip(entries, map(live.get, entries), strict=True))  # one look for each, as memory is slow
+        for entry in [entry for entry, kept in found.items() if kept is None]:
+            del found[entry]
+        return found
 
     def committed(self, key: Any) -> Any:
         """Return the committed value of a key; None if there is none."""
