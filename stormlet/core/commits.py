@@ -121,6 +121,10 @@ class Store(Protocol):
         """Make this epoch durable, as a whole."""
         ...
 
+    def note_letters(self, epoch: int) -> None:
+        """Note that their sink has the dead letters up to this epoch, where no further commit would say so."""
+        ...
+
     def at(self, epoch: int) -> Stored:
         """All that was durable after this epoch, if it is still kept."""
         ...

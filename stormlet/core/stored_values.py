@@ -1,10 +1,10 @@
-"""Values in stores that others keep, changed once by each epoch: Trident's two rules as pure functions (law X13).
+"""Values in stores that others keep, changed once by each epoch: Trident's two rules as pure functions.
 
 Such a store cannot be part of the commit of an epoch. So a value is stored with the number of the epoch that has
 changed it last, and an epoch that comes again, as after a crash between the two, is recognised by its number.
 
 - :func:`transactional` is for epochs that bring the same again under the same number: then the value stays as it is.
-  What a committer gets is such an epoch, as its rows are durable before it is called (law X9).
+  What a committer gets is such an epoch, as its rows are durable before it is called.
 - :func:`opaque` is for epochs that may bring something else under the same number: the change is made anew, from the
   value before.
 

@@ -72,7 +72,7 @@ class Table(ABC):
         """The time of the epoch, for ``ttl``."""
         self.written: dict[Any, float] = {}
         """The time of each entry, where there is a ``ttl``; of a list, that of its newest item by the list's key."""
-        self.renewed: set[Any] = set()
+        self.renewed: dict[Any, None] = {}
         """Entries that the open attempt has set, where there is a ``ttl``: they are written even if they are equal."""
         self.touched = False
         """True if something was changed, or was read that can be changed in place; whoever asks sets it back."""
@@ -194,7 +194,7 @@ class Table(ABC):
             self.written |= {
                 self._stamp(entry): self.now for entry, kept in delta.items() if kept is not None
             }
-            self.renewed = set()
+            self.renewed = {}
 
 
 class ValueTable(Table):
@@ -230,7 +230,7 @@ class ValueTable(Table):
         self.changed[key] = value
         self.touched = True
         if self.declared.ttl is not None:
-            self.renewed.add(key)
+            self.renewed[key] = None
 
     def delete(self, key: Any) -> None:
         """Delete the value of this key."""
@@ -253,7 +253,7 @@ class ValueTable(Table):
     def roll_back(self) -> None:
         """Forget what the open attempt has changed; a call that still runs changes what nobody reads (law K3)."""
         self.changed = {}
-        self.renewed = set()
+        self.renewed = {}
 
     def delta(self) -> Mapping[Any, Any]:
         """Return the kept form of each changed value."""
@@ -290,7 +290,9 @@ class ValueTable(Table):
             for entry in entries:
                 if entry in live and self.expired(entry):
                     del live[entry], self.written[entry]
-        found = dict(zip(entries, map(live.get, entries), strict=True))  # one look for each, as memory is slow
+        found = dict(
+            zip(entries, map(live.get, entries), strict=True)
+        )  # one look for each, as memory is slow
         for entry in [entry for entry, kept in found.items() if kept is None]:
             del found[entry]
         return found
@@ -347,7 +349,7 @@ class MapTable(Table):
         changes, inner = self._changes(key), self._fit_inner(inner)
         self.touched = True
         if self.declared.ttl is not None:
-            self.renewed.add((key, inner))
+            self.renewed[(key, inner)] = None
         changes.size += (value is not None) - self._has(changes.entries, key, inner)
         if value is None and inner not in self.live.get(key, _NONE):
             changes.entries.pop(inner, None)
@@ -407,7 +409,7 @@ class MapTable(Table):
     def roll_back(self) -> None:
         """Forget what the open attempt has changed; a call that still runs changes what nobody reads (law K3)."""
         self.changed = {}
-        self.renewed = set()
+        self.renewed = {}
 
     def delta(self) -> Mapping[Any, Any]:
         """Return the kept form of each changed entry, by the pair of its key and its own key."""

@@ -97,7 +97,10 @@ class StateFile:
     def _deliver(self, commit: Commit) -> None:
         for committer, epoch in commit.delivered:
             self._database.run("DELETE FROM outbox WHERE committer = ? AND epoch <= ?", committer, epoch)
-        self._database.run("DELETE FROM letters WHERE epoch <= ?", commit.letters_delivered)
+        self._drop_letters(commit.letters_delivered)
+
+    def _drop_letters(self, until: int) -> None:
+        self._database.run("DELETE FROM letters WHERE epoch <= ?", until)
 
     def _write(self, commit: Commit) -> None:
         line = meta(self._database, "line")
@@ -140,6 +143,11 @@ class StateFile:
                 "WHERE newer.task = positions.task AND newer.epoch <= ?)",
                 first,
             )
+
+    def note_letters(self, epoch: int) -> None:
+        """Note that their sink has the dead letters up to this epoch."""
+        with self._database.transaction():
+            self._drop_letters(epoch)
 
     def at(self, epoch: int) -> Stored:
         """All that was durable after this epoch, without what was delivered since."""

@@ -79,7 +79,11 @@ class MemoryStore:
             self._outbox = [
                 rows for rows in self._outbox if rows.committer != committer or rows.epoch > epoch
             ]
-        self._letters = [letter for letter in self._letters if letter[0] > commit.letters_delivered]
+        self.note_letters(commit.letters_delivered)
+
+    def note_letters(self, epoch: int) -> None:
+        """Note that their sink has the dead letters up to this epoch."""
+        self._letters = [letter for letter in self._letters if letter[0] > epoch]
 
     def _forget(self, first: int) -> None:
         """Leave nothing that only epochs before this one have."""

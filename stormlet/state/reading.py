@@ -1,4 +1,4 @@
-"""What a state file holds, for commands that look at it while a run may write it."""
+"""Reading of a state file, for commands that look at it while a run may write it."""
 
 from __future__ import annotations
 

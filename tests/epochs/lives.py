@@ -77,6 +77,10 @@ class Hold:
         if self._store is not None:
             self._store.commit(commit)
 
+    def note_letters(self, epoch: int) -> None:
+        if self._store is not None:
+            self._store.note_letters(epoch)
+
     def close(self) -> None:
         pass
 

@@ -15,6 +15,7 @@ class Kept:
         self.commits: list[Commit] = []
         self.fails = False
         self.closed = 0
+        self.delivered = 0
 
     @property
     def epochs(self) -> list[int]:
@@ -28,7 +29,13 @@ class Kept:
             positions.update(commit.positions)
             for append in commit.appends:
                 states.setdefault(append.state, []).append(append.blob)
-        return Stored("line", len(self.commits), positions=positions, states=states)
+        letters = [
+            (commit.epoch, each)
+            for commit in self.commits
+            for each in commit.letters
+            if commit.epoch > self.delivered
+        ]
+        return Stored("line", len(self.commits), positions=positions, states=states, letters=letters)
 
     def declare(self, shapes: Mapping[StateId, Shape]) -> None:
         pass
@@ -38,6 +45,10 @@ class Kept:
             raise StateUnusable("the disk is full")
         assert commit.epoch == len(self.commits) + 1
         self.commits.append(commit)
+        self.delivered = max(self.delivered, commit.letters_delivered)
+
+    def note_letters(self, epoch: int) -> None:
+        self.delivered = epoch
 
     def at(self, epoch: int) -> Stored:
         raise NotImplementedError

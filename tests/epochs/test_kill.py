@@ -27,18 +27,20 @@ def live(path: Path, seconds: float | None) -> bool:
     try:
         if seconds is None:
             return process.wait(120) == 0
-        before, deadline = path.exists() and path.stat().st_size, monotonic() + 30
-        while (
-            process.poll() is None
-            and (not path.exists() or path.stat().st_size == before)
-            and monotonic() < deadline
-        ):
+        before, deadline = size(path), monotonic() + 30
+        while process.poll() is None and size(path) == before and monotonic() < deadline:
             sleep(0.01)
         sleep(seconds)
         return process.poll() == 0
     finally:
         process.kill()
         process.wait()
+
+
+def size(path: Path) -> int:
+    """Bytes of the write-ahead log, which grows with the first commit."""
+    log = Path(f"{path}-wal")
+    return log.stat().st_size if log.exists() else 0
 
 
 def kept(path: Path) -> dict[str, int]:

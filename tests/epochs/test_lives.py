@@ -13,3 +13,5 @@ def test_state_is_that_of_a_direct_computation_whatever_happens(seed: int) -> No
     lives = Lives(seed)
     lives.run()
     assert lives.found() == lives.expected()
+    assert sorted(lives.letters) == lives.rejected
+    assert lives.letters.total() <= len(lives.rejected) + lives.kills * len(lives.rejected)

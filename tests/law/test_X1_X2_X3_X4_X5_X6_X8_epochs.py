@@ -8,7 +8,16 @@ from typing import ClassVar, cast
 
 import pytest
 
-from stormlet import EndOfStream, Spout, SpoutCollector, TaskContext, Topology, TopologyCrashed
+from stormlet import (
+    DeadLetter,
+    EndOfStream,
+    Reject,
+    Spout,
+    SpoutCollector,
+    TaskContext,
+    Topology,
+    TopologyCrashed,
+)
 from stormlet.errors import StateUnusable
 from tests.epochs.stores import Kept
 
@@ -239,3 +248,28 @@ async def test_X8_a_spout_class_is_told_the_last_durable_message_of_each_partiti
     async with topology.run(state=store) as running:
         await running.finished()
     assert "".join(seen) == "abcdefef"
+
+
+async def test_X1_a_dead_letter_that_its_sink_has_not_got_comes_in_the_next_run() -> None:
+    """It is durable with its epoch, and delivered before anything else (law X1)."""
+
+    def reject(value: int) -> None:
+        if value == 1:
+            raise Reject("never")
+
+    def lose(letter: DeadLetter) -> None:
+        raise OSError("the sink is gone")
+
+    topology = Topology("rejecting")
+    topology.bolt("reject", reject, topology.spout("numbers", [0, 1, 2]).shuffle())
+    store = Kept()
+    with pytest.raises(TopologyCrashed):
+        async with topology.run(state=store, dead_letters=lose) as running:
+            await running.finished()
+    letters: list[DeadLetter] = []
+    for _ in range(2):
+        async with topology.run(state=store, dead_letters=letters.append) as running:
+            await running.finished()
+    assert [(each.component, each.value, each.failure.reason) for each in letters] == [
+        ("numbers", 1, "never; Reject('never')")
+    ]

@@ -21,7 +21,7 @@ A write that fails crashes the run. Nothing was told, and the store has everythi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from time import time
@@ -30,7 +30,7 @@ from typing import TypeAlias
 from stormlet.core.commits import Commit
 from stormlet.core.epochs import Closed
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import Failure
+from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.progress import EpochState
 from stormlet.core.timers import NAME
 from stormlet.errors import EpochFailed, StillHeld
@@ -38,10 +38,13 @@ from stormlet.model.configuration import Configuration
 from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.context import Engine
+from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.epoch import OpenEpoch
+from stormlet.runtime.run.kept_letters import hand_over, kept
 from stormlet.runtime.run.states import KeptState
 from stormlet.runtime.spout.epoch_tracker import EpochTracker
-from stormlet.runtime.spout.messages import Message
+from stormlet.runtime.spout.hand_overs import letter_of
+from stormlet.runtime.spout.messages import HostMessage, Message
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
@@ -83,6 +86,8 @@ class EpochKeeper:
         self._wave: float | None = None
         """The time at which the epoch ends, once it does: it stands still from then on."""
         self._last_failure: Failure | None = None
+        self._durable = state.stored.epoch
+        """The last epoch that is durable."""
         self._wall_clock = engine.loop.time if engine.simulated else time
         self._thread = (
             None if engine.simulated else ThreadPoolExecutor(1, f"{engine.plan.description.name} state")
@@ -136,10 +141,17 @@ class EpochKeeper:
             self._timer.cancel()
         if self._writing is not None:
             await asyncio.wait([self._writing])
-        if self._thread is not None:
-            await self._loop.run_in_executor(self._thread, self._store.close)
-            self._thread.shutdown(wait=False)
+        if self._thread is None:
+            self._end_store()
         else:
+            await self._loop.run_in_executor(self._thread, self._end_store)
+            self._thread.shutdown(wait=False)
+
+    def _end_store(self) -> None:
+        try:
+            if all(tracker.has_told for _, tracker in self._spouts):
+                self._store.note_letters(self._durable)
+        finally:
             self._store.close()
 
     # What happens in the epoch.
@@ -175,6 +187,10 @@ class EpochKeeper:
             self._epoch.spoil()
 
     # Timers.
+
+    async def deliver_letters(self, sink: DeadLetters) -> None:
+        """Hand over the dead letters of earlier runs that their sink may not have; raises what it raises."""
+        await hand_over([letter for _, letter in self._state.stored.letters], sink)
 
     def begin(self) -> None:
         """The run begins."""
@@ -292,7 +308,16 @@ class EpochKeeper:
             self._wall_clock(),
             positions,
             self._state.seal(),
+            letters=[kept(letter, self._wall_clock()) for letter in self._letters_of(closed)],
+            # What is under way keeps an epoch open, and a letter that its sink does not have is under way.
+            letters_delivered=closed.number - 1,
         )
+
+    def _letters_of(self, closed: Closed[Message]) -> Iterator[DeadLetter]:
+        for message in closed.given_up:
+            if not isinstance(message, HostMessage) and message.failure is not None:
+                task, _ = self._spouts[message.spout]
+                yield letter_of(task.plan.component, message, message.failure)
 
     def _write(self, commit: Commit, then: Callable[[], None]) -> None:
         if self._thread is None:
@@ -322,6 +347,7 @@ class EpochKeeper:
         return f"epoch {epoch:,}"
 
     def _tell(self, closed: Closed[Message]) -> None:
+        self._durable = closed.number
         for (task, tracker), own in self._by_task(closed.messages):
             tracker.tell(own)
             task.attend_soon()

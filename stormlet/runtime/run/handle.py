@@ -347,6 +347,12 @@ class Running:
     async def start(self) -> None:
         """Ackers, then bolts, then spouts (law C1). Raises :class:`~stormlet.errors.StartFailed` with what
         user code raised."""
+        if self._epochs is not None:
+            try:
+                await self._epochs.deliver_letters(self._dead_letters)
+            except BaseException:
+                await self._epochs.close()
+                raise
         await self._lifecycle.start()
 
     async def leave(self, error: BaseException | None) -> None:

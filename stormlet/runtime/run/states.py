@@ -26,7 +26,7 @@ class KeptState:
     def __init__(self, store: Store, stored: Stored, description: Description) -> None:
         """Raises :class:`~stormlet.errors.StateUnusable` for state that is not as the topology declares it."""
         self.store = store
-        self._stored = stored
+        self.stored = stored
         self._by_bolt = {id: _states_of(spec) for id, spec in description.bolts.items()}
         self.states: Sequence[State] = [each for states in self._by_bolt.values() for each in states.values()]
         self._check_shapes()
@@ -39,7 +39,7 @@ class KeptState:
     @property
     def positions(self) -> Mapping[str, bytes]:
         """The positions of the sources, by task."""
-        return self._stored.positions
+        return self.stored.positions
 
     @property
     def tasks(self) -> Iterable[TaskState]:
@@ -71,7 +71,7 @@ class KeptState:
 
     def open_epoch(self, most: int) -> OpenEpoch:
         """The first epoch of the run, of at most so many messages."""
-        return OpenEpoch(EpochAccount(most, self._stored.epoch + 1))
+        return OpenEpoch(EpochAccount(most, self.stored.epoch + 1))
 
     def of(self, plan: TaskPlan, spec: BoltSpec, epoch: OpenEpoch) -> TaskState:
         """The state of one task: the same for each of its instances (law K4)."""
@@ -90,7 +90,7 @@ class KeptState:
     def _check_shapes(self) -> None:
         """Refuse what no bolt would read, and what it would read as something else (law K5)."""
         declared = {each.id: each.declared.shape for each in self.states}
-        for id, shape in self._stored.shapes.items():
+        for id, shape in self.stored.shapes.items():
             if id not in declared:
                 raise StateUnusable(_gone(id))
             if (shape.kind, shape.key) != (declared[id].kind, declared[id].key):

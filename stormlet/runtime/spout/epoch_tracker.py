@@ -60,6 +60,11 @@ class EpochTracker(Tracker):
         counts = Tracker.statistics(self)
         return msgspec.structs.replace(counts, pending=self.pending + self._withheld)
 
+    @property
+    def has_told(self) -> bool:
+        """True if nobody waits for the outcome of a message of a durable epoch, nor the dead letters for a message."""
+        return not self._durable and not self.pending
+
     # Emitting.
 
     def emit(

@@ -49,7 +49,7 @@ class HandOvers:
 
     def give_up(self, message: Message, failure: Failure) -> bool:
         """Hand over a message that the engine has kept. Returns True if the sink has it; an asynchronous one will."""
-        letter = _letter(self._plan.component, message, failure)
+        letter = letter_of(self._plan.component, message, failure)
         # A sink that holds the loop is then reported by its own name, and not by that of next_tuple.
         self._user.method = "dead_letters"
         try:
@@ -114,7 +114,8 @@ async def _taken(pause: Awaitable[None]) -> None:
         raise
 
 
-def _letter(component: str, message: Message, failure: Failure) -> DeadLetter:
+def letter_of(component: str, message: Message, failure: Failure) -> DeadLetter:
+    """Return the dead letter of a message that the engine has kept."""
     return DeadLetter(
         component,
         message.value,

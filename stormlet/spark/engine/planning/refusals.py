@@ -144,8 +144,8 @@ def _of_bolt(bolt: BoltSpec, description: Description) -> Iterator[str]:
             )
     if bolt.keyed:
         yield (
-            f"{where} has keyed state, which a run in this process keeps; leave out --engine spark, or keep the state in "
-            "attributes of a BasicBolt"
+            f"{where} has keyed state, which a run in this process keeps; leave out --engine spark, or keep the state "
+            "in attributes of a BasicBolt"
         )
     merge = merge_of(bolt)
     if merge is not None and not takes_two(merge):
