@@ -172,7 +172,7 @@ class Description(msgspec.Struct, frozen=True):
     def _check_state_below(self, spout: str, advice: str) -> None:
         for id in self._below(spout):
             traits = bolt_traits(self.bolts[id].logic)
-            if traits.keeps_state:
+            if traits.keeps_state or self.bolts[id].keyed:
                 raise InvalidTopology(
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
                     f"miss; {traits.state_advice or f'{advice}, or keep the state outside the process'}"

@@ -21,6 +21,7 @@ from stormlet.model.builder_types import NumberOptions, TopologyOptions
 from stormlet.model.component_checks import OneShotSources
 from stormlet.model.configuration import Configuration, read_options
 from stormlet.model.description import Description
+from stormlet.model.durable_checks import check_durable
 from stormlet.model.planning import plan
 from stormlet.model.streams import Stream
 from stormlet.topology.bolts import BoltBuilder
@@ -143,6 +144,8 @@ class Topology(SpoutBuilder, BoltBuilder):
             return handle.Run(make)
         if not description.configuration.ackers:
             raise InvalidTopology(f"{where}: state needs acks, and ackers=0 has none; set ackers to 1")
+        if target is not None:
+            check_durable(description)
         open_store = partial(_opened, target, self.name)
         return handle.Run(make, partial(states.opened_state, open_store, description))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -336,3 +337,56 @@ async def test_X6_a_bolt_with_state_needs_ackers() -> None:
     topology, _ = counting("ab", ackers=0)
     with pytest.raises(InvalidTopology, match="state needs acks, and ackers=0 has none; set ackers to 1"):
         topology.run()
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_K7_a_timer_whose_call_raises_fires_again() -> None:
+    """The attempt is forgotten with what the call had done (law X7)."""
+    fired: list[str] = []
+
+    class Reminder(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.set_timer(self.now + 60)
+
+        def on_timer(self, at: float, out: Collector[None]) -> None:
+            self.total += 1
+            fired.append(self.key)
+            if len(fired) == 1:
+                raise ValueError("once")
+
+    topology = Topology("timers")
+    words = topology.spout("words")
+    topology.bolt("remind", Reminder, words.fields())
+    store = MemoryStore()
+    async with topology.run(state=store) as running:
+        await (await running.emit(words, "a"))
+        await asyncio.sleep(100)
+    assert fired == ["a", "a"]
+    assert kept(store, "remind", Reminder) == {"a": 1}
+
+
+async def test_K7_an_epoch_does_not_wait_for_a_timer_that_is_far_away() -> None:
+    """Its own time is up before."""
+
+    class Reminder(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.total += 1
+            self.set_timer(self.now + 600)
+
+        def on_timer(self, at: float, out: Collector[None]) -> None:
+            pass
+
+    async def slow() -> AsyncIterator[str]:
+        for each in "abc":
+            yield each
+            await asyncio.sleep(5)
+
+    topology = Topology("timers")
+    topology.bolt("remind", Reminder, topology.spout("words", slow).fields())
+    store = MemoryStore()
+    await run(topology, store)
+    assert store.load().epoch == 3

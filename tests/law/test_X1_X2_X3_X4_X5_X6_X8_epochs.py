@@ -9,14 +9,18 @@ from typing import ClassVar, cast
 import pytest
 
 from stormlet import (
+    BasicBolt,
+    Collector,
     DeadLetter,
     EndOfStream,
+    InvalidTopology,
     Reject,
     Spout,
     SpoutCollector,
     TaskContext,
     Topology,
     TopologyCrashed,
+    Tuple,
 )
 from stormlet.errors import StateUnusable
 from tests.epochs.stores import Kept
@@ -161,7 +165,6 @@ async def test_X4_a_write_that_fails_crashes_the_run_and_nobody_is_told() -> Non
 
 async def test_X5_what_a_tick_emits_belongs_to_the_epoch() -> None:
     """Within epochs nothing is untracked (law X5)."""
-    from stormlet import BasicBolt, Collector
 
     class Ticking(BasicBolt[int, str]):
         def execute(self, tup: object, out: Collector[str]) -> None:
@@ -273,3 +276,53 @@ async def test_X1_a_dead_letter_that_its_sink_has_not_got_comes_in_the_next_run(
     assert [(each.component, each.value, each.failure.reason) for each in letters] == [
         ("numbers", 1, "never; Reject('never')")
     ]
+
+
+async def test_X8_a_spout_class_that_cannot_go_on_is_refused() -> None:
+    """Its messages would be lost or counted twice."""
+
+    class Forgetful(Letters):
+        resumable = False
+
+    topology = Topology("letters")
+    topology.bolt("see", lambda value: None, topology.spout("letters", Forgetful).shuffle())
+    with pytest.raises(InvalidTopology, match="spout 'letters' cannot go on where the state ends"):
+        topology.run(state=Kept())
+
+
+async def test_X8_a_spout_keeps_its_parallelism() -> None:
+    """Its tasks share the work by their number."""
+
+    def share(context: TaskContext) -> Iterator[int]:
+        yield from range(context.task_index, 10, context.parallelism)
+
+    store = Kept()
+    for parallelism in (2, 3):
+        topology = Topology("shares")
+        topology.bolt(
+            "see", lambda value: None, topology.spout("numbers", share, parallelism=parallelism).shuffle()
+        )
+        if parallelism == 3:
+            with pytest.raises(
+                StateUnusable, match="had parallelism=2 when its position was kept, and has 3 now"
+            ):
+                async with topology.run(state=store):
+                    pass
+        else:
+            async with topology.run(state=store) as running:
+                await running.finished()
+
+
+async def test_X8_undeclared_state_is_refused() -> None:
+    """The next run would miss it."""
+
+    class Tally(BasicBolt[int, None]):
+        keeps_state = True
+
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            pass
+
+    topology = Topology("tally")
+    topology.bolt("tally", Tally, topology.spout("numbers", [1]).shuffle())
+    with pytest.raises(InvalidTopology, match="bolt 'tally' keeps state that it does not declare"):
+        topology.run(state=Kept())

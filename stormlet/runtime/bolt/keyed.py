@@ -120,12 +120,16 @@ class KeyedWorker(BasicWorker):
         """Call ``on_timer`` for the timers that are due, by time and then in the order they were set (law K7)."""
         bolt, timers, now = self._keyed, self._state.timers, self._state.now
         bolt.now = now
-        for at, key in [] if timers is None else timers.due(now):
-            bolt.key = key
-            result: object = bolt.on_timer(at, cast("Any", out))
-            if isawaitable(result):
-                await self.awaited(result, None)
-            await self.outbox.room()
+        try:
+            for at, key in [] if timers is None else timers.due(now):
+                bolt.key = key
+                result: object = bolt.on_timer(at, cast("Any", out))
+                if isawaitable(result):
+                    await self.awaited(result, None)
+                await self.outbox.room()
+        except BaseException:
+            self._state.spoil()  # the timer has been taken, and some of its work may be done (law X7)
+            raise
 
 
 class CellWorker(FunctionWorker):

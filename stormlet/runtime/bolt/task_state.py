@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from stormlet.core.epochs import Attempt
 from stormlet.core.tables import AnyTable
 from stormlet.core.timers import Timers
 from stormlet.core.tuples import Tuple
+from stormlet.runtime.epoch import OpenEpoch
 
 KeyReader = Callable[[Any], Any]
 
@@ -20,13 +20,14 @@ class TaskState:
 
     def __init__(
         self,
-        attempt: Attempt,
+        epoch: OpenEpoch,
         tables: Mapping[str, AnyTable],
         timers: Timers | None,
         readers: Mapping[tuple[str, str], KeyReader],
     ) -> None:
         """``readers`` read the key from a value of each input, by component and stream."""
-        self.attempt = attempt
+        self.attempt = epoch.attempt
+        self.spoil = epoch.spoil
         self.tables = tables
         self.timers = timers
         self.now = 0.0

@@ -33,7 +33,7 @@ from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.run.instances import Instances, making
 from stormlet.runtime.run.kit import Kit
-from stormlet.runtime.run.states import KeptState
+from stormlet.runtime.run.states import KeptState, position_name
 from stormlet.runtime.run.wiring import Producer, Wires
 from stormlet.runtime.spout import positions
 from stormlet.runtime.spout.context import FeedContext
@@ -193,7 +193,7 @@ class Assembly:
         return None if position is None else msgspec.msgpack.decode(position, type=Position)
 
     def _kept_position(self, plan: TaskPlan) -> bytes | None:
-        return None if self._state is None else self._state.positions.get(plan.name)
+        return None if self._state is None else self._state.positions.get(position_name(plan))
 
     def _feed(self, spec: SpoutSpec, task_context: TaskContext, context: FeedContext) -> Feed:
         if spec.kind is SourceKind.FED:

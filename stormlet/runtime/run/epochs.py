@@ -41,7 +41,7 @@ from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.run.kept_letters import hand_over, kept
-from stormlet.runtime.run.states import KeptState
+from stormlet.runtime.run.states import KeptState, position_name
 from stormlet.runtime.spout.epoch_tracker import EpochTracker
 from stormlet.runtime.spout.hand_overs import letter_of
 from stormlet.runtime.spout.messages import HostMessage, Message
@@ -83,6 +83,9 @@ class EpochKeeper:
         self._look_again = look_again
         self._crashed = crashed
         self._timer: asyncio.TimerHandle | None = None
+        """For the end of an epoch that has messages."""
+        self._alarm: asyncio.TimerHandle | None = None
+        """For the first timer of a bolt that is due."""
         self._wave: float | None = None
         """The time at which the epoch ends, once it does: it stands still from then on."""
         self._last_failure: Failure | None = None
@@ -95,6 +98,14 @@ class EpochKeeper:
         self._writing: asyncio.Future[None] | None = None
         epoch.happened = self._happened
         verdicts.notify = self._verdicts_came
+
+    async def deliver_letters(self, sink: DeadLetters) -> None:
+        """Hand over the dead letters of earlier runs that their sink may not have; raises what it raises."""
+        await hand_over([letter for _, letter in self._state.stored.letters], sink)
+
+    def begin(self) -> None:
+        """The run begins."""
+        self._wait_for_timers()
 
     @property
     def state(self) -> EpochState:
@@ -137,8 +148,7 @@ class EpochKeeper:
 
     async def close(self) -> None:
         """The run ends: wait for what is being written."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timers()
         if self._writing is not None:
             await asyncio.wait([self._writing])
         if self._thread is None:
@@ -163,17 +173,18 @@ class EpochKeeper:
                 tracker.withdraw()
         elif self._timer is None:
             self._tell_time(self._wall_clock())
-            self._close_in(self._configuration.epoch_seconds)
-
-    def _close_in(self, seconds: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, self._time_is_up)
+            self._timer = self._loop.call_later(self._configuration.epoch_seconds, self._time_is_up)
 
     def _time_is_up(self) -> None:
         self._timer = None
         self._epoch.closing = True
         self._look_again()
+
+    def _stop_timers(self) -> None:
+        for timer in (self._timer, self._alarm):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._alarm = None
 
     def _verdicts_came(self) -> None:
         trees = self._verdicts.trees
@@ -188,19 +199,19 @@ class EpochKeeper:
 
     # Timers.
 
-    async def deliver_letters(self, sink: DeadLetters) -> None:
-        """Hand over the dead letters of earlier runs that their sink may not have; raises what it raises."""
-        await hand_over([letter for _, letter in self._state.stored.letters], sink)
-
-    def begin(self) -> None:
-        """The run begins."""
-        self._wait_for_timers()
-
     def _wait_for_timers(self) -> None:
         due = self._next_timer()
         if due is not None:
             # At most ten times a second, however many there are (law K7).
-            self._close_in(max(due - self._wall_clock(), LEAST_PAUSE))
+            pause = max(due - self._wall_clock(), LEAST_PAUSE)
+            self._alarm = self._loop.call_later(pause, self._alarm_rings)
+
+    def _alarm_rings(self) -> None:
+        self._alarm = None
+        if self._has_work:
+            self._time_is_up()
+        else:  # the two clocks differ, or it was cancelled
+            self._wait_for_timers()
 
     def _fires_timers(self) -> bool:
         """Have the timers called that are due, upstream first. Returns True if there were any: what they emit is
@@ -241,6 +252,7 @@ class EpochKeeper:
         self._state.roll_back()
         epoch.attempt.begin()
         self._wave = None
+        epoch.closing = True  # what the sources give from now on belongs to later epochs
         messages = account.repeat()
         if account.fruitless >= self._configuration.max_attempts:
             self._crashed("the end", self._name_of(account.number), self._failed_for_good())
@@ -285,15 +297,12 @@ class EpochKeeper:
         epoch.attempt.begin()
         epoch.closing = False
         self._wave = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._stop_timers()
         self._write(commit, partial(self._tell, closed))
         self._emit(epoch.account.resume())
         if len(epoch.account):
             self._happened()
-        else:
-            self._wait_for_timers()
+        self._wait_for_timers()
         for task in self._tasks.all_spouts:
             task.room_came()
 
@@ -302,7 +311,7 @@ class EpochKeeper:
         for (task, _), own in self._by_task(closed.messages):
             position = task.feed.position_after(own)
             if position is not None:
-                positions[task.name] = position
+                positions[position_name(task.plan)] = position
         return Commit(
             closed.number,
             self._wall_clock(),
@@ -335,7 +344,9 @@ class EpochKeeper:
     def _written(self, epoch: int, then: Callable[[], None], writing: asyncio.Future[None]) -> None:
         self._writing = None
         try:
-            error = None if writing.cancelled() else writing.exception()
+            if writing.cancelled():  # the loop is being closed
+                return
+            error = writing.exception()
             if error is None:
                 then()
             else:

@@ -35,6 +35,7 @@ class KeptState:
             for state in states.values():
                 state.load(stored.states.get(state.id, ()), task_of)
         self._tasks: dict[int, TaskState] = {}
+        self._check_sources(description)
 
     @property
     def positions(self) -> Mapping[str, bytes]:
@@ -83,9 +84,18 @@ class KeptState:
         tables = {name: state.tables[plan.index] for name, state in self._by_bolt[plan.component].items()}
         timers = tables.get(NAME)
         readers = {(each.source.component, each.source.stream): key_reader(each) for each in spec.inputs}
-        return TaskState(
-            epoch.attempt, tables, Timers(timers) if isinstance(timers, MapTable) else None, readers
-        )
+        return TaskState(epoch, tables, Timers(timers) if isinstance(timers, MapTable) else None, readers)
+
+    def _check_sources(self, description: Description) -> None:
+        """Refuse positions of tasks that share the work in another way now (law X8)."""
+        for name in self.stored.positions:
+            task, _, parallelism = name.rpartition(" of ")
+            spout = description.spouts.get(task.rpartition("[")[0])
+            if spout is not None and str(spout.parallelism) != parallelism:
+                raise StateUnusable(
+                    f"spout {spout.id!r} had parallelism={parallelism} when its position was kept, and has "
+                    f"{spout.parallelism} now; set it as it was, or run with another file, which begins anew"
+                )
 
     def _check_shapes(self) -> None:
         """Refuse what no bolt would read, and what it would read as something else (law K5)."""
@@ -99,6 +109,11 @@ class KeptState:
                     f"{declared[id].kind} by {declared[id].key}; give the new one another name, or begin anew"
                 )
         self.store.declare(declared)
+
+
+def position_name(plan: TaskPlan) -> str:
+    """Return the name that the position of a spout's task is kept under."""
+    return f"{plan.name} of {plan.parallelism}"
 
 
 def _gone(id: StateId) -> str:
