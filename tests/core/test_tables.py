@@ -45,6 +45,12 @@ class Cart(msgspec.Struct):
     items: list[str]
 
 
+class Loose(msgspec.Struct):
+    """Is not frozen, and that is all."""
+
+    x: int
+
+
 class Pair(NamedTuple):
     """A tuple with names."""
 
@@ -184,7 +190,7 @@ def test_some_types_cannot_change(kind: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [list[int], Cart, Box, tuple[Cart, int], Cart | int, tuple, set[int], Stranger]
+    "kind", [list[int], Cart, Loose, Box, tuple[Cart, int], Cart | int, tuple, set[int], Stranger]
 )
 def test_others_can(kind: Any) -> None:
     """By what they are, or by what they hold."""
