@@ -384,9 +384,8 @@ class MapTable(Table):
         changes = self.changed.get(key)
         if changes is None:
             changes = self.changed[self.fit_key(key)] = _Changes(self._live_length(key))
-            if (
-                self.declared.kind == "list" and not changes.size
-            ):  # its items may be too old: they must not come back
+            # The items of a list that is too old must not come back with a new one.
+            if self.declared.kind == "list" and not changes.size:
                 changes.entries = dict.fromkeys(self.live.get(key, _NONE))
         return changes
 

@@ -263,6 +263,18 @@ def test_the_log_stays_within_three_times_the_state(
     assert committed(again) == committed(state)
 
 
+def test_a_round_that_a_restart_has_interrupted_is_not_taken_for_a_whole_one() -> None:
+    """What it had not come to is kept until the next life has written it."""
+    state, log = filled(keys=100)
+    expected = {**committed(state), "key 00000": 99}
+    for life in range(100):
+        table_of(state).put("key 00000", life)
+        log.take(state.seal())
+        state = State(ID, state.declared)
+        state.load(log.blobs)
+    assert committed(state) == expected
+
+
 def test_restarts_do_not_let_the_log_grow() -> None:
     """Each life ends long before its round; the log is cut back all the same."""
     state, log = filled(keys=1000)

@@ -233,6 +233,12 @@ def test_keys_of_a_union_are_taken() -> None:
     world.add(Either, world.words.fields("length"))
 
 
+def test_a_value_needs_no_default() -> None:
+    """It reads as None."""
+    named = type("Named", (Count,), {"name": Value(str)})
+    assert list(World().spec(named).states) == ["total", "name"]
+
+
 def test_a_class_without_state_may_be_any_bolt() -> None:
     """It has nothing to lose."""
     plain = type("Plain", (BasicBolt,), {"execute": lambda self, tup, out: None})
