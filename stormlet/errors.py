@@ -142,7 +142,7 @@ class SparkFailed(StormletError):
 class StateUnusable(StormletError):
     """The kept state of a topology cannot be read or written: it is damaged, of another topology or a newer version, in
     use by another run, does not fit the states that the program declares, or its disk is full. The message names the
-    place and the way out (law X1, X10, K5)."""
+    place and the way out (law X1, K5)."""
 
 
 class EpochFailed(StormletError):

@@ -20,6 +20,7 @@ SLOW = frozenset(
         "bench",
         "benchmarks",
         "both_ways/test_reading.py",
+        "epochs/test_kill.py",
         "cli/test_app.py",
         "cli/test_check_engine.py::test_neither_pyspark_nor_java_is_needed",
         "cli/running/test_endings.py",

@@ -16,6 +16,7 @@ An hour is enough to read it, in this order::
     tables      keyed state in one task: what is committed, and the overlay of the open attempt
     states      keyed state in all tasks, and the log of blobs in which a store keeps it
     timers      timers of keys, kept as state is
+    stored_values  values in stores that others keep, changed once by each epoch
     progress    the steps by which a run comes to rest: flush, resume, finish, done
 
 The other modules help these: ``shortened`` puts values into words; ``tracebacks`` names the calls of a stack, and makes

@@ -54,6 +54,12 @@ def words_of(kind: object) -> str:
     return f"{name}[{', '.join(map(words_of, arguments))}]" if arguments else name
 
 
+def single_class(kind: object) -> type | None:
+    """Return the class that all values of a type are instances of; None for a union, and where there is none."""
+    found = class_below(kind)
+    return None if found is UnionType else found
+
+
 def is_immutable(kind: object) -> bool:
     """Return True if no value of this type can change."""
     return _is_immutable(kind, [])
@@ -62,7 +68,7 @@ def is_immutable(kind: object) -> bool:
 def _is_immutable(kind: object, above: list[type]) -> bool:
     kind = bare(kind)
     origin, arguments = get_origin(kind), get_args(kind)
-    if kind is None or origin is Literal:
+    if origin is Literal:
         return True
     if origin in (Union, UnionType, tuple, frozenset):
         return all(_is_immutable(each, above) for each in arguments if each is not Ellipsis)
@@ -126,10 +132,8 @@ def _odd_part(info: object, seen: list[object]) -> object:
     return None
 
 
-def _parts(info: object) -> list[object]:
+def _parts(info: Any) -> list[object]:
     """Return the types inside a type: of its items, or of its fields."""
-    if not isinstance(info, msgspec.Struct):
-        return []
     found: list[object] = []
     for name in info.__struct_fields__:
         part: object = getattr(info, name)
@@ -191,7 +195,7 @@ class Values:
         self.immutable = is_immutable(kind)
         self.upgrade = upgrade
         self._read: Callable[[Any], Any] = msgspec.msgpack.Decoder(cast("type[Any]", kind)).decode
-        self._class = class_below(kind)
+        self._class = single_class(kind)
         self._whole = any(kind is each for each in (bool, float, bytes))
 
     def fit(self, value: Any) -> Any:

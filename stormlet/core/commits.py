@@ -58,7 +58,7 @@ class Append(msgspec.Struct, frozen=True):
 
 
 class Rows(msgspec.Struct, frozen=True):
-    """The rows of one epoch for one committer (law X9)."""
+    """The rows of one epoch for one committer ."""
 
     committer: str
     epoch: int
@@ -77,7 +77,7 @@ class Commit(msgspec.Struct, frozen=True):
     appends: Sequence[Append] = ()
     outbox: Sequence[Rows] = ()
     letters: Sequence[bytes] = ()
-    """Dead letters of the epoch, which their sink does not have yet (law X12)."""
+    """Dead letters of the epoch, which their sink does not have yet (law X1)."""
     delivered: Sequence[tuple[str, int]] = ()
     """Committers, each with the last epoch whose rows it has had: these rows and the ones before are dropped."""
     letters_delivered: int = 0
@@ -88,7 +88,7 @@ class Stored(msgspec.Struct, frozen=True):
     """All that is durable."""
 
     line: str
-    """The line of epochs that these belong to; another one after a rewind (law X10)."""
+    """The line of epochs that these belong to; another one after a rewind."""
     epoch: int = 0
     """The last one that is durable; 0 before the first."""
     closed_at: float | None = None

@@ -19,7 +19,7 @@ The rules, the first that applies:
    ``finish`` emits is processed before the components below finish. The components of a cycle are each upstream of the
    other and finish together.
 6. Messages pending: WAIT. Nothing holds their tuples any more, so their timeouts will settle them.
-7. An epoch with work of its own: END_EPOCH. What the run ends with is committed, too (law X12).
+7. An epoch with work of its own: END_EPOCH. What the run ends with is committed, too (law X1).
 8. Otherwise the run is DONE.
 
 Where messages belong to epochs, one rule comes after the third: an epoch that is closing, of which nothing is pending:

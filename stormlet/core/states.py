@@ -55,7 +55,10 @@ class State:
         self._rewrite = rewrite
         self._overdue = 0.0
         """Bytes of the log that it has too many at the start."""
-        self._round = self._all_entries()
+        self._at = 0
+        """The table that the round has come to."""
+        self._left = self.tables[0].entries()
+        """The entries of it that the round has not come to."""
         self._begins_round = True
         self._sizes = _Sizes()
 
@@ -130,27 +133,20 @@ class State:
         """Go on with the round for so many bytes, or to its end."""
         while size > 0:
             wanted = max(1, min(MOST_ENTRIES, int(size / self._sizes.mean)))
-            taken = list(islice(self._round, wanted))
-            for blob in _blobs(self._chosen(taken)):
+            taken = list(islice(self._left, wanted))
+            for blob in _blobs(self.tables[self._at].in_log(taken)):
                 size -= len(blob)
                 yield blob
             if len(taken) < wanted:
-                self._round, self._begins_round = self._all_entries(), True
-                return
+                self._go_on()
+                if self._begins_round:
+                    return
 
-    def _all_entries(self) -> Iterator[tuple[AnyTable, Any]]:
-        for table in self.tables:
-            for entry in table.entries():
-                yield table, entry
-
-    def _chosen(self, taken: Sequence[tuple[AnyTable, Any]]) -> Mapping[Any, Any]:
-        """Return these entries as they are in the log, without those that are gone."""
-        chosen: dict[Any, Any] = {}
-        for table, entry in taken:
-            kept = table.stored(entry)
-            if kept is not None:
-                chosen[entry] = table.pack(kept, table.written.get(entry, 0.0))
-        return chosen
+    def _go_on(self) -> None:
+        """Go to the next table; after the last one the round is over."""
+        self._at = (self._at + 1) % len(self.tables)
+        self._left = self.tables[self._at].entries()
+        self._begins_round = self._at == 0
 
     def _read(self, blobs: Sequence[bytes]) -> dict[Any, Any]:
         """Return the kept forms of the newest values; where there is a ``ttl``, with their times."""

@@ -17,7 +17,7 @@ value that is too old reads as absent (law K6).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -74,6 +74,8 @@ class Table(ABC):
         """The time of each entry, where there is a ``ttl``; of a list, that of its newest item by the list's key."""
         self.renewed: set[Any] = set()
         """Entries that the open attempt has set, where there is a ``ttl``: they are written even if they are equal."""
+        self.touched = False
+        """True if something was changed, or was read that can be changed in place; whoever asks sets it back."""
 
     @property
     @abstractmethod
@@ -103,8 +105,15 @@ class Table(ABC):
         """Go over the keys of all entries that are committed when it begins; some may be gone when they are met."""
 
     @abstractmethod
-    def stored(self, entry: Any) -> Any:
-        """Return the kept form of a committed entry, None if there is none."""
+    def portion(self, entries: Sequence[Any]) -> Mapping[Any, Any]:
+        """Return the kept forms of these entries, as far as they are committed; forget those that are too old."""
+
+    def in_log(self, entries: Sequence[Any]) -> Mapping[Any, Any]:
+        """Return these entries as they are in the log, as far as they are committed."""
+        kept = self.portion(entries)
+        if self.declared.ttl is None:
+            return self.packed(kept)
+        return {entry: self.pack(each, self.time_of(entry)) for entry, each in kept.items()}
 
     @abstractmethod
     def committed(self, key: Any) -> Any:
@@ -124,7 +133,14 @@ class Table(ABC):
     def expired(self, entry: Any) -> bool:
         """Return True if an entry was not written for longer than the ``ttl``."""
         ttl = self.declared.ttl
-        return ttl is not None and self.written.get(entry, self.now) + ttl <= self.now
+        return ttl is not None and self.time_of(entry) + ttl <= self.now
+
+    def time_of(self, entry: Any) -> float:
+        """Return the time when a committed entry was written, where there is a ``ttl``."""
+        return self.written.get(self._stamp(entry), self.now)
+
+    def _stamp(self, entry: Any) -> Any:
+        return entry[0] if self.declared.kind == "list" else entry
 
     def fit_key(self, key: Any) -> Any:
         """Return the key as it is kept; raise :class:`TypeError`, naming the state, if it cannot be kept."""
@@ -167,17 +183,18 @@ class Table(ABC):
         """Note the times of entries that begin, and return them without."""
         if self.declared.ttl is None:
             return entries
-        self.written = {entry: written for entry, (written, _) in entries.items()}
+        for entry, (written, _) in entries.items():
+            stamp = self._stamp(entry)
+            self.written[stamp] = max(written, self.written.get(stamp, written))
         return {entry: kept for entry, (_, kept) in entries.items()}
 
     def note(self, delta: Mapping[Any, Any]) -> None:
         """Note the time of what is committed now."""
         if self.declared.ttl is not None:
-            for entry, kept in delta.items():
-                if kept is None:
-                    self.written.pop(entry, None)
-                else:
-                    self.written[entry] = self.now
+            self.written |= {
+                self._stamp(entry): self.now for entry, kept in delta.items() if kept is not None
+            }
+            self.renewed = set()
 
 
 class ValueTable(Table):
@@ -190,16 +207,16 @@ class ValueTable(Table):
 
     def get(self, key: Any) -> Any:
         """Return the value of this key as the open attempt has left it; None if there is none."""
-        changed = self.changed
+        changed, mutable = self.changed, not self.values.immutable
+        self.touched |= mutable
         if key in changed:
             return changed[key]
         kept = self.live.get(key)
         if kept is None or self.expired(key):
             return None
-        if self.values.immutable:
-            return kept
-        value = changed[self.fit_key(key)] = self.values.open(kept)
-        return value
+        if mutable:
+            changed[self.fit_key(key)] = kept = self.values.open(kept)
+        return kept
 
     def put(self, key: Any, value: Any) -> None:
         """Set the value of this key; None deletes it. Raise :class:`TypeError`, naming the state, for a key or a value
@@ -211,9 +228,13 @@ class ValueTable(Table):
         if key not in self.changed:
             key = self.fit_key(key)
         self.changed[key] = value
+        self.touched = True
+        if self.declared.ttl is not None:
+            self.renewed.add(key)
 
     def delete(self, key: Any) -> None:
         """Delete the value of this key."""
+        self.touched = True
         if key in self.live:
             self.changed[self.fit_key(key)] = None
         else:
@@ -232,6 +253,7 @@ class ValueTable(Table):
     def roll_back(self) -> None:
         """Forget what the open attempt has changed; a call that still runs changes what nobody reads (law K3)."""
         self.changed = {}
+        self.renewed = set()
 
     def delta(self) -> Mapping[Any, Any]:
         """Return the kept form of each changed value."""
@@ -240,7 +262,7 @@ class ValueTable(Table):
         found: dict[Any, Any] = {}
         for key, value in self.changed.items():
             kept = None if value is None else self.keep(key, value)
-            if kept is None or kept != self.live.get(key):
+            if kept is None or kept != self.live.get(key) or key in self.renewed:
                 found[key] = kept
         return found
 
@@ -250,6 +272,7 @@ class ValueTable(Table):
         self.live.update(delta)
         for key in [key for key, kept in delta.items() if kept is None]:
             del self.live[key]
+            self.written.pop(key, None)
         self.changed = {}
 
     def take(self, entries: dict[Any, Any]) -> None:
@@ -260,13 +283,17 @@ class ValueTable(Table):
         """Go over the keys that are committed when it begins."""
         yield from list(self.live)
 
-    def stored(self, entry: Any) -> Any:
-        """Return the kept form of a value; forget one that is too old."""
-        kept = self.live.get(entry)
-        if kept is not None and self.expired(entry):
-            del self.live[entry], self.written[entry]
-            return None
-        return kept
+    def portion(self, entries: Sequence[Any]) -> Mapping[Any, Any]:
+        """Return the kept forms of these values; forget those that are too old."""
+        live = self.live
+        if self.declared.ttl is not None:
+            for entry in entries:
+                if entry in live and self.expired(entry):
+                    del live[entry], self.written[entry]
+        found = dict(zip(entries, map(live.get, entries), strict=True))  # one look for each, as memory is slow
+        for entry in [entry for entry, kept in found.items() if kept is None]:
+            del found[entry]
+        return found
 
     def committed(self, key: Any) -> Any:
         """Return the committed value of a key; None if there is none."""
@@ -302,22 +329,25 @@ class MapTable(Table):
 
     def get(self, key: Any, inner: Any) -> Any:
         """Return one entry of the map of this key; None if there is none."""
-        changes = self.changed.get(key)
+        changes, mutable = self.changed.get(key), not self.values.immutable
+        self.touched |= mutable
         if changes is not None and inner in changes.entries:
             return changes.entries[inner]
         kept = self.live.get(key, _NONE).get(inner)
         if kept is None or self.expired((key, inner)):
             return None
-        if self.values.immutable:
-            return kept
-        value = self._changes(key).entries[self._fit_inner(inner)] = self.values.open(kept)
-        return value
+        if mutable:
+            self._changes(key).entries[self._fit_inner(inner)] = kept = self.values.open(kept)
+        return kept
 
     def put(self, key: Any, inner: Any, value: Any) -> None:
         """Set one entry of the map of this key; None deletes it."""
         if value is not None:
             value = self.fit_value((key, inner), value)
         changes, inner = self._changes(key), self._fit_inner(inner)
+        self.touched = True
+        if self.declared.ttl is not None:
+            self.renewed.add((key, inner))
         changes.size += (value is not None) - self._has(changes.entries, key, inner)
         if value is None and inner not in self.live.get(key, _NONE):
             changes.entries.pop(inner, None)
@@ -352,6 +382,10 @@ class MapTable(Table):
         changes = self.changed.get(key)
         if changes is None:
             changes = self.changed[self.fit_key(key)] = _Changes(self._live_length(key))
+            if (
+                self.declared.kind == "list" and not changes.size
+            ):  # its items may be too old: they must not come back
+                changes.entries = dict.fromkeys(self.live.get(key, _NONE))
         return changes
 
     def _fit_inner(self, inner: Any) -> Any:
@@ -373,6 +407,7 @@ class MapTable(Table):
     def roll_back(self) -> None:
         """Forget what the open attempt has changed; a call that still runs changes what nobody reads (law K3)."""
         self.changed = {}
+        self.renewed = set()
 
     def delta(self) -> Mapping[Any, Any]:
         """Return the kept form of each changed entry, by the pair of its key and its own key."""
@@ -381,7 +416,12 @@ class MapTable(Table):
             live = self.live.get(key, _NONE)
             for inner, value in changes.entries.items():
                 kept = None if value is None else self.keep((key, inner), value)
-                if self.values.immutable or kept is None or kept != live.get(inner):
+                if (
+                    self.values.immutable
+                    or kept is None
+                    or kept != live.get(inner)
+                    or (key, inner) in self.renewed
+                ):
                     found[key, inner] = kept
         return found
 
@@ -401,11 +441,12 @@ class MapTable(Table):
             self.live.setdefault(key, {})[inner] = kept
 
     def _forget(self, key: Any, inner: Any) -> None:
-        live = self.live.get(key)
-        if live is not None:
-            live.pop(inner, None)
-            if not live:
-                del self.live[key]
+        live = self.live[key]
+        del live[inner]
+        self.written.pop((key, inner), None)
+        if not live:
+            del self.live[key]
+            self.written.pop(key, None)
 
     def entries(self) -> Iterator[Any]:
         """Go over the entries of each map, as they are when it is met."""
@@ -413,15 +454,19 @@ class MapTable(Table):
             for inner in list(self.live.get(key, _NONE)):
                 yield key, inner
 
-    def stored(self, entry: Any) -> Any:
-        """Return the kept form of an entry; forget one that is too old."""
-        key, inner = entry
-        kept = self.live.get(key, _NONE).get(inner)
-        if kept is not None and self.expired(entry):
-            del self.written[entry]
-            self._forget(key, inner)
-            return None
-        return kept
+    def portion(self, entries: Sequence[Any]) -> Mapping[Any, Any]:
+        """Return the kept forms of these entries; forget those that are too old."""
+        found: dict[Any, Any] = {}
+        for entry in entries:
+            key, inner = entry
+            kept = self.live.get(key, _NONE).get(inner)
+            if kept is None:
+                continue
+            if self.expired(entry):
+                self._forget(key, inner)
+            else:
+                found[entry] = kept
+        return found
 
     def committed(self, key: Any) -> Any:
         """Return the committed map or list of a key; None if there is none."""

@@ -1,4 +1,4 @@
-"""Timers of keys: set, cancelled and fired as a part of the state (law W7).
+"""Timers of keys: set, cancelled and fired as a part of the state (law K7).
 
 A timer is a key and a time. It is kept as an entry of a map, so that it is rolled back, sealed and loaded as any other
 state is; the entry's value is the order in which it was set. The heap only finds what is due: one is set only if

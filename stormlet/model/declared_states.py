@@ -8,10 +8,11 @@ property finds the table of the task by the state's name and the value by ``bolt
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
-from stormlet.core.codecs import LEAST_INT, MOST_INT, is_immutable, unfit
+from stormlet.core.codecs import LEAST_INT, MOST_INT, Values, is_immutable, unfit
 from stormlet.core.shortened import shortened
 from stormlet.core.tables import Declared, ValueTable
 from stormlet.model.state_views import StateList, StateMap
@@ -39,7 +40,7 @@ def table_and_key(bolt: Any, name: str) -> tuple[Any, Any]:
     return bolt._tables[name], bolt.key
 
 
-class Declaration:
+class Declaration(ABC):
     """Base of the declarations of states."""
 
     declared: Declared
@@ -50,9 +51,9 @@ class Declaration:
         slot.declaration = self
         setattr(owner, name, slot)
 
+    @abstractmethod
     def slot(self, name: str) -> Slot:
         """Return the property that reads and writes this state of a bolt, under its name."""
-        raise NotImplementedError
 
     def fault(self) -> str | None:
         """Return the reason why this state cannot be kept, with the way out; None if it can."""
@@ -149,6 +150,10 @@ class Value(Declaration, Generic[V]):
                 f"all keys would share the default {shortened(self.default)}, which can change; pass a function that "
                 f"makes it: factory={type(self.default).__name__}"
             )
+        try:
+            Values(self.declared.value).fit(self.default)
+        except TypeError as error:
+            return f"its default does not fit: {error}"
         return None
 
     def absent(self, table: ValueTable, key: Any) -> Any:
@@ -161,18 +166,20 @@ class Value(Declaration, Generic[V]):
 
     def slot(self, name: str) -> Slot:
         """Return the property of this state."""
-        absent = self.absent
+        absent, plain = self.absent, self.declared.ttl is None
 
         def read(bolt: Any) -> Any:
+            table, key = table_and_key(bolt, name)
+            value = table.get(key)
+            return absent(table, key) if value is None else value
+
+        def read_immutable(bolt: Any) -> Any:
+            # As read does; reading what cannot change leaves no trace.
             try:
                 value = bolt._tables[name].changed.get(bolt.key)
             except AttributeError:
-                value = table_and_key(bolt, name)[0].changed.get(bolt.key)
-            if value is None:
-                table, key = bolt._tables[name], bolt.key
-                value = table.get(key)
-                return absent(table, key) if value is None else value
-            return value
+                return read(bolt)
+            return read(bolt) if value is None else value
 
         def write(bolt: Any, value: Any) -> None:
             table, key = table_and_key(bolt, name)
@@ -182,19 +189,23 @@ class Value(Declaration, Generic[V]):
             # As write does, for the most frequent type. A key that has changed before fits.
             if type(value) is int and LEAST_INT <= value <= MOST_INT:
                 try:
-                    changed, key = bolt._tables[name].changed, bolt.key
-                    if key in changed:
-                        changed[key] = value
-                        return
+                    table, key = bolt._tables[name], bolt.key
                 except AttributeError:
-                    pass
+                    table, key = table_and_key(bolt, name)
+                if key in table.changed and plain:
+                    table.changed[key] = value
+                    table.touched = True
+                    return
             write(bolt, value)
 
         def delete(bolt: Any) -> None:
             table, key = table_and_key(bolt, name)
             table.delete(key)
 
-        return Slot(read, write_int if self.declared.value is int else write, delete)
+        kind = self.declared.value
+        return Slot(
+            read_immutable if is_immutable(kind) else read, write_int if kind is int else write, delete
+        )
 
 
 class MapOf(Declaration, Generic[M, V]):

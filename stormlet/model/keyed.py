@@ -60,11 +60,11 @@ class KeyedBolt(BoltBase[T, U], Generic[K, T, U]):
         raise NotImplementedError(f"{type(self).__name__} must define execute(self, tup, out)")
 
     def on_timer(self, at: float, out: Collector[U]) -> Awaitable[None] | None:
-        """Act on a timer of this key, set for the time ``at`` (law W7)."""
+        """Act on a timer of this key, set for the time ``at`` (law K7)."""
 
     def set_timer(self, at: float) -> None:
         """Have :meth:`on_timer` called for this key at a time, in seconds since 1970: once, never early, also after a
-        restart. A timer that is set already stays; one for the past is due in the next epoch (law W7)."""
+        restart. A timer that is set already stays; one for the past is due in the next epoch (law K7)."""
         self._timers_of_task().set(self.key, at)
 
     def cancel_timer(self, at: float) -> None:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from types import GenericAlias
 from typing import Any, cast
 
-from stormlet.core.codecs import words_of
+from stormlet.core.codecs import single_class, words_of
 from stormlet.core.groupings import Fields, Global, Grouping
-from stormlet.core.records import bare
 from stormlet.core.schema import Schema
 from stormlet.core.tables import Declared
 from stormlet.errors import InvalidTopology
@@ -155,8 +154,8 @@ NUMBERS = (bool, int, float)
 
 def _differ(one: Any, other: Any) -> bool:
     """Return True if no key of one type is one of the other, as far as classes tell."""
-    one, other = bare(one), bare(other)
-    if not (isinstance(one, type) and isinstance(other, type)):
+    one, other = single_class(one), single_class(other)
+    if one is None or other is None:
         return False
     if one in NUMBERS and other in NUMBERS:
         return False

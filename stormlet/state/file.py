@@ -151,7 +151,7 @@ class StateFile:
         back_up(self._path, path)
 
     def new_line(self) -> str:
-        """Begin another line of epochs, and return its name (law X10)."""
+        """Begin another line of epochs, and return its name."""
         line = secrets.token_hex(8)
         with self._database.transaction():
             self._database.put("meta", *MetaRow("line", line))

@@ -33,8 +33,7 @@ RUNTIME: Final = "stormlet.runtime.run.handle"
 if TYPE_CHECKING:
     from stormlet.core.commits import Store
     from stormlet.runtime import dead_letters as letters
-    from stormlet.runtime.run import handle
-    from stormlet.runtime.run.states import KeptState
+    from stormlet.runtime.run import handle, states
 else:
 
     class _Late:
@@ -74,9 +73,7 @@ class Topology(SpoutBuilder, BoltBuilder):
     # that is a word, a mapping of numbers fits.
 
     @overload
-    def __init__(
-        self, name: str, *, state: StateTarget | None = None, **configuration: Unpack[NumberOptions]
-    ) -> None: ...
+    def __init__(self, name: str, **configuration: Unpack[NumberOptions]) -> None: ...
     @overload
     def __init__(
         self, name: str, *, state: StateTarget | None = None, **configuration: Unpack[TopologyOptions]
@@ -136,16 +133,18 @@ class Topology(SpoutBuilder, BoltBuilder):
         description, configurations = described.configured(changed, where, given)
         planned = plan(description, configurations)
 
-        def make(state: KeptState | None) -> handle.Running:
+        def make(state: states.KeptState | None) -> handle.Running:
             self._one_shot.use(description.spouts.values())
             options = handle.RunOptions(seed, active, dead_letters)
             return handle.Running(planned, configurations, options, self, state)
 
         target = self._state if state is None else state
-        keeps = target is not None or any(
-            getattr(bolt, "states", None) for bolt in description.bolts.values()
-        )
-        return handle.Run(make, partial(_opened, target, self.name) if keeps else None)
+        if target is None and not any(bolt.keyed for bolt in description.bolts.values()):
+            return handle.Run(make)
+        if not description.configuration.ackers:
+            raise InvalidTopology(f"{where}: state needs acks, and ackers=0 has none; set ackers to 1")
+        open_store = partial(_opened, target, self.name)
+        return handle.Run(make, partial(states.opened_state, open_store, description))
 
     def _by_id(self, sources: Sources) -> Mapping[str, object]:
         return {self._spout_of(spout): source for spout, source in sources.items()}

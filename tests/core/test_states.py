@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 import msgspec
 import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from stormlet.core.commits import Append, StateId
+from stormlet.core.commits import Append, Shape, StateId
 from stormlet.core.keys import stable_hash
 from stormlet.core.states import State
-from stormlet.core.tables import Declared
+from stormlet.core.tables import Declared, ValueTable
+from stormlet.errors import StateUnusable
 
 ID = StateId("count", "total")
 
@@ -145,3 +148,240 @@ def committed(state: State) -> dict[Any, Any]:
 def test_any_sequence_of_changes_ends_as_in_a_dict(kind: str) -> None:
     """Puts, changes in place, deletes, roll-backs, seals and restarts, in any order."""
     run_state_machine_as_test(type(f"Twin_{kind}", (Twin,), {"kind": kind}))
+
+
+MAPS = {"int": int, "cart": Cart}
+
+
+class MapTwin(RuleBasedStateMachine):
+    """A state of maps in three tasks, and a dict of dicts."""
+
+    kind = "int"
+
+    @initialize()
+    def begin(self) -> None:
+        self.declared = Declared("map", MAPS[self.kind], str)
+        self.state, self.log = State(ID, self.declared, 3), Log()
+        self.durable: dict[Any, dict[str, Any]] = {}
+        self.model: dict[Any, dict[str, Any]] = {}
+
+    def table(self, key: object) -> Any:
+        return self.state.tables[task_of(key)]
+
+    def made(self, number: int) -> Any:
+        return number if MAPS[self.kind] is int else Cart([], number)
+
+    @rule(key=st.sampled_from("ab"), inner=st.sampled_from("xyz"), number=st.integers(0, 3))
+    def put(self, key: str, inner: str, number: int) -> None:
+        self.table(key).put(key, inner, self.made(number))
+        self.model.setdefault(key, {})[inner] = self.made(number)
+
+    @rule(key=st.sampled_from("ab"), inner=st.sampled_from("xyz"))
+    def delete(self, key: str, inner: str) -> None:
+        self.table(key).put(key, inner, None)
+        self.model.get(key, {}).pop(inner, None)
+
+    @rule(key=st.sampled_from("ab"), inner=st.sampled_from("xyz"))
+    def change_in_place(self, key: str, inner: str) -> None:
+        value = self.table(key).get(key, inner)
+        if isinstance(value, Cart):
+            value.items.append("more")
+            self.model[key][inner].items.append("more")
+
+    @rule()
+    def roll_back(self) -> None:
+        self.state.roll_back()
+        self.model = deepcopy(self.durable)
+
+    @rule()
+    def seal(self) -> None:
+        self.log.take(self.state.seal())
+        self.durable = deepcopy(self.model)
+
+    @rule()
+    def restart(self) -> None:
+        self.state = State(ID, self.declared, 3)
+        self.state.load(self.log.blobs, task_of)
+        self.model = deepcopy(self.durable)
+
+    @invariant()
+    def reads_are_those_of_the_model(self) -> None:
+        for key in "ab":
+            table, expected = self.table(key), self.model.get(key, {})
+            assert table.length(key) == len(expected)
+            assert {inner: table.get(key, inner) for inner in table.inner(key)} == expected
+
+    @invariant()
+    def what_is_committed_is_what_was_sealed(self) -> None:
+        assert committed(self.state) == {key: each for key, each in self.durable.items() if each}
+
+
+@pytest.mark.parametrize("kind", ["int", "cart"])
+def test_any_sequence_of_changes_of_maps_ends_as_in_a_dict(kind: str) -> None:
+    """Entries are put, changed in place, deleted, rolled back, sealed and loaded one by one."""
+    run_state_machine_as_test(type(f"MapTwin_{kind}", (MapTwin,), {"kind": kind}))
+
+
+def filled(kind: Any = int, *, keys: int = 100, tasks: int = 1, **more: Any) -> tuple[State, Log]:
+    """A state whose keys all have a value, sealed once."""
+    state, log = State(ID, Declared("value", kind, **more), tasks), Log()
+    for number in range(keys):
+        table = state.tables[number % tasks]
+        cast(ValueTable, table).put(f"key {number:05}", kind(1))
+    log.take(state.seal())
+    return state, log
+
+
+def table_of(state: State) -> ValueTable:
+    """Its only table."""
+    return cast(ValueTable, state.tables[0])
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    keys=st.integers(1, 300),
+    hot=st.integers(1, 50),
+    epochs=st.integers(1, 300),
+    tasks=st.sampled_from([1, 3]),
+    seed=st.randoms(use_true_random=False),
+)
+def test_the_log_stays_within_three_times_the_state(
+    keys: int, hot: int, epochs: int, tasks: int, seed: Random
+) -> None:
+    """However the changes fall on the keys, and beside that the blobs of the last epochs."""
+    state, log = filled(keys=keys, tasks=tasks)
+    live, most = log.size, 0
+    for _ in range(epochs):
+        for number in {seed.randrange(keys) % (hot * tasks) for _ in range(hot)}:
+            cast(ValueTable, state.tables[number % tasks]).put(f"key {number:05}", 2)
+        appends = state.seal()
+        most = max(most, sum(len(each.blob) for each in appends))
+        log.take(appends)
+        assert log.size <= 3 * live + 2 * most + 6 * tasks
+    again = State(ID, state.declared)
+    again.load(log.blobs)
+    assert committed(again) == committed(state)
+
+
+def test_restarts_do_not_let_the_log_grow() -> None:
+    """Each life ends long before its round; the log is cut back all the same."""
+    state, log = filled(keys=1000)
+    live = log.size
+    for life in range(100):
+        state = State(ID, state.declared)
+        state.load(log.blobs)
+        for epoch in range(20):
+            for number in range(10):
+                table_of(state).put(f"key {number:05}", life + epoch)
+            log.take(state.seal())
+        assert log.size <= 5 * live
+
+
+def test_nothing_is_written_where_nothing_has_changed() -> None:
+    """A value that was only read is not a change, and neither is one that is as it was."""
+    state = State(ID, Declared("value", Cart))
+    table_of(state).put("a", Cart(["x"]))
+    assert len(state.seal()) == 2
+    assert table_of(state).get("a") == Cart(["x"])
+    assert (state.changes, state.seal()) == (1, ())
+
+
+def test_a_value_that_does_not_fit_leaves_all_as_it_was() -> None:
+    """It is found when the epoch is encoded, and named; nothing was committed by then."""
+    state = State(ID, Declared("value", Cart))
+    table_of(state).put("b", Cart())
+    table_of(state).put("a", Cart([], cast(int, "many")))
+    with pytest.raises(
+        TypeError, match=r"^bolt 'count', state 'total', key 'a': the value Cart\(.* kept as Cart: Exp"
+    ):
+        state.encode()
+    assert committed(state) == {}
+    state.roll_back()
+    assert state.seal() == ()
+
+
+def test_states_are_encoded_before_one_of_them_is_sealed() -> None:
+    """So that one that cannot be leaves them all as they were; a roll-back forgets what was encoded."""
+    state = State(ID, Declared("value", int))
+    table_of(state).put("a", 1)
+    state.encode()
+    state.roll_back()
+    assert state.seal() == ()
+    table_of(state).put("a", 2)
+    state.encode()
+    assert (len(state.seal()), committed(state)) == (2, {"a": 2})
+
+
+def test_the_mean_size_is_that_of_late() -> None:
+    """Values that have grown are large, however many small ones there were."""
+    state = State(ID, Declared("value", str))
+    for length in (1, 100):
+        for _ in range(3):
+            for number in range(60_000):
+                table_of(state).put(number, "x" * length)
+            state.seal()
+    assert state.size_in_bytes > 60_000 * 80
+
+
+def test_a_large_blob_is_cut() -> None:
+    """By the number of its entries, and by their bytes; a value of its own is never cut."""
+    state = State(ID, Declared("value", bytes))
+    for number in range(25_000):
+        table_of(state).put(number, b"x" * (400_000 if number < 6 else 1))
+    blobs = [each.blob for each in state.seal()]
+    assert max(map(len, blobs)) <= 2**20
+    again = State(ID, state.declared)
+    again.load(blobs)
+    assert committed(again) == committed(state)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (
+            Declared("value", int),
+            r"^state count.total does not decode as int by str.* got `str`.*upgrade=",
+        ),
+        (Declared("value", str, key=int), r"as str by int: Expected `int`, got `str`.* declare it as it was"),
+        (Declared("value", Cart), r"as Cart by str"),
+    ],
+)
+def test_what_does_not_decode_fails_the_start(wrong: Declared, says: str) -> None:
+    """The state is named, and the ways out (law K5)."""
+    state = State(ID, Declared("value", str, key=str))
+    table_of(state).put("a", "one")
+    blobs = [each.blob for each in state.seal()]
+    wrong = wrong if wrong.key is int else msgspec.structs.replace(wrong, key=str)
+    with pytest.raises(StateUnusable, match=says):
+        State(ID, wrong).load(blobs)
+
+
+@pytest.mark.parametrize("kind", [int, Cart])
+def test_an_old_value_is_upgraded(kind: Any) -> None:
+    """The function gets basic types; what decodes as the new type is left alone (law K5)."""
+    made = {int: len, Cart: lambda old: Cart([old])}[kind]
+    old = State(ID, Declared("value", str))
+    table_of(old).put("a", "three")
+    table_of(old).put("b", "gone")
+    blobs = [each.blob for each in old.seal()]
+    table_of(old).put("b", None)
+    blobs += [each.blob for each in old.seal()]
+    new = State(ID, Declared("value", kind, upgrade=made))
+    new.load(blobs)
+    assert committed(new) == {"a": made("three")}
+
+
+def test_statistics_say_about_how_large_it_is() -> None:
+    """Keys are counted, bytes estimated by the mean of an entry."""
+    state, log = filled(keys=500)
+    assert state.size == 500
+    assert state.size_in_bytes == pytest.approx(log.size / 2, rel=0.05)
+
+
+def test_the_types_are_told_in_words() -> None:
+    """As the store notes them (law K5)."""
+    assert Declared("value", Cart, key=str).shape == Shape("value", "str", "Cart")
+    assert Declared("map", list[Point], int, key=tuple[str, int]).shape == Shape(
+        "map", "tuple[str, int]", "dict[int, list[Point]]"
+    )
+    assert Declared("list", Point | None, int).shape == Shape("list", "Any", "list[Point | None]")

@@ -13,6 +13,8 @@ from typing import Final
 from tests.law.test_law import RULES
 
 HERE: Final = Path(__file__).parent
+EPOCHS: Final = "a run in process has epochs of its own; on Spark a micro-batch is one, by rules of its own"
+KEYED_STATE: Final = "keyed state is kept by a run in process; a KeyedBolt is refused on Spark"
 IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "L2": "it is about the messages of ackers; on Spark one account spans the run",
     "L3": "messages of ackers arrive in any order; a partition has its ledger to itself",
@@ -34,6 +36,21 @@ IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "S7": "asynchronous sources are refused, as the driver reads all values first",
     "B5": "ticks are refused, as a batch knows no time",
     "C4": "no host emits into a batch",
+    "X1": EPOCHS,
+    "X2": EPOCHS,
+    "X3": EPOCHS,
+    "X4": EPOCHS,
+    "X5": EPOCHS,
+    "X6": EPOCHS,
+    "X7": EPOCHS,
+    "X8": EPOCHS,
+    "K1": KEYED_STATE,
+    "K2": KEYED_STATE,
+    "K3": KEYED_STATE,
+    "K4": KEYED_STATE,
+    "K5": KEYED_STATE,
+    "K6": KEYED_STATE,
+    "K7": KEYED_STATE,
 }
 """The other rules, each with its reason."""
 

@@ -4,7 +4,7 @@ infer these types."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, MutableMapping, MutableSequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, assert_type
 
@@ -15,11 +15,15 @@ from stormlet import (
     BatchBolt,
     Bolt,
     Call,
+    Cell,
     Collector,
     DirectStream,
     EndOfStream,
     Explanation,
     Failure,
+    KeyedBolt,
+    ListOf,
+    MapOf,
     Spout,
     SpoutCollector,
     Stream,
@@ -28,6 +32,7 @@ from stormlet import (
     Topology,
     Tree,
     Tuple,
+    Value,
     run,
 )
 from stormlet.spark import DataFrameSink, DataFrameSpout, stream
@@ -310,6 +315,88 @@ assert_type(topology.bolt("made count", make_count, words.fields(0), words.field
 assert_type(topology.bolt("lambda count", lambda: Count(1), words.fields()), Stream[Total])
 assert_type(topology.bolt("partial count", partial(Count, 1), words.fields()), Stream[Total])
 assert_type(topology.bolt("batches", Batches, words.partial_key(lambda word: word.text)), Stream[Total])
+
+
+# State for each key.
+
+
+class Cart(msgspec.Struct):
+    """Can change in place."""
+
+    words: list[str] = []
+
+
+class Tally(KeyedBolt[str, Word, Total]):
+    """Every kind of state."""
+
+    total = Value(int, 0)
+    mean = Value(float, 0.0, ttl=60)
+    cart = Value(Cart)
+    full = Value(Cart, factory=Cart)
+    items = Value(list[str], factory=list)
+    old = Value(int, 0, upgrade=len)
+    prices: MapOf[str, float] = MapOf(str, float, ttl=60)
+    latest: ListOf[Word] = ListOf(Word)
+    counts = MapOf(str, int)
+    named: Value[int] = Value(int, 0)
+
+    def execute(self, tup: Tuple[Word], out: Collector[Total]) -> None:
+        """Reads and writes it."""
+        assert_type(self.key, str)
+        assert_type(self.total, int)
+        assert_type(self.cart, Cart | None)
+        assert_type(self.full, Cart)
+        assert_type(self.items, list[str])
+        assert_type(self.prices, MutableMapping[str, float])
+        assert_type(self.latest, MutableSequence[Word])
+        assert_type(self.counts, MutableMapping[str, int])
+        assert_type(self.named, int)
+        self.total += 1
+        self.mean = self.mean / 2 + self.total
+        self.named = self.old
+        self.cart = Cart()
+        self.cart = None
+        self.full.words.append(tup.value.text)
+        self.prices["tea"] = 1.0
+        self.prices = {}
+        self.latest.append(tup.value)
+        self.latest = []
+        del self.total, self.prices, self.latest
+        self.set_timer(self.now + 60)
+        out.emit(Total(self.key, self.total))
+
+    async def on_timer(self, at: float, out: Collector[Total]) -> None:
+        """Later."""
+        self.cancel_timer(at)
+
+
+def tallied(word: Word, total: Cell[int]) -> Total:
+    """A function with a state."""
+    total.value += 1
+    return Total(word.text, total.value)
+
+
+def tallied_each(word: Word, total: Cell[int]) -> Iterator[Total | To[str]]:
+    """Any number of outputs."""
+    yield Total(word.text, total.value)
+
+
+async def tallied_later(word: Word, cart: Cell[Cart | None]) -> Total | None:
+    """One output or none."""
+    assert_type(cart.value, Cart | None)
+    return None
+
+
+def tallied_only(word: Word, total: Cell[int]) -> None:
+    """No output."""
+
+
+assert_type(topology.bolt("tally", Tally, words.fields("text"), parallelism=4), Stream[Total])
+assert_type(topology.bolt("lambda tally", lambda: Tally(), words.fields("text")), Stream[Total])
+assert_type(topology.bolt("tallied", tallied, words.fields("text"), state=Value(int, 0)), Stream[Total])
+assert_type(topology.bolt("tallied each", tallied_each, words.fields(), state=Value(int, 0)), Stream[Total])
+assert_type(topology.bolt("tallied later", tallied_later, words.global_(), state=Value(Cart)), Stream[Total])
+assert_type(topology.bolt("tallied only", tallied_only, words.fields(), state=Value(int, 0)), Stream[None])
 
 
 # Joins, and bolts that can take more than they get.

@@ -36,7 +36,9 @@ DEAD = "another tuple of its tree has failed, and the message is processed again
 class KeyedWorker(BasicWorker):
     """``KeyedBolt``: anchored to the input and acked on return as a ``BasicBolt``, with the state of its key."""
 
-    def __init__(self, wiring: Wiring, bolt: KeyedBolt[Any, Any, Any], state: TaskState, *, at_once: int) -> None:
+    def __init__(
+        self, wiring: Wiring, bolt: KeyedBolt[Any, Any, Any], state: TaskState, *, at_once: int
+    ) -> None:
         super().__init__(wiring, cast("Any", bolt))
         self._keyed = bolt
         self._state = state
@@ -83,7 +85,7 @@ class KeyedWorker(BasicWorker):
             await self._process(self._keyed, tup, out)
             return
         async with self._state.turn(key):
-            await self._process(view_of(self._keyed, key, self._state.now), tup, out)
+            await self._process(view_of(self._keyed, key), tup, out)
 
     async def _process(self, bolt: KeyedBolt[Any, Any, Any], tup: AnyTuple, out: BoltCollector) -> None:
         # Here and not before: it may have failed while the call waited for its turn.
@@ -94,7 +96,9 @@ class KeyedWorker(BasicWorker):
         out.default_anchors = tup
         self._state.begin_call()
         try:
-            result: object = bolt.execute(tup, out) if context is None else context.run(bolt.execute, tup, out)
+            result: object = (
+                bolt.execute(tup, out) if context is None else context.run(bolt.execute, tup, out)
+            )
         except BaseException:
             self._note_raised(tup)
             raise
@@ -113,7 +117,7 @@ class KeyedWorker(BasicWorker):
         return BasicWorker.method(self, name)
 
     async def _fire(self, out: BoltCollector) -> None:
-        """Call ``on_timer`` for the timers that are due, by time and then in the order they were set (law W6)."""
+        """Call ``on_timer`` for the timers that are due, by time and then in the order they were set (law K7)."""
         bolt, timers, now = self._keyed, self._state.timers, self._state.now
         bolt.now = now
         for at, key in [] if timers is None else timers.due(now):
@@ -147,7 +151,13 @@ class CellWorker(FunctionWorker):
         return self._of_cell(value, self._cell)
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
-        cell, state, attempt, outbox, function = self._cell, self._state, self._attempt, self.outbox, self._of_cell
+        cell, state, attempt, outbox, function = (
+            self._cell,
+            self._state,
+            self._attempt,
+            self.outbox,
+            self._of_cell,
+        )
         key_of, columns, reached = state.key_of, state.columns, attempt.reached
         outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
         crowded = outbox.crowded
@@ -213,4 +223,3 @@ def _in(context: Any, function: Callable[..., object]) -> Callable[..., object]:
         return context.run(function, *arguments)
 
     return call
-

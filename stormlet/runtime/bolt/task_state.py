@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -51,7 +51,7 @@ class TaskState:
             each.touched = False
 
     @asynccontextmanager
-    async def turn(self, key: Any) -> AsyncIterator[None]:
+    async def turn(self, key: Any) -> AsyncGenerator[None]:
         """Wait for the calls of this key that came before: no two of one key overlap (law K2)."""
         lock = self._turns.setdefault(key, asyncio.Lock())
         self._waiting[key] = self._waiting.get(key, 0) + 1

@@ -81,7 +81,9 @@ class Assembly:
             kit,
             tracked=bool(self._plan.ackers),
             simulated=engine.simulated,
-            state_of=None if state is None or engine.epoch is None else partial(_state_of, state, engine.epoch),
+            state_of=None
+            if state is None or engine.epoch is None
+            else partial(_state_of, state, engine.epoch),
         )
         self._shared = SharedObjects()
         self._progress = dict[int, Progress]()

@@ -10,7 +10,7 @@ run comes to rest: the conductor finds everything settled, bolts that hold input
    the next attempt is made of, and their trackers emit them again.
 2. Otherwise the epoch is *sealed*: positions of the sources and changes of the tables are gathered as one record. From
    that moment the next epoch is open, and messages flow again.
-3. The record is *written* in a thread, or at once under simulated time (law X14). At most one is being written; the
+3. The record is *written* in a thread, or at once under simulated time (law L16). At most one is being written; the
    next epoch waits for that before it is sealed (law X4).
 4. When it is durable, it is *told*: spouts hear of their acks, the host's trees are settled, dead letters go to their
    sink (law X3).
@@ -183,12 +183,12 @@ class EpochKeeper:
     def _wait_for_timers(self) -> None:
         due = self._next_timer()
         if due is not None:
-            # At most ten times a second, however many there are (law W7).
+            # At most ten times a second, however many there are (law K7).
             self._close_in(max(due - self._wall_clock(), LEAST_PAUSE))
 
     def _fires_timers(self) -> bool:
         """Have the timers called that are due, upstream first. Returns True if there were any: what they emit is
-        settled before the rest (law W6)."""
+        settled before the rest (law K7)."""
         if self._wave is None:
             self._wave = self._wall_clock()
             self._tell_time(self._wave)

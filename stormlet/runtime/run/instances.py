@@ -85,7 +85,7 @@ class Instances:
             batches = ThreadedBatchBolt(bolt, wiring, threads) if threads else bolt
             return BatchWorker(wiring, BatchRunner(batches, wiring))
         if isinstance(bolt, KeyedBolt):
-            return self._keyed_worker(spec, wiring, bolt)
+            return self._keyed_worker(spec, wiring, cast("Any", bolt))
         if isinstance(bolt, BasicBolt):
             return BasicWorker(wiring, bolt)
         return BoltWorker(wiring, cast("Bolt[Any, Any]", bolt))

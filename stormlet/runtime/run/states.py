@@ -103,8 +103,8 @@ class KeptState:
 
 def _gone(id: StateId) -> str:
     return (
-        f"state {str(id)!r} belongs to no bolt of this topology; declare it again, or forget it or give it its new "
-        f"name by `stormlet state forget` or `stormlet state rename`"
+        f"state {str(id)!r} belongs to no bolt of this topology; declare it again, or run with another file, which "
+        f"begins anew"
     )
 
 
@@ -127,7 +127,7 @@ def _first(key: Any) -> int:
 
 async def opened_state(open_store: Callable[[], Store], description: Description) -> KeptState:
     """Open a store and read it; raises :class:`~stormlet.errors.StateUnusable`."""
-    # In a thread, as a large state takes seconds; simulated time knows no threads (law X14).
+    # In a thread, as a large state takes seconds; simulated time knows no threads (law L16).
     if getattr(asyncio.get_running_loop(), "simulated_time", False):
         return _read(open_store, description)
     return await asyncio.to_thread(_read, open_store, description)

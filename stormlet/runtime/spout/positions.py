@@ -39,7 +39,7 @@ def encoded(last: Mapping[Hashable, object]) -> bytes:
 def decoded(position: bytes) -> Mapping[Hashable, object]:
     """Return what :func:`encoded` was given; lists in ids and partitions have become tuples."""
     pairs = cast("list[list[object]]", msgspec.msgpack.decode(position))
-    return {cast("Hashable", _hashable(partition)): _hashable(last) for partition, last in pairs}
+    return {_hashable(partition): _hashable(last) for partition, last in pairs}
 
 
 def _hashable(value: object) -> object:

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace
 
-from stormlet import DirectStream, InvalidTopology, TaskContext, Topology
+from stormlet import Collector, DirectStream, InvalidTopology, KeyedBolt, TaskContext, Topology, Tuple, Value
 from stormlet.model.configuration import configure
 from stormlet.model.description import Description
 from stormlet.spark import DataFrameSink, DataFrameSpout
@@ -383,3 +383,20 @@ class Keeping(Burst):
 def test_what_runs_in_epochs(logic: object) -> None:
     """State outlives the process there, and sinks may write epochs."""
     check_on_spark(reading(logic).describe())
+
+
+def test_keyed_state_is_refused() -> None:
+    """A run in this process keeps it."""
+
+    class Counted(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.total += 1
+
+    topology = Topology("counted")
+    topology.bolt("count", Counted, topology.spout("words", ["a"]).fields())
+    assert reasons(topology)[0] == (
+        "bolt 'count' has keyed state, which a run in this process keeps; leave out --engine spark, or keep the state "
+        "in attributes of a BasicBolt"
+    )

@@ -142,6 +142,11 @@ def _of_bolt(bolt: BoltSpec, description: Description) -> Iterator[str]:
                 f"{where} takes from sink {each!r}, which is written when all bolts have finished; do after the run "
                 "what comes after the sink"
             )
+    if bolt.keyed:
+        yield (
+            f"{where} has keyed state, which a run in this process keeps; leave out --engine spark, or keep the state in "
+            "attributes of a BasicBolt"
+        )
     merge = merge_of(bolt)
     if merge is not None and not takes_two(merge):
         yield f"{where} has a merge that does not take two inputs; write @staticmethod def merge(one, other)"

@@ -9,6 +9,7 @@ import pytest
 from stormlet import Cell, Collector, KeyedBolt, MapOf, Reject, Topology, Tuple, Value
 from stormlet.core.commits import StateId
 from stormlet.core.states import State
+from stormlet.errors import InvalidTopology, StateUnusable
 from stormlet.model.keyed import states_of
 from stormlet.state.memory import MemoryStore
 
@@ -25,7 +26,9 @@ class Count(KeyedBolt[str, str, tuple[str, int]]):
         out.emit((self.key, self.total))
 
 
-def kept(store: MemoryStore, component: str = "count", bolt: type = Count, name: str = "total") -> dict[str, object]:
+def kept(
+    store: MemoryStore, component: str = "count", bolt: type = Count, name: str = "total"
+) -> dict[str, object]:
     """All that a store has of one state."""
     state = State(StateId(component, name), states_of(bolt)[name])
     state.load(store.load().states.get(state.id, ()))
@@ -46,7 +49,7 @@ async def run(topology: Topology, store: MemoryStore) -> None:
         await running.finished()
 
 
-async def test_a_call_sees_the_state_of_its_key() -> None:
+async def test_K2_a_call_sees_the_state_of_its_key() -> None:
     """As all earlier calls of the key have left it (law K2)."""
     topology, seen = counting("abaab")
     store = MemoryStore()
@@ -55,7 +58,7 @@ async def test_a_call_sees_the_state_of_its_key() -> None:
     assert kept(store) == {"a": 3, "b": 2}
 
 
-async def test_the_next_run_goes_on_with_the_state() -> None:
+async def test_K5_the_next_run_goes_on_with_the_state() -> None:
     """Whatever its parallelism (law K5)."""
     topology, _ = counting("abc")
     store = MemoryStore()
@@ -66,7 +69,7 @@ async def test_the_next_run_goes_on_with_the_state() -> None:
     assert kept(store) == {"a": 2, "b": 2, "c": 1}
 
 
-async def test_without_a_store_state_is_in_memory() -> None:
+async def test_K4_without_a_store_state_is_in_memory() -> None:
     """Everything holds but surviving the process (law K9)."""
     topology, seen = counting("aa")
     async with topology.run() as running:
@@ -104,7 +107,7 @@ def _first(word: str) -> str:
     return word[0]
 
 
-async def test_a_failure_after_the_count_is_not_counted_twice() -> None:
+async def test_X7_a_failure_after_the_count_is_not_counted_twice() -> None:
     """The attempt is forgotten, and the messages before it are committed first (law X6, X7)."""
     topology, _ = failing_after("abab", {2: 1})
     store = MemoryStore()
@@ -112,7 +115,7 @@ async def test_a_failure_after_the_count_is_not_counted_twice() -> None:
     assert kept(store) == {"a": 2, "b": 2}
 
 
-async def test_the_very_first_message_that_fails_for_ever_becomes_a_dead_letter() -> None:
+async def test_X7_the_very_first_message_that_fails_for_ever_becomes_a_dead_letter() -> None:
     """The others get on (law X7)."""
     topology, _ = failing_after("abab", {0: 99}, max_attempts=3)
     store = MemoryStore()
@@ -122,7 +125,7 @@ async def test_the_very_first_message_that_fails_for_ever_becomes_a_dead_letter(
     assert kept(store) == {"a": 1, "b": 2}
 
 
-async def test_what_raises_before_it_has_changed_state_spoils_nothing() -> None:
+async def test_X6_what_raises_before_it_has_changed_state_spoils_nothing() -> None:
     """It is replayed on its own (law X6)."""
     attempts: list[str] = []
 
@@ -143,7 +146,7 @@ async def test_what_raises_before_it_has_changed_state_spoils_nothing() -> None:
     assert kept(store) == {"a": 1, "b": 1, "c": 1}
 
 
-async def test_what_raises_after_it_has_changed_state_spoils_the_attempt() -> None:
+async def test_K3_what_raises_after_it_has_changed_state_spoils_the_attempt() -> None:
     """It has reached state (law K3)."""
     attempts: list[str] = []
 
@@ -164,7 +167,7 @@ async def test_what_raises_after_it_has_changed_state_spoils_the_attempt() -> No
     assert attempts.count("a") == 2
 
 
-async def test_a_function_has_a_cell() -> None:
+async def test_K1_a_function_has_a_cell() -> None:
     """Of the key's state, under the name of its parameter (law K1)."""
 
     def count(word: str, total: Cell[int]) -> tuple[str, int]:
@@ -180,7 +183,7 @@ async def test_a_function_has_a_cell() -> None:
     assert seen == [("a", 1), ("b", 1), ("a", 2)]
 
 
-async def test_calls_of_one_key_wait_for_each_other() -> None:
+async def test_K2_calls_of_one_key_wait_for_each_other() -> None:
     """Those of different keys overlap (law K2)."""
     topology = Topology("slow")
 
@@ -200,7 +203,7 @@ async def test_calls_of_one_key_wait_for_each_other() -> None:
     assert kept(store) == {"a": 2, "b": 2}
 
 
-async def test_maps_are_kept_too() -> None:
+async def test_K1_maps_are_kept_too() -> None:
     """Entry by entry."""
 
     class Prices(KeyedBolt[str, str, None]):
@@ -216,7 +219,7 @@ async def test_maps_are_kept_too() -> None:
     assert kept(store, "prices", Prices, "seen") == {"a": {"ab": 2, "ac": 1}}
 
 
-async def test_a_rejected_word_is_left_out() -> None:
+async def test_K3_a_rejected_word_is_left_out() -> None:
     """Its dead letter is part of the epoch, and its count is forgotten."""
     topology, _ = failing_after("ab", {})
 
@@ -237,7 +240,7 @@ async def test_a_rejected_word_is_left_out() -> None:
     assert [letter.value for letter in running.dead_letters] == ["b"]
 
 
-async def test_a_timer_fires_once_and_survives() -> None:
+async def test_K7_a_timer_fires_once_and_survives() -> None:
     """Never early, also when nothing else comes (law W7)."""
     fired: list[tuple[str, float]] = []
 
@@ -262,3 +265,74 @@ async def test_a_timer_fires_once_and_survives() -> None:
     async with topology.run(state=store) as running:
         await asyncio.sleep(100)
     assert (fired, seen) == ([("a", 60.0)], ["a"])
+
+
+async def test_K4_a_bolt_that_dies_loses_no_state() -> None:
+    """It belongs to the task, and the next instance goes on with it."""
+    topology, seen = counting("abab")
+    store = MemoryStore()
+    async with topology.run(state=store) as running:
+        running.kill("count", 0)
+        running.kill("count", 1)
+        await running.finished()
+    assert kept(store) == {"a": 2, "b": 2}
+    assert len(seen) == 4
+
+
+async def test_K5_state_whose_bolt_is_gone_fails_the_start() -> None:
+    """It is named, and nothing is dropped without a word."""
+    topology, _ = counting("ab")
+    store = MemoryStore()
+    await run(topology, store)
+    other = Topology("count")
+    other.bolt("tally", Count, other.spout("words", list("ab")).fields())
+    with pytest.raises(StateUnusable, match=r"state 'count\.total' belongs to no bolt of this topology"):
+        await run(other, store)
+
+
+async def test_K5_keys_of_another_type_fail_the_start() -> None:
+    """They would be other keys."""
+
+    class ByNumber(KeyedBolt[int, int, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+            self.total += 1
+
+    topology, _ = counting("ab")
+    store = MemoryStore()
+    await run(topology, store)
+    other = Topology("count")
+    other.bolt("count", ByNumber, other.spout("numbers", [1, 2]).fields())
+    with pytest.raises(
+        StateUnusable, match="is a value by keys of type str, and the bolt declares a value by int"
+    ):
+        await run(other, store)
+
+
+async def test_K6_a_value_that_was_not_written_for_long_reads_as_absent() -> None:
+    """On the clock (law K6)."""
+    seen: list[int] = []
+
+    class Forgetful(KeyedBolt[str, str, None]):
+        total = Value(int, 0, ttl=60)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.total += 1
+            seen.append(self.total)
+
+    topology = Topology("forgetful")
+    words = topology.spout("words")
+    topology.bolt("count", Forgetful, words.fields())
+    async with topology.run() as running:
+        for pause in (30, 30, 61, 0):
+            await (await running.emit(words, "a"))
+            await asyncio.sleep(pause)
+    assert seen == [1, 2, 3, 1]
+
+
+async def test_X6_a_bolt_with_state_needs_ackers() -> None:
+    """Epochs live by acks (law X5)."""
+    topology, _ = counting("ab", ackers=0)
+    with pytest.raises(InvalidTopology, match="state needs acks, and ackers=0 has none; set ackers to 1"):
+        topology.run()

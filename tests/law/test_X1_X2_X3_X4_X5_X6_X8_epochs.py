@@ -23,7 +23,7 @@ def numbers(count: int, **options: object) -> tuple[Topology, list[int]]:
     return topology, seen
 
 
-async def test_a_finite_run_ends_with_a_commit() -> None:
+async def test_X1_a_finite_run_ends_with_a_commit() -> None:
     """What was emitted is durable when the run has ended (law X12)."""
     topology, seen = numbers(5)
     store = Kept()
@@ -34,7 +34,7 @@ async def test_a_finite_run_ends_with_a_commit() -> None:
     assert store.closed == 1
 
 
-async def test_an_epoch_ends_when_it_is_full() -> None:
+async def test_X2_an_epoch_ends_when_it_is_full() -> None:
     """``epoch_messages`` is its bound, and the numbers have no gaps (law X2)."""
     topology, _ = numbers(10, epoch_messages=4)
     store = Kept()
@@ -43,7 +43,7 @@ async def test_an_epoch_ends_when_it_is_full() -> None:
     assert store.epochs == [1, 2, 3]
 
 
-async def test_an_epoch_ends_some_seconds_after_its_first_message() -> None:
+async def test_X1_an_epoch_ends_some_seconds_after_its_first_message() -> None:
     """A source that gives little does not keep what it gave waiting."""
     topology = Topology("slow", epoch_seconds=2.0)
     store = Kept()
@@ -63,7 +63,7 @@ async def test_an_epoch_ends_some_seconds_after_its_first_message() -> None:
     assert [round(each - began, 3) for each in times] == [3.5, 4.5]
 
 
-async def test_the_next_run_goes_on_after_the_last_epoch() -> None:
+async def test_X8_the_next_run_goes_on_after_the_last_epoch() -> None:
     """A list is gone through again, without what is durable (law X8)."""
     topology, seen = numbers(6, epoch_messages=2)
     store = Kept()
@@ -76,7 +76,7 @@ async def test_the_next_run_goes_on_after_the_last_epoch() -> None:
     assert (seen, store.epochs) == ([4, 5], [1, 2, 3])
 
 
-async def test_a_source_that_gives_something_else_fails_the_start() -> None:
+async def test_X8_a_source_that_gives_something_else_fails_the_start() -> None:
     """Its position means nothing then."""
     topology, _ = numbers(4)
     store = Kept()
@@ -89,7 +89,7 @@ async def test_a_source_that_gives_something_else_fails_the_start() -> None:
     assert "gives only 3 values, of which 4 are durable" in str(crash.value.__cause__)
 
 
-async def test_the_host_hears_when_its_epoch_is_durable() -> None:
+async def test_X3_the_host_hears_when_its_epoch_is_durable() -> None:
     """Its message is acked after the commit, which does not wait for the end of the epoch's time (law X3)."""
     topology = Topology("fed", epoch_seconds=1000.0)
     fed = topology.spout("fed")
@@ -101,7 +101,7 @@ async def test_the_host_hears_when_its_epoch_is_durable() -> None:
         assert store.epochs == [1]
 
 
-async def test_a_failed_message_that_has_reached_no_state_is_replayed_in_its_epoch() -> None:
+async def test_X6_a_failed_message_that_has_reached_no_state_is_replayed_in_its_epoch() -> None:
     """It spoils nothing (law X6)."""
     topology = Topology("failing")
     attempts: list[int] = []
@@ -119,7 +119,7 @@ async def test_a_failed_message_that_has_reached_no_state_is_replayed_in_its_epo
     assert running.statistics().components["numbers"].acked == 3
 
 
-async def test_a_message_that_is_given_up_is_a_dead_letter_after_the_commit() -> None:
+async def test_X3_a_message_that_is_given_up_is_a_dead_letter_after_the_commit() -> None:
     """Nobody hears of it before (law X3, X12)."""
     topology = Topology("failing", max_attempts=2)
 
@@ -138,7 +138,7 @@ async def test_a_message_that_is_given_up_is_a_dead_letter_after_the_commit() ->
     assert running.statistics().components["numbers"].dead_letters == 1
 
 
-async def test_a_write_that_fails_crashes_the_run_and_nobody_is_told() -> None:
+async def test_X4_a_write_that_fails_crashes_the_run_and_nobody_is_told() -> None:
     """Everything up to the epoch before is kept (law X1)."""
     topology, _ = numbers(3)
     store = Kept()
@@ -150,7 +150,7 @@ async def test_a_write_that_fails_crashes_the_run_and_nobody_is_told() -> None:
     assert running.statistics().components["numbers"].left_over == 3
 
 
-async def test_what_a_tick_emits_belongs_to_the_epoch() -> None:
+async def test_X5_what_a_tick_emits_belongs_to_the_epoch() -> None:
     """Within epochs nothing is untracked (law X5)."""
     from stormlet import BasicBolt, Collector
 
@@ -185,7 +185,7 @@ def resumable(given: list[object]) -> object:
     return source
 
 
-async def test_a_generator_that_takes_resume_is_called_with_the_last_durable_value() -> None:
+async def test_X8_a_generator_that_takes_resume_is_called_with_the_last_durable_value() -> None:
     """It need not give again what is durable (law X8)."""
     given: list[object] = []
     topology = Topology("resumed")
@@ -227,7 +227,7 @@ def _after(last: object) -> int:
     return 0 if last is None else cast("tuple[str, int]", last)[1] + 1
 
 
-async def test_a_spout_class_is_told_the_last_durable_message_of_each_partition() -> None:
+async def test_X8_a_spout_class_is_told_the_last_durable_message_of_each_partition() -> None:
     """It goes on after these (law X8)."""
     topology = Topology("letters", epoch_messages=4)
     seen: list[str] = []
