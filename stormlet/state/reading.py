@@ -1,4 +1,4 @@
-"""What a state file holds, for commands that look at it while a run may write it."""
+"""Readers of a state file: commands that look at it while a run may write it."""
 
 from __future__ import annotations
 

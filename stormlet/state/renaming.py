@@ -1,4 +1,4 @@
-"""What is kept under a component's id: its states, the positions of its tasks, and rows that it has not had."""
+"""All that is kept under a component's id: its states, the positions of its tasks, and rows that it has not had."""
 
 from __future__ import annotations
 
