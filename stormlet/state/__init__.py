@@ -9,10 +9,11 @@ They keep the records of :mod:`stormlet.core.commits`, and know nothing else of 
     failures   errors of sqlite in sentences that name the file and the way out
     database   one connection: transactions, and rows with seals
     layout     the tables, their rows, and the marks by which a file is told from another
-    reading    ``StateReader``: what a file holds, beside a run that writes it
     backups    a copy of a file while a run goes on
+    reading    ``StateReader``: all that a file holds, beside a run that writes it
     renaming   what is kept under a component's id, to be forgotten or to go by another one
     file       ``StateFile``: one run that owns a file and commits epochs to it; begins with the theory of operation
+    stores     the store of a run, by what the topology says of its place
 """
 
 from __future__ import annotations

@@ -60,10 +60,7 @@ class Database:
     def number(self, query: str, *values: Column) -> int:
         """The one number that a query finds."""
         with named(self.path):
-            (found,) = self._connection.execute(query, values).fetchone()
-            if found is None:
-                raise Damaged("a table that has rows always is empty")
-            return int(found)
+            return int(self._connection.execute(query, values).fetchone()[0])
 
     def texts(self, query: str, *values: Column) -> list[str]:
         """The texts that a query finds."""
@@ -100,7 +97,7 @@ class Database:
         with named(self.path):
             found = self.texts("PRAGMA quick_check(1)")
             if found != ["ok"]:
-                raise Damaged(" ".join(found))
+                raise Damaged(found[0].splitlines()[-1])  # below a headline
 
     @contextmanager
     def transaction(self, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Generator[None]:

@@ -1,4 +1,4 @@
-"""Reading of a state file, for commands that look at it while a run may write it."""
+"""Readers of a state file: commands that look at it while a run may write it."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ def load_at(database: Database, epoch: int) -> Stored:
 
 def first_epoch(database: Database) -> int:
     """The first one that can be read."""
-    return database.number("SELECT min(number) FROM epochs")
+    return database.number("SELECT coalesce(min(number), 0) FROM epochs")
 
 
 def last_epoch(database: Database) -> int:
     """The last one that is durable."""
-    return database.number("SELECT max(number) FROM epochs")
+    return database.number("SELECT coalesce(max(number), 0) FROM epochs")
 
 
 def _closed(database: Database, epoch: int) -> EpochRow:

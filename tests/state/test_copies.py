@@ -61,11 +61,11 @@ def test_a_copy_loads_as_the_same(file: StateFile, tmp_path: Path) -> None:
 def test_a_copy_while_a_run_goes_on(file: StateFile, tmp_path: Path) -> None:
     """It is made by another thread, holds up no commit, and is of one epoch."""
     program = Program(file, 1)
-    program.run(20)
-    for number in range(5):
+    program.run(5)
+    for number in range(4):
         copying = Thread(target=file.backup, args=[str(tmp_path / f"copy{number}")])
         copying.start()
-        program.run(20)
+        program.run(5)
         copying.join()
         with closing(StateReader(tmp_path / f"copy{number}")) as reader:
             assert list(differences(reader.load(), 1)) == []

@@ -7,6 +7,7 @@ import pytest
 
 from stormlet.core.commits import Append, Commit, Rows, Shape, StateId, Store, Stored
 from stormlet.errors import StateUnusable
+from stormlet.state import retention
 from stormlet.state.memory import MemoryStore
 from tests.state.programs import SHAPES, TOTAL, Program, differences
 
@@ -161,20 +162,22 @@ def test_a_past_that_is_gone(store: Store) -> None:
             store.at(epoch)
 
 
-def test_a_past_that_is_too_long(store: Store) -> None:
-    """Without states, too, no more than some thousand epochs can be read, and positions outlive them."""
-    for epoch in range(1, 1101):
+def test_a_past_that_is_too_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without states, too, only so many epochs can be read, and positions outlive them."""
+    monkeypatch.setattr(retention, "KEPT_EPOCHS", 20)
+    monkeypatch.setattr(retention, "TRIMMED_EVERY", 5)
+    for epoch in range(1, 33):
         store.commit(commit(epoch, positions={"a[0]": b"x"} if epoch == 1 else {"b[0]": b"%d" % epoch}))
-    with pytest.raises(StateUnusable, match="does not have epoch 99; it has those from 100 to 1100"):
-        store.at(99)
-    assert store.at(100).positions == {"a[0]": b"x", "b[0]": b"100"}
-    assert store.load().positions == {"a[0]": b"x", "b[0]": b"1100"}
+    with pytest.raises(StateUnusable, match="does not have epoch 9; it has those from 10 to 32"):
+        store.at(9)
+    assert store.at(10).positions == {"a[0]": b"x", "b[0]": b"10"}
+    assert store.load().positions == {"a[0]": b"x", "b[0]": b"32"}
 
 
 def test_a_state_is_as_long_as_its_rounds(store: Store) -> None:
     """However many epochs there were, what is kept is what some rounds have written."""
     program = Program(store, 1)
-    program.run(300)
+    program.run(120)
     stored = store.load()
     assert list(differences(stored, 1)) == []
     assert sum(map(len, stored.states.values())) < 60

@@ -48,7 +48,7 @@ def test_what_is_durable_is_what_was_committed(seed: int, lives: list[int]) -> N
         assert list(differences(stored, seed, past=True)) == []
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(SEEDS, LIVES)
 def test_a_file_holds_what_memory_holds(seed: int, lives: list[int]) -> None:
     """Row for row, in each epoch, also when it is closed and opened after each life."""

@@ -63,7 +63,7 @@ def test_network_file_systems_are_refused(mounts: Path, kind: str) -> None:
     assert list(path.parent.iterdir()) == [mounts]
 
 
-@pytest.mark.parametrize("kind", ["ext4", "tmpfs", "fuseblk", "overlay", "fuse.mergerfs"])
+@pytest.mark.parametrize("kind", ["ext4", "tmpfs", "fuseblk", "overlay", "fuse.mergerfs", "nfsd"])
 def test_disks_of_this_machine_are_taken(mounts: Path, kind: str) -> None:
     """So are those in memory."""
     path = mounts.with_name("words.state")
