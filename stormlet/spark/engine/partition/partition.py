@@ -35,6 +35,7 @@ from typing import cast
 from stormlet.core.ids import IdSource
 from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import PLAIN, Lineage
+from stormlet.errors import TopologyCrashed
 from stormlet.model.components import DEFAULT_STREAM, To
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import TaskStatistics
@@ -100,6 +101,12 @@ class Partition:
     def line(self) -> Line:
         """The line of the ledger, so far."""
         return self._account.line()
+
+    @property
+    def crash(self) -> TopologyCrashed | None:
+        """The crash of a task, once there is one. All that waits here raises it, but for an exit, which ends the loop
+        at once."""
+        return self._rest.crash
 
     @property
     def given_up(self) -> Sequence[GivenUp]:
