@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -118,6 +118,15 @@ class Keeps(Bolt[Word, str]):
 
     def __init__(self) -> None:
         self.held: list[Tuple[Word]] = []
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        self.held.append(tup)
+
+
+class Loses(Bolt[Word, str]):
+    """Settles nothing, and keeps its inputs where no state is."""
+
+    held: ClassVar[list[Tuple[Word]]] = []
 
     def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
         self.held.append(tup)
@@ -319,6 +328,16 @@ def test_an_input_is_no_state() -> None:
     """In the next epoch nobody knows it, and to settle it would raise for others."""
     with pytest.raises(TopologyCrashed, match=r"(?s)seen.*an input belongs to its epoch.*'held'"):
         in_epochs(words(Keeps), EPOCHS[0])
+
+
+def test_an_input_that_nobody_settles_is_held_to_the_end_of_its_epoch() -> None:
+    """The bolt has not finished, and never will."""
+    (run,) = in_epochs(words(Loses), ["a"])
+    (letter,) = run.dead_letters
+    assert (letter.failure.reason, letter.failure.holders) == (
+        "it was still held when its epoch had ended",
+        ("seen",),
+    )
 
 
 def test_a_state_that_does_not_fit_is_named() -> None:

@@ -319,7 +319,7 @@ class Partition:
             async with asyncio.timeout(self._cluster.plan.description.configuration.message_timeout):
                 await self._word.wait()
         except TimeoutError:
-            return self._inputs.fail_held(self._equipment.holders())
+            return self._inputs.fail_held(self._equipment.holders(), self._cluster.end)
         return ()
 
     async def _pause(self, again: Sequence[Input]) -> None:
