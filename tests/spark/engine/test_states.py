@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import msgspec
@@ -14,9 +16,12 @@ import pytest
 
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Topology, TopologyCrashed, Tuple
 from stormlet.model.components import TaskContext
+from stormlet.model.configuration import Configuration
 from stormlet.spark.engine.partition.rows import Row
+from stormlet.spark.engine.partition.states import BoltStates
 from tests.spark.engine.twin import Twin, twin
 
+SIZE = 1 << 22
 EPOCHS = (["a b a", "b"], ["c a"], ["b b c", "a", "c"])
 TOTALS = {"a": 4, "b": 4, "c": 3}
 
@@ -178,6 +183,40 @@ class Stumbles(Seen):
             raise ValueError(tup.value.text)
 
 
+class Shelf:
+    """Shared by all bolts of a partition."""
+
+
+class Attached(Seen):
+    """Keeps its context, also within its state, and what it shares."""
+
+    def prepare(self, context: TaskContext) -> None:
+        self.live = context
+        self.context = context
+        self.shared = context.shared
+        self.shelf = context.shared.one(Shelf)
+        self.known: dict[str, object] = {}
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        if self.known:  # by the epoch before
+            assert self.known["context"] is self.context
+            assert self.known["shared"] is self.context.shared
+        super().execute(tup, out)
+        self.known = {"context": self.context, "shared": self.shared}
+
+    def flush(self, out: Collector[str]) -> None:
+        assert self.context is self.live
+        assert self.shared is self.live.shared
+        assert self.shelf is self.live.shared.one(Shelf)
+
+
+class Heavy(Seen):
+    """Makes something large."""
+
+    def prepare(self, context: TaskContext) -> None:
+        self.model = bytes(SIZE)
+
+
 class LateLock(Seen):
     """Gets something that cannot be pickled while it works."""
 
@@ -307,6 +346,48 @@ def test_a_function_has_no_state() -> None:
     (run,) = in_epochs(topology, ["a b"])
     assert gathered
     assert not run.left
+
+
+def test_the_context_is_no_state() -> None:
+    """Nor is what it shares: each epoch has its own, wherever a bolt keeps them."""
+    runs = in_epochs(words(Attached), *EPOCHS)
+    assert counts(runs) == TOTALS
+    assert not any(b"Shelf" in row.payload or b"topology" in row.payload for run in runs for row in run.left)
+
+
+def test_a_bolt_that_keeps_nothing_but_its_context_leaves_nothing() -> None:
+    """As if it did not."""
+    (run,) = in_epochs(words(Attached), [])
+    assert not run.left
+
+
+def test_no_copy_is_kept_of_what_prepare_makes() -> None:
+    """It may be a model of half a gigabyte."""
+    states = BoltStates()
+    plan: Any = SimpleNamespace(component="heavy")
+    bolt, context = Heavy(), TaskContext("words", "heavy", 1, 0, 1, Configuration())
+    states.instance(plan, bolt)
+    bolt.prepare(context)
+    tracemalloc.start()
+    states.prepared({"heavy": context})
+    before, _ = tracemalloc.get_traced_memory()
+    assert not states.take()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert max(before, most) < SIZE / 2
+
+
+@pytest.mark.parametrize("change", [b"", bytes(SIZE + 1), bytes(SIZE - 1) + b"x", b"x" + bytes(SIZE - 1)])
+def test_a_change_of_something_large_is_state(change: bytes) -> None:
+    """Be it shorter, longer, or of the same length."""
+    states = BoltStates()
+    plan: Any = SimpleNamespace(component="heavy")
+    bolt, context = Heavy(), TaskContext("words", "heavy", 1, 0, 1, Configuration())
+    states.instance(plan, bolt)
+    bolt.prepare(context)
+    states.prepared({"heavy": context})
+    bolt.model = change
+    assert states.take()
 
 
 def test_a_large_state_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,7 +133,7 @@ class Partition:
         await self._rest.started(self._equipment)
         if self._states is not None:
             with self._crashes.raised():
-                self._states.prepared()
+                self._states.prepared({task.plan.component: task.context for task in self._tasks.values()})
         self._shortcut = shortcut_of(self._cluster, self._place, self._equipment)
 
     async def execute(self, row: Row) -> Sequence[Row]:
