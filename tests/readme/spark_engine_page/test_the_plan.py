@@ -244,6 +244,14 @@ def after_a_sink() -> Topology:
     return topology  # type: ignore[no-any-return]
 
 
+class Keeps(Count):
+    """Keeps an argument."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__()
+        self.key = key
+
+
 class MergesOne(Count):
     """Cannot merge."""
 
@@ -295,6 +303,9 @@ def beside_a_stream() -> Topology:
 REFUSED_IN_A_STREAM: dict[str, Callable[[], Topology]] = {
     "no spout reads a stream": simple,
     "another spout beside the stream": beside_a_stream,
+    "an argument that a bolt keeps and pickle refuses, such as a lambda": partial(
+        simple, STREAM, partial(Keeps, lambda value: value)
+    ),
     '`DataFrameSink(mode="overwrite")`': partial(simple, STREAM, DataFrameSink("out", mode="overwrite")),
 }
 

@@ -14,7 +14,7 @@ import pytest
 
 from stormlet import DeadLetter, InvalidTopology
 from stormlet.spark import Origin, RestartPolicy, SparkFailed, stream_on_spark
-from tests.spark.engine.streams import Locked, Log, counting, expected, totals, write
+from tests.spark.engine.streams import Locked, Log, MakesLocks, counting, expected, totals, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -171,6 +171,14 @@ def forget(folder: Path, name: str) -> None:
     """Remove a file and its checksum."""
     (folder / name).unlink()
     (folder / f".{name}.crc").unlink(missing_ok=True)
+
+
+def test_a_bolt_that_cannot_be_saved_starts_no_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Its constructor has made what cannot be pickled."""
+    write(tmp_path / "in", ["a"])
+    with pytest.raises(InvalidTopology, match="the constructor of bolt 'count' makes 'locks'"):
+        run(counting(spark, tmp_path, count=MakesLocks))
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_the_sink_of_dead_letters_may_stop_the_stream(spark: SparkSession, tmp_path: Path) -> None:

@@ -74,16 +74,16 @@ class BoltStates(Kit):
         if isinstance(instance, BoltBase):
             object.__setattr__(instance, "restartable", False)  # as classes may be frozen
             self._bolts[plan.component] = instance
-            self._constructed[plan.component] = _attributes(instance)
+            self._constructed[plan.component] = attributes(instance)
 
     def prepared(self, contexts: Mapping[str, TaskContext]) -> None:
         """All bolts have been prepared, with these contexts, and nothing was executed. Raise :class:`Unsavable`."""
         self._contexts = contexts
         for component, bolt in self._bolts.items():
-            if not _has_own_state(bolt):
+            if not has_own_state(bolt):
                 self._prepared[component] = {
                     name: _Prepared(value, self._print_of(component, name, value))
-                    for name, value in _attributes(bolt).items()
+                    for name, value in attributes(bolt).items()
                 }
 
     def give(self, saved: bytes) -> None:
@@ -111,13 +111,13 @@ class BoltStates(Kit):
             raise Unsavable(component, name) from error
 
     def _state_of(self, component: str, bolt: BoltBase[Any, Any]) -> bytes:
-        if _has_own_state(bolt):
+        if has_own_state(bolt):
             try:
                 state = bolt.__getstate__()
                 return b"" if state is None else _pickled(state)
             except Exception as error:
                 raise Unsavable(component, "__getstate__()") from error
-        before, now = self._prepared[component], _attributes(bolt)
+        before, now = self._prepared[component], attributes(bolt)
         changed = {
             name: value
             for name, value in now.items()
@@ -223,24 +223,34 @@ def live_shared() -> SharedObjects:
     return _restoring.get().shared
 
 
+def _as_live_context(context: TaskContext) -> tuple[Callable[[], TaskContext], tuple[()]]:
+    return live_context, ()
+
+
+def _as_live_shared(shared: SharedObjects) -> tuple[Callable[[], SharedObjects], tuple[()]]:
+    return live_shared, ()
+
+
 _REDUCERS: Final = ChainMap[type, Any](
     {
         # An epoch that has ended knows its inputs no more: to settle them later would do nothing, or raise.
         Delivered: _refuse,
         JoinedTuple: _refuse,
-        TaskContext: lambda _: (live_context, ()),
-        SharedObjects: lambda _: (live_shared, ()),
+        TaskContext: _as_live_context,
+        SharedObjects: _as_live_shared,
     },
     copyreg.dispatch_table,
 )
 """What is pickled in another way."""
 
 
-def _has_own_state(bolt: BoltBase[Any, Any]) -> bool:
+def has_own_state(bolt: BoltBase[Any, Any]) -> bool:
+    """Return True if the class of a bolt says by itself what its state is."""
     return type(bolt).__getstate__ is not object.__getstate__
 
 
-def _attributes(bolt: BoltBase[Any, Any]) -> dict[str, Any]:
+def attributes(bolt: BoltBase[Any, Any]) -> dict[str, Any]:
+    """Return the attributes of a bolt that have a value, those in slots, too."""
     state = cast("Any", object.__getstate__(bolt))
     if not isinstance(state, tuple):
         return dict(state or {})

@@ -4,6 +4,7 @@
 
     layout     the stages that components run in
     shipping   the classes that are not found on other machines
+    arguments  those of bolts that a stream cannot save
     refusals   the topologies that Spark cannot run
     notes      options that have no effect on Spark, and what is otherwise there
     closures   what functions keep from one call to the next
