@@ -27,6 +27,9 @@ EXAMPLES = """\
 stormlet new temperatures
 stormlet run temperatures/temperatures.py"""
 
+PY4J = ("py4j.clientserver", "py4j.java_gateway")
+"""The loggers of the calls to a JVM."""
+
 FURTHER = "'stormlet COMMAND --help' shows the parameters of a command, with examples."
 
 COMMANDS = {
@@ -70,17 +73,26 @@ def carry_out(argv: Sequence[str]) -> int:
 
 @contextmanager
 def _quiet_about_interrupts() -> Generator[None]:
-    """Have the root logger leave out Ctrl-C, of which Py4J has some forty lines to say."""
-    root = logging.getLogger()
-    root.addFilter(_is_no_interrupt)
+    """Leave out of the log Ctrl-C, of which Py4J has some forty lines to say, and calls to the JVM that PySpark's
+    handler of Ctrl-C makes in the midst of another one."""
+    # A filter holds for what its own logger is given, and not for what comes from those below.
+    loggers = [logging.getLogger(name) for name in ("", *PY4J)]
+    for each in loggers:
+        each.addFilter(_is_no_interrupt)
     try:
         yield
     finally:
-        root.removeFilter(_is_no_interrupt)
+        for each in loggers:
+            each.removeFilter(_is_no_interrupt)
 
 
 def _is_no_interrupt(record: logging.LogRecord) -> bool:
-    return record.exc_info is None or record.exc_info[0] is not KeyboardInterrupt
+    error = record.exc_info[1] if record.exc_info else None
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt) or "reentrant call inside" in str(error):
+            return False
+        error = error.__context__
+    return True
 
 
 def _app(called: str | None) -> App:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from stormlet.cli.errors import WRONG_USAGE, exit_code
+from stormlet.cli.inspecting.inspection import inspect_topology
 from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions, Whole, warn_of_ignored
 from stormlet.cli.running.batch import BatchOptions, BatchSession, begin, check_options
 from stormlet.cli.running.epochs import StreamSession
@@ -20,6 +21,7 @@ from stormlet.cli.running.session import How, Session
 from stormlet.cli.running.streams import GuardedStream, LogLevel, guarded_streams, logging_to_standard_error
 from stormlet.cli.units import read_deadline, read_duration
 from stormlet.errors import StormletError
+from stormlet.model.setting_layers import Layered
 from stormlet.topology import Topology
 
 EXAMPLES = """\
@@ -126,7 +128,8 @@ def run(
                 topology = options.topology(target)
                 with logging_to_standard_error(log_level, quiet=quiet):
                     warn_of_ignored(settings, topology.name)
-                    choices = BatchOptions(settings.values, files, staging, dead_letters, seed, quiet)
+                    notes = _notes(topology, settings)
+                    choices = BatchOptions(settings.values, files, staging, dead_letters, seed, quiet, notes)
                     result = _session_on_spark(topology, choices, errors).run()
                     write(result)
             else:
@@ -166,6 +169,13 @@ def _session_on_spark(
 
     kind = StreamSession if reads_stream(topology.describe()) else BatchSession
     return kind(topology, options, errors)
+
+
+def _notes(topology: Topology, settings: Layered) -> Sequence[str]:
+    """The notes of ``check``. Raises :class:`~stormlet.errors.InvalidTopology` if Spark cannot run it."""
+    from stormlet.cli.inspecting.stages import notes_of  # which loads the bridge
+
+    return tuple(notes_of(inspect_topology(topology, settings, state_survives=True)))
 
 
 def _flags(drain_timeout: str | None, explain_stuck: str | None) -> Mapping[str, object]:

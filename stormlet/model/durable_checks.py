@@ -26,8 +26,8 @@ def _check_source(spout: SpoutSpec) -> None:
         )
     if spout.kind is SourceKind.FACTORY and not traits.resumable:
         raise InvalidTopology(
-            f"spout {spout.id!r} cannot go on where the state ends; read context.resume in its open and say resumable = "
-            f"True, or leave out state="
+            f"spout {spout.id!r} cannot go on where the state ends; read context.resume in its open and say resumable "
+            f"= True, or leave out state="
         )
 
 

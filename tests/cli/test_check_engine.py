@@ -233,3 +233,13 @@ def test_neither_pyspark_nor_java_is_needed() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr) == (0, "")
     assert "stage 1   ● count   4 tasks\n" in done.stdout
+
+
+def test_a_cycle_is_refused_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    """Though no stages can be drawn for it."""
+    write("""
+    topology = Topology("looping")
+    a = topology.bolt("a", lambda value: value, topology.spout("s", [1]).shuffle(), outputs=int)
+    topology.connect(a, a.shuffle())
+    """)
+    assert check(capsys, "flow.py", code=2) == ""

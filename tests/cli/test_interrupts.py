@@ -69,6 +69,53 @@ def test_which_program_is_ours(name: str, words: list[str], is_ours: bool) -> No
     assert is_program(name, words) is is_ours
 
 
+PY4J = """
+import logging, signal
+def interrupted(number, frame):  # as PySpark has it
+    try:
+        try:
+            raise RuntimeError("reentrant call inside <_io.BufferedReader name=4>")
+        except RuntimeError as error:
+            raise OSError("Error while sending or receiving") from error
+    except OSError:
+        logging.exception("Exception while sending command.")
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        try:
+            raise BrokenPipeError
+        except BrokenPipeError:
+            for name in ("py4j.clientserver", "py4j.java_gateway"):
+                logging.getLogger(name).exception("Exception occurred while shutting down connection")
+        raise
+signal.signal(signal.SIGINT, interrupted)
+signal.raise_signal(signal.SIGINT)
+"""
+
+
+def test_while_a_module_has_spark_work_it_is_one_line(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """PySpark would cancel its jobs, by a call in the midst of another one, and Py4J tells of it."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        write(PY4J)
+        assert main(["run", "flow.py"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert capsys.readouterr().err == "stormlet: interrupted\n"
+    assert not caplog.records
+
+
+def test_other_errors_that_are_logged_meanwhile_are_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """Of the user's own code."""
+    write(
+        "import logging\ntry: raise OSError('mine')\nexcept OSError: logging.exception('!'); raise KeyboardInterrupt"
+    )
+    assert main(["run", "flow.py"]) == 130
+    assert "OSError: mine" in caplog.text
+
+
 def test_while_the_users_code_is_loaded_it_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever libraries have to say of it, as Py4J has."""
     write(

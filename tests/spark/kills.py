@@ -8,8 +8,9 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,12 @@ class Kills:
     """How many the source remembers to be done."""
     soon: bool = False
     """Whether each kill comes soon after the first directory or two that a life has written, and none by the clock."""
+    latest: int = field(default=2 * LATEST_EPOCH, repr=False)
+    """The number of directories that a life has written at most when it is killed soon after one."""
+    longest_life: float = field(default=LONGEST_LIFE, repr=False)
+    """Seconds from its start within which it is killed by the clock."""
+    runs: int = field(default=0, repr=False)
+    """How many folders there were, each with what a run reads and writes."""
     random: Random = field(init=False, repr=False)
     began: float = field(default=0.0, repr=False)
     """When the last life began: what earlier ones have left is not its work."""
@@ -65,6 +72,21 @@ class Kills:
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
+
+    def written(self, folder: Path) -> int:
+        """How many directories it has written."""
+        return len(epochs(folder))
+
+    def note(self, folder: Path) -> None:
+        """Look at what the last kill has left."""
+        done = self.epochs_done(folder)
+        last = [
+            each for each in epochs(folder) if each.name == f"epoch={done}" and changed(each) > self.began
+        ]
+        writing = any((each / "_temporary").exists() or not (each / "_SUCCESS").exists() for each in last)
+        self.in_writes += writing
+        self.before_checkpoints += bool(last) and not writing
+        print(self, f"{done} epochs done", flush=True)
 
 
 def run_with_kills(folder: Path, kills: Kills, most: int) -> None:
@@ -111,10 +133,10 @@ def wait_for_the_moment(child: subprocess.Popen[bytes], folder: Path, kills: Kil
     """At any time of its life; or, every other time, soon after a sink's directory of an epoch has appeared. False if
     it ends before."""
     random = kills.random
-    at = time.monotonic() + random.uniform(0.0, LONGEST_LIFE)
+    at = time.monotonic() + random.uniform(0.0, kills.longest_life)
     if kills.soon or random.random() < 0.5:
-        until = len(epochs(folder)) + random.randint(1, 2 if kills.soon else 2 * LATEST_EPOCH)
-        while len(epochs(folder)) < until and not has_ended(child):
+        until = kills.written(folder) + random.randint(1, 2 if kills.soon else kills.latest)
+        while kills.written(folder) < until and not has_ended(child):
             time.sleep(0.002)
         at = time.monotonic() + random.uniform(0.0, LONGEST_COMMIT)
     while time.monotonic() < at and not has_ended(child):
@@ -145,12 +167,7 @@ def kill(child: subprocess.Popen[bytes], folder: Path, kills: Kills) -> None:
         end(child)
     kills.total += 1
     kills.of_python_alone += alone
-    done = kills.epochs_done(folder)
-    last = [each for each in epochs(folder) if each.name == f"epoch={done}" and changed(each) > kills.began]
-    writing = any((each / "_temporary").exists() or not (each / "_SUCCESS").exists() for each in last)
-    kills.in_writes += writing
-    kills.before_checkpoints += bool(last) and not writing
-    print(kills, f"{done} epochs done", flush=True)
+    kills.note(folder)
 
 
 def make_orders(spark: SparkSession, folder: Path, rows: int) -> None:
@@ -181,25 +198,52 @@ def letters(folder: Path) -> list[int]:
     return [line["value"]["id"] for line in lines]
 
 
-def main() -> None:
-    """Run after run, each with files of its own, until there were enough kills."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def read_options(description: str | None, **numbers: int) -> argparse.Namespace:
+    """Read the options of a campaign: the folder, the number of kills, a seed, and others that are numbers."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--kills", type=int, default=25)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=3000)
-    options = parser.parse_args()
-    spark, kills, runs = spark_session("local[2]"), Kills(options.seed), 0
-    while kills.total < options.kills:
-        runs += 1
-        folder = options.folder / f"run{runs}"
-        make_orders(spark, folder, options.rows)
-        run_with_kills(folder, kills, options.kills)
-        found = list(differences(spark, folder))
-        twice = len(letters(folder)) - len(set(letters(folder)))
-        print(f"run {runs}: {kills}; {twice} dead letters twice; {found or 'equal to Spark SQL'}", flush=True)
+    for name, default in {"kills": 30, "seed": 1, **numbers}.items():
+        parser.add_argument(f"--{name}", type=int, default=default, help=f"default: {default}")
+    return parser.parse_args()
+
+
+def kill_on(
+    folder: Path, kills: Kills, most: int, prepare: Callable[[Path], Callable[[], Iterable[str]]]
+) -> None:
+    """Run after run, each in a folder of its own, until there were enough kills. ``prepare`` makes what a run reads,
+    and returns what finds the differences afterwards; the first ones end the process."""
+    while kills.total < most:
+        kills.runs += 1
+        place = folder / f"run{kills.runs}"
+        place.mkdir(parents=True)
+        differences = prepare(place)
+        run_with_kills(place, kills, most)
+        found = [*differences()]
+        print(
+            f"run {kills.runs}: {kills}; {repeated(place)} dead letters twice; {found or 'all is right'}",
+            flush=True,
+        )
         if found:
             sys.exit(1)
+
+
+def repeated(folder: Path) -> int:
+    """How many dead letters are there again."""
+    lines: list[Any] = [json.loads(line) for line in (folder / "letters.jsonl").read_text().splitlines()]
+    found = {json.dumps([line["component"], line["origin"] or line["message_id"]]) for line in lines}
+    return len(lines) - len(found)
+
+
+def main() -> None:
+    """Kill runs that each have orders of their own."""
+    options = read_options(__doc__, rows=3000)
+    spark = spark_session("local[2]")
+
+    def prepare(folder: Path) -> Callable[[], Iterable[str]]:
+        make_orders(spark, folder, options.rows)
+        return partial(differences, spark, folder)
+
+    kill_on(options.folder, Kills(options.seed), options.kills, prepare)
     spark.stop()
 
 

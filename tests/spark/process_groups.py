@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import IO
 
@@ -44,6 +45,14 @@ def left(leader: subprocess.Popen[bytes]) -> list[str]:
     return [
         " ".join(args)[:100] for group, state, *args in rows if group == str(leader.pid) and state[0] != "Z"
     ]
+
+
+def settle(leader: subprocess.Popen[bytes], patience: float = 20.0) -> None:
+    """Wait until nothing of its group runs; then, or when patience ends, kill what is left."""
+    until = time.monotonic() + patience
+    while left(leader) and time.monotonic() < until:
+        time.sleep(0.05)
+    end(leader)
 
 
 def end(leader: subprocess.Popen[bytes]) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import sys
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stormlet.spark import spark_session
 from tests.spark.killed_epochs import REJECTS
-from tests.spark.kills import Kills, differences, letters, run_with_kills
+from tests.spark.kills import Kills, differences, kill_on, read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,30 +40,18 @@ def make_files(spark: SparkSession, folder: Path, rows: int, where: str = "true"
 
 
 def main() -> None:
-    """Run after run, each with files of its own, until there were enough kills: half of them or more with dead
-    letters, and then with batches that are given back, where no row may be rejected for ever."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--kills", type=int, default=26)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=2000)
-    options = parser.parse_args()
-    spark, kills, runs = spark_session("local[2]"), stream_kills(options.seed), 0
-    while kills.total < options.kills:
-        runs += 1
-        folder, half = options.folder / f"run{runs}", (options.kills + 1) // 2
-        if kills.total < half:
-            make_files(spark, folder, options.rows)
-            run_with_kills(folder, kills, half)
-        else:
-            kills.arguments = ("fail_batch",)
-            make_files(spark, folder, options.rows, f"NOT ({REJECTS})")
-            run_with_kills(folder, kills, options.kills)
-        found = list(differences(spark, folder))
-        twice = len(letters(folder)) - len(set(letters(folder)))
-        print(f"run {runs}: {kills}; {twice} dead letters twice; {found or 'equal to Spark SQL'}", flush=True)
-        if found:
-            sys.exit(1)
+    """Kill runs that each have files of their own: half of them or more with dead letters, and then with batches that
+    are given back, where no row may be rejected for ever."""
+    options = read_options(__doc__, rows=2000)
+    spark, kills = spark_session("local[2]"), stream_kills(options.seed)
+
+    def prepare(folder: Path) -> Callable[[], Iterable[str]]:
+        make_files(spark, folder, options.rows, f"NOT ({REJECTS})" if kills.arguments else "true")
+        return partial(differences, spark, folder)
+
+    kill_on(options.folder, kills, (options.kills + 1) // 2, prepare)
+    kills.arguments = ("fail_batch",)
+    kill_on(options.folder, kills, options.kills, prepare)
     spark.stop()
 
 

@@ -25,17 +25,18 @@ LABEL = 10
 def stages_of(inspection: Inspection, width: int) -> str:
     """The stages, in lines that are no wider than ``width`` columns where names allow it. Raises
     :class:`~stormlet.errors.InvalidTopology` if Spark cannot run the topology."""
-    check_on_spark(inspection.description)
     shown = _Stages(inspection.description, draw(inspection), _layout(inspection), width)
     return "\n".join([shown.headline, "", *shown.lines(), *shown.legend()]) + "\n"
 
 
 def notes_of(inspection: Inspection) -> Iterator[str]:
-    """The options that were set in vain."""
+    """Sentences for the user before it runs. Raises :class:`~stormlet.errors.InvalidTopology` if Spark cannot run the
+    topology."""
     return notes(inspection.declared, _layout(inspection), inspection.settings.values)
 
 
 def _layout(inspection: Inspection) -> Layout:
+    check_on_spark(inspection.description)
     return lay_out(inspection.description, in_epochs=reads_stream(inspection.description))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +40,8 @@ class BatchOptions:
     dead_letters: Path | None = None
     seed: int | None = None
     quiet: bool = False
+    notes: Sequence[str] = ()
+    """Sentences for the user when it starts."""
 
 
 def check_options(engine: Engine, of_process: Mapping[str, object], of_spark: Mapping[str, object]) -> None:
@@ -62,6 +64,12 @@ def begin(master: str | None) -> None:
         spark_session(master)
 
 
+def say_notes(presenter: Presenter, notes: Iterable[str]) -> None:
+    """Say what the user should know of the run, as ``check`` does."""
+    for each in notes:
+        presenter.say(f"note: {each}")
+
+
 class BatchSession:
     """Runs a topology once on Spark, and says how it was.
 
@@ -76,6 +84,7 @@ class BatchSession:
 
     def run(self) -> Result:
         """Run until its end. Raises what :func:`~stormlet.spark.run_on_spark` raises."""
+        say_notes(self._presenter, self._options.notes)
         began = time.monotonic()
         work: Future[BatchResult] = Future()
         with interrupting("cancelling") as signals:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final, cast
 
-from stormlet.cli.running.batch import BatchOptions
+from stormlet.cli.running.batch import BatchOptions, say_notes
 from stormlet.cli.running.endings import interrupting
 from stormlet.cli.running.meter import Meter
 from stormlet.cli.running.outcome import Outcome, Result
@@ -41,6 +41,7 @@ class StreamSession:
                 raise InvalidConfiguration(
                     f"{name} has no effect on a stream, whose epochs are kept in its checkpoint; leave it out"
                 )
+        say_notes(self._presenter, options.notes)
         began = time.monotonic()
         settings = cast("TopologyOptions", options.settings)
         with interrupting("finishing the epoch that is under way") as signals:

@@ -19,6 +19,7 @@ from stormlet.spark.arrow.tables import Batch, LearnedTables, Tables
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.failures import summary
 from stormlet.spark.files import Folder
+from stormlet.spark.frames import is_of_connect
 from stormlet.spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ _turns: defaultdict[str, Lock] = defaultdict(Lock)
 SOURCE, EPOCH = "source", "epoch"
 """The columns that a reader of epochs finds in addition to the sink's own, from the names of directories."""
 ROWS_PER_FILE = 1_000_000
+MARKER = "_SUCCESS"
+"""The file by which Spark says that a directory has been written as a whole."""
 
 ALL_OF_IT = {"partitionOverwriteMode": "static"}
 """Makes an overwrite replace everything. A session's "dynamic" would leave the partitions without a new row."""
@@ -82,6 +85,8 @@ class Destination:
         self._write(rows, "overwrite", ALL_OF_IT)
 
     def _write(self, rows: DataFrame, mode: Mode, options: Mapping[str, str]) -> None:
+        if mode == "overwrite":
+            self._remove_marker(rows)
         writer = rows.write.format(self.format).mode(mode).options(**{**self.options, **options})
         if self.partition_by:
             writer = writer.partitionBy(*self.partition_by)
@@ -90,6 +95,12 @@ class Destination:
             writer.saveAsTable(self.table)
         else:
             writer.save(self.path)
+
+    def _remove_marker(self, rows: DataFrame) -> None:
+        """Have readers take what is there for whole no longer: Spark removes it file by file, and may be killed
+        meanwhile. The client of Spark Connect sees no files."""
+        if self.path is not None and not is_of_connect(rows):
+            Folder(rows.sparkSession, self.path).remove(MARKER)
 
 
 class SparkWriter:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, cast
 
 from stormlet.core.retries import RestartPolicy, Restarts
 from stormlet.errors import EndOfStream, InvalidTopology, SparkFailed
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 logger = logging.getLogger(__name__)
+
+EPOCHS: Final = "stormlet"
+"""The folder within a checkpoint in which a stream on Spark keeps its last epoch."""
 
 OutputMode: TypeAlias = Literal["append", "update", "complete"]
 """The rows of a stream of aggregates that come in a batch, as in Spark."""
@@ -65,6 +68,19 @@ class QueryPlan:
         path.parent.mkdir(parents=True, exist_ok=True)
         claim = Claim(path)
         claim.take()
+        return claim
+
+    def claim_in_process(self) -> Claim | None:
+        """Lock it for a run in process, which would be done with batches that the states of a stream on Spark never
+        see. Raises :class:`~stormlet.errors.InvalidTopology` if the checkpoint is one of such a stream, too. Blocks."""
+        claim = self.claim()
+        if Folder(self.frame.sparkSession, f"{self.checkpoint.rstrip('/')}/{EPOCHS}").names():
+            if claim is not None:
+                claim.release()
+            raise InvalidTopology(
+                f"checkpoint {self.checkpoint} is one of a stream on Spark, which keeps the states of bolts there: go "
+                f"on with stream_on_spark (--engine spark), or give the run in process a checkpoint of its own"
+            )
         return claim
 
     def writer(self) -> DataStreamWriter:

@@ -186,4 +186,4 @@ class StreamSource:
             chunks.open({}, context, out)
             return chunks
 
-        return BatchReader(self.keeper(), pull, self._query.claim)
+        return BatchReader(self.keeper(), pull, self._query.claim_in_process)

@@ -5,7 +5,7 @@ The books of the run are looked at here, too: rules that hold for a spout at any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
 from stormlet.errors import TaskKilled
@@ -19,7 +19,7 @@ from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.testing.chaos.disturbances import EngineError, Raising, Steps
 from stormlet.testing.chaos.faults import FaultKind, Injector
 from stormlet.testing.chaos.journal import Journal
-from stormlet.testing.chaos.witness import Witness
+from stormlet.testing.chaos.witness import Death, Witness
 
 LONGEST_SLOWNESS = 20.0
 MOST_EXPLAINED = 3
@@ -121,7 +121,7 @@ class DisturbedRun:
             return
         self.journal.note("FAULT: {} is killed{}", task.name, where)
         if isinstance(task, BoltTask) and task.finished_after >= task.executed:
-            self.witness.finished_and_died[task.plan] = self._now()
+            self.witness.deaths[task.plan] = Death(self._now(), self._requests(), self._is_at_end())
         if task.plan.component == ACKER:
             self.witness.latest = None  # until it is there again, trees wait for it
         task.die(TaskKilled("the simulation has killed it"))
@@ -160,12 +160,33 @@ class DisturbedRun:
                 if not spout.ended:
                     self.witness.violation("{} finishes before {} has ended", plan.name, spout.name)
             for bolt in self.tasks.bolts.get(component, ()):
-                if bolt.inbox.items or self._is_unfinished(bolt):
+                if bolt.inbox.items or self._is_unfinished(bolt, plan.task):
                     self.witness.violation("{} finishes before {}", plan.name, bolt.name)
 
-    def _is_unfinished(self, bolt: BoltTask) -> bool:
-        has_just_died = self.witness.has_just_finished_and_died(bolt.plan)
-        return bolt.finished_after < bolt.executed and not has_just_died
+    def _is_unfinished(self, bolt: BoltTask, finishing: int) -> bool:
+        """True if a task has not finished, though another one finishes; but not if it had, and has died since the other
+        one was requested to."""
+        if bolt.finished_after >= bolt.executed:
+            return False
+        return not self.witness.died_after_request(bolt.plan, finishing, self._requests().get(finishing))
+
+    def _requests(self) -> Mapping[int, object]:
+        """The last request to finish that each instance of a bolt has had, by task."""
+        return {
+            bolt.plan.task: (bolt.finished_after, bolt.restarts.count)
+            for bolt in self.tasks.all_bolts
+            if bolt.finished_after >= 0
+        }
+
+    def _is_at_end(self) -> bool:
+        """True if nothing is left to do, so that the run may be over."""
+        spouts, bolts = self.tasks.all_spouts, self.tasks.all_bolts
+        return (
+            not bolts[0].engine.activity.busy
+            and all(each.ended and not each.tracker.pending for each in spouts)
+            and not any(len(each.tracker.replays) for each in spouts)
+            and all(each.finished_after >= each.executed for each in bolts)
+        )
 
     def _upstream(self, component: str) -> Iterable[str]:
         plan = self.tasks.all_bolts[0].engine.plan
@@ -196,7 +217,8 @@ class DisturbedRun:
         left = sum(1 for _ in bolt.tuples())
         if left:
             self.witness.violation("{} has {} tuples left", bolt.name, left)
-        if bolt.worker.method("finish") is not None and self._is_unfinished(bolt):
+        has_finished = bolt.finished_after >= bolt.executed or self.witness.died_after_end(bolt.plan)
+        if bolt.worker.method("finish") is not None and not has_finished:
             self.witness.violation("{} has executed inputs after its finish", bolt.name)
 
     def _check_accounts(self, spout: SpoutTask) -> None:

@@ -62,6 +62,19 @@ class Queue:
     """By producer: those of its largest call so far."""
 
 
+@dataclass(frozen=True, slots=True)
+class Death:
+    """The death of a bolt task that had finished. What comes after it may have been asked to finish before, and the run
+    may have been over (law C2)."""
+
+    at: float
+    """The moment."""
+    asked: Mapping[int, object]
+    """By task: the last request to finish that had come until then."""
+    at_end: bool
+    """True if nothing was left to do."""
+
+
 class Witness(Oracle):
     """The judge of one run."""
 
@@ -82,9 +95,8 @@ class Witness(Oracle):
         """Tasks whose calls may emit any number of tuples without waiting: spout classes and the host."""
         self.in_cycles: frozenset[int] = frozenset()
         """Tasks with an input from inside a cycle, which does not wait for room (law B6)."""
-        self.finished_and_died: dict[TaskPlan, float] = {}
-        """Bolt tasks that were killed when they had finished, and when: what comes after them may have been asked to
-        finish at that moment, before they finish once more (law C2)."""
+        self.deaths: dict[TaskPlan, Death] = {}
+        """The last death of each bolt task that was killed when it had finished."""
         self.outcomes = SpoutOutcomes(self.violation)
         self.given_up = GivenUp(self.violation)
         self._time = time
@@ -97,9 +109,24 @@ class Witness(Oracle):
         self._last_moved = -1.0
         self._last_jump = -1.0
 
-    def has_just_finished_and_died(self, plan: TaskPlan) -> bool:
-        """True if this bolt task was killed at this very moment, when it had finished."""
-        return self.finished_and_died.get(plan) == self._time()
+    def died_after_request(self, plan: TaskPlan, task: int, request: object) -> bool:
+        """True if this bolt task had finished, and was killed after another was requested to finish. In simulated time
+        that one does so at the very same moment."""
+        death = self.deaths.get(plan)
+        return death is not None and self.excuses_request(death, task, request)
+
+    def died_after_end(self, plan: TaskPlan) -> bool:
+        """True if this bolt task had finished, and was killed when nothing was left to do."""
+        death = self.deaths.get(plan)
+        return death is not None and self.excuses_end(death)
+
+    def excuses_request(self, death: Death, task: int, request: object) -> bool:
+        """True if a task may do what it was requested to, though this one has died."""
+        return death.at == self._time()
+
+    def excuses_end(self, death: Death) -> bool:
+        """True if the run may have ended, though this one has died."""
+        return death.at == self._time()
 
     def forget(self) -> None:
         """The run is over. The garbage collector does not look into trees: a witness that kept one that has failed

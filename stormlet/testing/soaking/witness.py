@@ -11,7 +11,7 @@ from stormlet.core.tuples import ACKED, Tuple
 from stormlet.model.plan import TaskPlan
 from stormlet.testing.chaos.journal import Journal, Tree
 from stormlet.testing.chaos.oracle import StoredTree
-from stormlet.testing.chaos.witness import Attempt, Witness
+from stormlet.testing.chaos.witness import Attempt, Death, Witness
 
 REMEMBERED = 5_000
 """Trees whose outcome is known, in case that more comes of them."""
@@ -54,6 +54,14 @@ class SteadyWitness(Witness):
         for root in tup.roots:
             if root in self._failed:  # nothing will be judged by it any more
                 self._tuples.pop(root, None)
+
+    def excuses_request(self, death: Death, task: int, request: object) -> bool:
+        """By the order of events: the clock goes on between a request and the call."""
+        return death.asked.get(task) == request
+
+    def excuses_end(self, death: Death) -> bool:
+        """By the order of events, likewise."""
+        return death.at_end
 
     def check_age(self, most: float) -> None:
         """No message waits for its outcome for longer than so many seconds, unless a bolt asks for more time."""

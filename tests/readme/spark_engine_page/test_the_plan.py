@@ -15,7 +15,7 @@ import pytest
 from stormlet import DirectStream, InvalidTopology, Topology
 from stormlet.cli import main
 from stormlet.cli.inspecting.checks import findings
-from stormlet.spark import DataFrameSink, DataFrameSpout
+from stormlet.spark import DataFrameSink, DataFrameSpout, SparkFailed
 from stormlet.spark.engine.planning.layout import lay_out
 from stormlet.spark.engine.planning.notes import notes
 from stormlet.spark.engine.planning.refusals import check_batch, check_stream
@@ -29,6 +29,13 @@ TABLE = dict(re.findall(r"^\| (.*) \| (.*?) <!-- tested by: test_refused --> \|$
 
 def check(target: Path, *options: str) -> int:
     return main(["check", str(target), "--engine", "spark", *options])
+
+
+NOTED = """
+from stormlet import Topology
+topology = Topology("noted")
+topology.bolt("end", print, topology.spout("s", [1]).shuffle())
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -111,6 +118,46 @@ def test_printing() -> None:
     description = topology.describe()
     (note,) = notes(description, lay_out(description), {})
     assert note.startswith("bolt 'there' prints where its tasks run")
+
+
+def test_notes_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are those of ``check``."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise SparkFailed("it has not started")
+
+    monkeypatch.setattr("stormlet.spark.run_on_spark", fail)
+    (tmp_path / "noted.py").write_text(NOTED, "utf-8")
+    assert check(tmp_path / "noted.py", "--set", "idle_max=2") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert main(["run", str(tmp_path / "noted.py"), "--engine", "spark", "--set", "idle_max=2"]) == 1
+    noted = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert shown.endswith(" ".join(f"{each}." for each in noted))
+    assert len(noted) == 2
+
+
+def test_functions_that_keep_something() -> None:
+    """In the way that the page says, in batches and in streams."""
+    seen: list[object] = []
+    topology = Topology("keeping")
+    s = spout(topology)
+    for id, logic in {
+        "method": seen.append,
+        "closure": lambda value: seen.append(value),
+        "partial": partial(map, seen),
+        "plain": len,
+    }.items():
+        topology.bolt(id, logic, s.shuffle())
+    description = topology.describe()
+    for in_epochs in (False, True):
+        layout = lay_out(description, in_epochs=in_epochs)
+        assert [each.split("'")[1] for each in notes(description, layout, {})] == [
+            "method",
+            "closure",
+            "partial",
+        ]
 
 
 # Options without effect.
@@ -197,6 +244,14 @@ def after_a_sink() -> Topology:
     return topology  # type: ignore[no-any-return]
 
 
+class Keeps(Count):
+    """Keeps an argument."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__()
+        self.key = key
+
+
 class MergesOne(Count):
     """Cannot merge."""
 
@@ -248,6 +303,9 @@ def beside_a_stream() -> Topology:
 REFUSED_IN_A_STREAM: dict[str, Callable[[], Topology]] = {
     "no spout reads a stream": simple,
     "another spout beside the stream": beside_a_stream,
+    "an argument that a bolt keeps and pickle refuses, such as a lambda": partial(
+        simple, STREAM, partial(Keeps, lambda value: value)
+    ),
     '`DataFrameSink(mode="overwrite")`': partial(simple, STREAM, DataFrameSink("out", mode="overwrite")),
 }
 

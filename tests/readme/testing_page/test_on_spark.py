@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from stormlet.cli import main
-from tests.spark.engine import campaign, kills
+from tests.spark.engine import batch_kills, campaign, executor_kills, kills
 
 PAGE = (Path(__file__).parents[3] / "docs" / "testing.md").read_text("utf-8")
 COMMANDS = re.findall(r"`python -m tests\.spark\.engine\.(\w+) ([^`]*)`", PAGE)
@@ -32,8 +32,13 @@ def test_a_check_for_spark(
 
 
 def test_campaigns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Both are there, and take the options that the page gives them."""
-    mains = {"campaign": campaign.main, "kills": kills.main}
+    """All are there, and take the options that the page gives them."""
+    mains = {
+        "campaign": campaign.main,
+        "kills": kills.main,
+        "batch_kills": batch_kills.main,
+        "executor_kills": executor_kills.main,
+    }
     assert [name for name, _ in COMMANDS] == [*mains]
     for name, options in COMMANDS:
         monkeypatch.setattr(sys, "argv", [name, *options.split(), "--help"])

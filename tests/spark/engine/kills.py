@@ -3,17 +3,16 @@ counts of all its words: ``python -m tests.spark.engine.kills FOLDER --kills 30 
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 from stormlet.spark import spark_session
 from tests.spark.engine.streams import expected, totals, write
-from tests.spark.kills import Kills, run_with_kills
+from tests.spark.kills import Kills, kill_on, read_options
 from tests.spark.stream_kills import batches_committed
 
 if TYPE_CHECKING:
@@ -52,25 +51,15 @@ def counting_kills(seed: int, *, soon: bool = False) -> Kills:
 
 
 def main() -> None:
-    """Run after run, each with files of its own, until there were enough kills."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--kills", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--files", type=int, default=30)
-    options = parser.parse_args()
-    spark, kills, runs = spark_session("local[1]"), counting_kills(options.seed), 0
-    while kills.total < options.kills:
-        runs += 1
-        folder: Path = options.folder / f"run{runs}"
-        folder.mkdir(parents=True)
-        words = make_words(folder, options.seed + runs, options.files)
-        run_with_kills(folder, kills, options.kills)
-        found = list(differences(spark, folder, words))
-        twice = len(letters(folder)) - len({*letters(folder)})
-        print(f"run {runs}: {kills}; {twice} dead letters twice; {found or 'each count once'}", flush=True)
-        if found:
-            sys.exit(1)
+    """Kill runs that each have files of their own."""
+    options = read_options(__doc__, files=30)
+    spark, kills = spark_session("local[1]"), counting_kills(options.seed)
+
+    def prepare(folder: Path) -> Callable[[], Iterable[str]]:
+        words = make_words(folder, options.seed + kills.runs, options.files)
+        return partial(differences, spark, folder, words)
+
+    kill_on(options.folder, kills, options.kills, prepare)
     spark.stop()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -53,6 +53,14 @@ class Locked(Count):
         """Count one."""
         self.lock = (each for each in ())
         super().execute(tup, out)
+
+
+class MakesLocks(Count):
+    """Cannot be saved from its beginning."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.locks = defaultdict[str, int](lambda: 0)
 
 
 class Log(BasicBolt[Seen, None]):

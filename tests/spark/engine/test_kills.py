@@ -1,4 +1,5 @@
-"""Counts are right whenever the process is killed: a short form of ``python -m tests.spark.engine.kills``."""
+"""Streams and batches are right whenever the process is killed: short forms of ``python -m tests.spark.engine.kills``
+and of ``batch_kills`` beside it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.spark.engine import batch_kills
+from tests.spark.engine.batch_kills import BatchKills
 from tests.spark.engine.kills import counting_kills, differences, make_words
 from tests.spark.kills import run_with_kills
 
@@ -28,3 +31,18 @@ def test_kills_leave_each_count_once(spark: SparkSession, tmp_path: Path) -> Non
     (epoch,) = tmp_path.glob("out/counts/source=*/epoch=1")
     shutil.rmtree(epoch)
     assert [found for found in differences(spark, tmp_path, words) if found.startswith("counts")]
+
+
+@pytest.mark.untraced
+@pytest.mark.timeout(900)  # three JVMs start, one after the other
+def test_kills_leave_no_sink_that_only_looks_whole(tmp_path: Path) -> None:
+    """Killed twice while it writes and started again, a batch has written both sinks once; rows that are missing show,
+    and a sink that is not whole."""
+    kills = BatchKills(3, soon=True)
+    run_with_kills(tmp_path, kills, 2)
+    assert list(batch_kills.differences(tmp_path, kills)) == []
+    assert kills.total == 2
+    next((tmp_path / "out" / "parts" / "key=7").glob("*.parquet")).unlink()
+    (tmp_path / "out" / "totals" / "_SUCCESS").unlink()
+    found = list(batch_kills.differences(tmp_path, kills))
+    assert [each.split(" ")[0] for each in found] == ["parts", "totals"]

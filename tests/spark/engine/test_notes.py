@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from enum import Enum
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from stormlet import Topology
@@ -135,6 +139,110 @@ def test_a_bolt_that_finishes_in_a_stream(logic: Any) -> None:
         "finish of bolt 'held' is never called, as no stream ends; emit in flush, which ends an epoch"
     ]
     assert said(topology) == []
+
+
+class Remembers:
+    """Keeps what it is given, in one way or another."""
+
+    def __init__(self) -> None:
+        self.seen: set[object] = set()
+
+    def see(self, value: object) -> None:
+        self.seen.add(value)
+
+    def __call__(self, value: object) -> None:
+        self.seen.add(value)
+
+
+def put(kept: dict[object, None], value: object) -> None:
+    kept[value] = None
+
+
+def closure_over(kept: Any) -> Callable[[object], None]:
+    def keep(value: object) -> None:
+        kept.add(value)
+
+    return keep
+
+
+KEEPING: list[tuple[Callable[..., object], str]] = [
+    (Remembers().see, "is the method 'see' of a Remembers"),
+    (list[object]().append, "is the method 'append' of a list"),
+    (closure_over(set()), "is a closure over 'kept', a set"),
+    (closure_over(Remembers()), "is a closure over 'kept', a Remembers"),
+    (closure_over(set[object]().add), "is a closure over 'kept', a builtin_function_or_method"),
+    (partial(put, {}), "is bound to a dict"),
+    (partial(closure_over(set())), "is a closure over 'kept', a set"),
+    (cache(closure_over(set())), "is a closure over 'kept', a set"),
+    (Remembers(), "is a Remembers"),
+]
+
+
+@pytest.mark.parametrize(("logic", "kept"), KEEPING)
+def test_a_function_that_keeps_something_in_a_stream(logic: Any, kept: str) -> None:
+    """Functions are made anew for each epoch, and what they have kept is gone; in the driver, too, it is not saved."""
+    topology: Any = Topology("keeping")
+    numbers = topology.spout("numbers", [1])
+    topology.bolt("keep", logic, numbers.shuffle())
+    topology.bolt("here", logic, numbers.global_())
+    assert said(topology, in_epochs=True) == [
+        f"bolt {id!r} {kept}, and changes of it are not saved with an epoch; make it a bolt class, whose attributes are"
+        for id in ("keep", "here")
+    ]
+
+
+def test_a_function_that_keeps_something_in_a_batch() -> None:
+    """Each partition has its own; in the driver it is the one that the program has."""
+    topology: Any = Topology("keeping")
+    numbers = topology.spout("numbers", [1])
+    topology.bolt("keep", list[object]().append, numbers.shuffle())
+    topology.bolt("here", list[object]().append, numbers.global_())
+    assert said(topology) == [
+        (
+            "bolt 'keep' is the method 'append' of a list, of which each partition has a copy; make it a bolt class, "
+            "and emit in finish what it has gathered"
+        )
+    ]
+
+
+class Colour(Enum):
+    """Something that does not change."""
+
+    RED = 1
+
+
+class Point(msgspec.Struct, frozen=True):
+    """Something that does not change."""
+
+    x: int
+
+
+class Empty:
+    """Has nothing that could change."""
+
+    def take(self, value: object) -> None:
+        """Do nothing with it."""
+
+
+@pytest.mark.parametrize(
+    "logic",
+    [
+        ignore,
+        "".join,
+        Empty().take,
+        Topology.__name__.join,
+        partial(put, ()),
+        *map(closure_over, (1, "a", None, (1, 2), Colour.RED, Point(1), Path("a"), ignore, Remembers, print)),
+    ],
+)
+@pytest.mark.parametrize("in_epochs", [True, False])
+def test_a_function_that_keeps_nothing_that_changes(logic: Any, *, in_epochs: bool) -> None:
+    """There is nothing to say of it, nor of a bolt class."""
+    topology: Any = Topology("constant")
+    numbers = topology.spout("numbers", [1])
+    topology.bolt("constant", logic, numbers.shuffle())
+    topology.bolt("class", Burst, numbers.shuffle())
+    assert said(topology, in_epochs=in_epochs) == []
 
 
 def test_every_option_is_thought_of() -> None:

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from threading import Lock
 from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
-from stormlet import Collector, DirectStream, InvalidTopology, KeyedBolt, TaskContext, Topology, Tuple, Value
+from stormlet import (
+    BasicBolt,
+    Collector,
+    DirectStream,
+    InvalidTopology,
+    KeyedBolt,
+    TaskContext,
+    Topology,
+    Tuple,
+    Value,
+)
 from stormlet.model.configuration import configure
 from stormlet.model.description import Description
 from stormlet.spark import DataFrameSink, DataFrameSpout
@@ -371,6 +383,84 @@ def test_what_a_stream_and_a_batch_refuse_alike() -> None:
     common = [each for each in refused_in_epochs(topology) if not each.startswith("spout")]
     assert common == [each for each in reasons(topology) if not each.startswith("spout")]
     assert len(common) == 3
+
+
+class Keyed(Burst):
+    """Keeps an argument, in one way or another."""
+
+    def __init__(self, key: object, *, other: object = None) -> None:
+        super().__init__()
+        self.key = key
+        self._other = other
+
+
+@dataclass(frozen=True)
+class Declared(BasicBolt[int, int]):
+    """Keeps all of its arguments."""
+
+    key: object
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Do nothing."""
+
+
+class Uses(Burst):
+    """Uses an argument up."""
+
+    def __init__(self, key: Any) -> None:
+        super().__init__()
+        self.made = key(1)
+
+
+class SavesItself(Keyed):
+    """Says by itself what its state is."""
+
+    def __getstate__(self) -> None:
+        return None
+
+
+def of_this_program(value: object) -> object:
+    return value
+
+
+of_this_program.__module__ = "__main__"
+UNSAVED: list[tuple[Any, str]] = [
+    (partial(Keyed, lambda value: value), "key=<function <lambda>"),
+    (partial(Keyed, {"key": lambda value: value}), "key={'key': <function <lambda>"),
+    (partial(Keyed, key=Lock()), "key=<unlocked _thread.lock"),
+    (partial(Keyed, 1, other=of_this_program), "other=<function of_this_program"),
+    (partial(Declared, lambda value: value), "key=<function <lambda>"),
+]
+
+
+@pytest.mark.parametrize(("logic", "argument"), UNSAVED)
+def test_an_argument_that_a_stream_cannot_save(logic: Any, argument: str) -> None:
+    """The bolt has it among its attributes, which are saved with each epoch; in a batch there is nothing to save."""
+    (reason,) = refused_in_epochs(reading(logic))
+    assert reason.startswith(f"bolt 'end' keeps its argument {argument}")
+    assert reason.endswith(
+        "and a stream cannot save that; pass a function of a module in the place of a lambda, make it in prepare, or "
+        "define __getstate__"
+    )
+    batch: Any = fed_by([1])
+    batch.bolt("keeps", logic, batch.spout("more", [1]).shuffle())
+    check_batch(batch.describe())
+
+
+@pytest.mark.parametrize(
+    "logic",
+    [
+        partial(Keyed, ignore),
+        partial(Keyed, [1], other={"a": len}),
+        partial(Uses, lambda value: value),
+        partial(SavesItself, lambda value: value),
+        partial(ignore),
+        lambda: Keyed(Lock()),
+    ],
+)
+def test_arguments_that_a_stream_can_save(logic: Any) -> None:
+    """Or has no need to. What a factory makes is not known before it is called."""
+    check_stream(reading(logic).describe())
 
 
 class Keeping(Burst):

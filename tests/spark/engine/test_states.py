@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
 
 from stormlet import BasicBolt, BatchBolt, Bolt, Collector, Topology, TopologyCrashed, Tuple
 from stormlet.model.components import TaskContext
+from stormlet.model.configuration import Configuration
 from stormlet.spark.engine.partition.rows import Row
+from stormlet.spark.engine.partition.states import BoltStates
 from tests.spark.engine.twin import Twin, twin
 
+SIZE = 1 << 22
 EPOCHS = (["a b a", "b"], ["c a"], ["b b c", "a", "c"])
 TOTALS = {"a": 4, "b": 4, "c": 3}
 
@@ -123,6 +128,15 @@ class Keeps(Bolt[Word, str]):
         self.held.append(tup)
 
 
+class Loses(Bolt[Word, str]):
+    """Settles nothing, and keeps its inputs where no state is."""
+
+    held: ClassVar[list[Tuple[Word]]] = []
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        self.held.append(tup)
+
+
 @dataclass(frozen=True)
 class Frozen(BasicBolt[Word, str]):
     """Has attributes that cannot be set."""
@@ -167,6 +181,40 @@ class Stumbles(Seen):
         super().execute(tup, out)
         if tup.attempt == 1:
             raise ValueError(tup.value.text)
+
+
+class Shelf:
+    """Shared by all bolts of a partition."""
+
+
+class Attached(Seen):
+    """Keeps its context, also within its state, and what it shares."""
+
+    def prepare(self, context: TaskContext) -> None:
+        self.live = context
+        self.context = context
+        self.shared = context.shared
+        self.shelf = context.shared.one(Shelf)
+        self.known: dict[str, object] = {}
+
+    def execute(self, tup: Tuple[Word], out: Collector[str]) -> None:
+        if self.known:  # by the epoch before
+            assert self.known["context"] is self.context
+            assert self.known["shared"] is self.context.shared
+        super().execute(tup, out)
+        self.known = {"context": self.context, "shared": self.shared}
+
+    def flush(self, out: Collector[str]) -> None:
+        assert self.context is self.live
+        assert self.shared is self.live.shared
+        assert self.shelf is self.live.shared.one(Shelf)
+
+
+class Heavy(Seen):
+    """Makes something large."""
+
+    def prepare(self, context: TaskContext) -> None:
+        self.model = bytes(SIZE)
 
 
 class LateLock(Seen):
@@ -300,6 +348,48 @@ def test_a_function_has_no_state() -> None:
     assert not run.left
 
 
+def test_the_context_is_no_state() -> None:
+    """Nor is what it shares: each epoch has its own, wherever a bolt keeps them."""
+    runs = in_epochs(words(Attached), *EPOCHS)
+    assert counts(runs) == TOTALS
+    assert not any(b"Shelf" in row.payload or b"topology" in row.payload for run in runs for row in run.left)
+
+
+def test_a_bolt_that_keeps_nothing_but_its_context_leaves_nothing() -> None:
+    """As if it did not."""
+    (run,) = in_epochs(words(Attached), [])
+    assert not run.left
+
+
+def test_no_copy_is_kept_of_what_prepare_makes() -> None:
+    """It may be a model of half a gigabyte."""
+    states = BoltStates()
+    plan: Any = SimpleNamespace(component="heavy")
+    bolt, context = Heavy(), TaskContext("words", "heavy", 1, 0, 1, Configuration())
+    states.instance(plan, bolt)
+    bolt.prepare(context)
+    tracemalloc.start()
+    states.prepared({"heavy": context})
+    before, _ = tracemalloc.get_traced_memory()
+    assert not states.take()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert max(before, most) < SIZE / 2
+
+
+@pytest.mark.parametrize("change", [b"", bytes(SIZE + 1), bytes(SIZE - 1) + b"x", b"x" + bytes(SIZE - 1)])
+def test_a_change_of_something_large_is_state(change: bytes) -> None:
+    """Be it shorter, longer, or of the same length."""
+    states = BoltStates()
+    plan: Any = SimpleNamespace(component="heavy")
+    bolt, context = Heavy(), TaskContext("words", "heavy", 1, 0, 1, Configuration())
+    states.instance(plan, bolt)
+    bolt.prepare(context)
+    states.prepared({"heavy": context})
+    bolt.model = change
+    assert states.take()
+
+
 def test_a_large_state_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell of Spark's holds less than two gigabytes."""
     monkeypatch.setattr("stormlet.spark.engine.partition.rows.STATE_PIECE", 10)
@@ -319,6 +409,16 @@ def test_an_input_is_no_state() -> None:
     """In the next epoch nobody knows it, and to settle it would raise for others."""
     with pytest.raises(TopologyCrashed, match=r"(?s)seen.*an input belongs to its epoch.*'held'"):
         in_epochs(words(Keeps), EPOCHS[0])
+
+
+def test_an_input_that_nobody_settles_is_held_to_the_end_of_its_epoch() -> None:
+    """The bolt has not finished, and never will."""
+    (run,) = in_epochs(words(Loses), ["a"])
+    (letter,) = run.dead_letters
+    assert (letter.failure.reason, letter.failure.holders) == (
+        "it was still held when its epoch had ended",
+        ("seen",),
+    )
 
 
 def test_a_state_that_does_not_fit_is_named() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sys
 from concurrent.futures import Future
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from stormlet import DeadLetter, InvalidTopology
+from stormlet import DeadLetter, InvalidTopology, StartFailed
 from stormlet.spark import Origin, RestartPolicy, SparkFailed, stream_on_spark
-from tests.spark.engine.streams import Locked, Log, counting, expected, totals, write
+from tests.helpers import run_to_end
+from tests.spark.engine.streams import Locked, Log, MakesLocks, counting, expected, totals, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -112,6 +114,25 @@ def test_a_checkpoint_of_a_run_in_process_is_refused(spark: SparkSession, tmp_pa
         run(counting(spark, tmp_path, restarts=RestartPolicy(0)))
 
 
+@pytest.mark.asyncio
+async def test_a_run_in_process_leaves_the_checkpoint_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """It would be done with batches that no state has seen. On Spark the stream goes on."""
+    write(tmp_path / "in", ["a"])
+    await asyncio.to_thread(run, counting(spark, tmp_path))
+    before = contents(tmp_path / "checkpoint")
+    write(tmp_path / "in", ["b"])
+    with pytest.raises(StartFailed, match=r"is one of a stream on Spark.*a checkpoint of its own"):
+        await run_to_end(counting(spark, tmp_path), dead_letters=tmp_path / "letters.jsonl")
+    assert contents(tmp_path / "checkpoint") == before
+    await asyncio.to_thread(run, counting(spark, tmp_path))
+    assert totals(spark, tmp_path) == expected(["a"], ["b"])
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """The files below it."""
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_a_state_that_cannot_be_saved_is_named(spark: SparkSession, tmp_path: Path) -> None:
     """With the way out."""
     write(tmp_path / "in", ["a"])
@@ -171,6 +192,14 @@ def forget(folder: Path, name: str) -> None:
     """Remove a file and its checksum."""
     (folder / name).unlink()
     (folder / f".{name}.crc").unlink(missing_ok=True)
+
+
+def test_a_bolt_that_cannot_be_saved_starts_no_query(spark: SparkSession, tmp_path: Path) -> None:
+    """Its constructor has made what cannot be pickled."""
+    write(tmp_path / "in", ["a"])
+    with pytest.raises(InvalidTopology, match="the constructor of bolt 'count' makes 'locks'"):
+        run(counting(spark, tmp_path, count=MakesLocks))
+    assert not (tmp_path / "checkpoint").exists()
 
 
 def test_the_sink_of_dead_letters_may_stop_the_stream(spark: SparkSession, tmp_path: Path) -> None:

@@ -228,3 +228,28 @@ async def test_interrupting_does_not_raise(tmp_path: Path, monkeypatch: pytest.M
     writer.interrupt()
     with pytest.raises(SparkFailed, match="was interrupted"):
         writer.write([writer.convert([Word("a", 1)]).table])
+
+
+def test_what_is_replaced_looks_whole_no_longer(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark removes one file after another, and a process that is killed meanwhile leaves some of them."""
+    destination = Destination(str(tmp_path / "out"), None, "parquet", "overwrite")
+    destination.write(spark.range(3).toDF("id"))
+    assert (tmp_path / "out" / "_SUCCESS").exists()
+    seen: list[str] = []
+
+    class Interrupted:
+        """Rows that Spark would now begin to write."""
+
+        def __init__(self) -> None:
+            self.sparkSession = spark
+
+        @property
+        def write(self) -> None:
+            seen.extend(path.name for path in (tmp_path / "out").iterdir())
+            raise KeyboardInterrupt
+
+    rows: Any = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        destination.write(rows)
+    assert seen
+    assert "_SUCCESS" not in seen

@@ -10,6 +10,7 @@ from functools import partial
 from time import monotonic
 
 from stormlet.core.life import TaskEvent
+from stormlet.errors import StartFailed
 from stormlet.model.components import SharedObjects, TaskContext
 from stormlet.model.description import BoltSpec
 from stormlet.model.plan import TaskPlan
@@ -162,7 +163,14 @@ class _Maker:
         self._instances = Instances(name, kit, tracked=True, simulated=engine.simulated)
 
     def bolt(self, plan: TaskPlan) -> BoltTask:
-        """Make the task of a bolt."""
+        """Make the task of a bolt. Raises :class:`~stormlet.errors.StartFailed`."""
+        try:
+            return self._bolt(plan)
+        except SystemExit as error:
+            name = self._cluster.plan.description.name
+            raise StartFailed(name, plan.component, "the constructor") from error
+
+    def _bolt(self, plan: TaskPlan) -> BoltTask:
         spec = self.bolts[plan.component]
         context = TaskContext(
             self._cluster.plan.description.name,

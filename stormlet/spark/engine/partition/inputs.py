@@ -148,15 +148,15 @@ class Inputs:
             self._ledger.fail(root, failure)
         return self._verdicts()
 
-    def fail_held(self, holders: Mapping[int, tuple[str, ...]]) -> Sequence[Input]:
-        """Fail what is still open, though bolts were flushed and have finished: nothing would ever settle it.
-        ``holders`` are the components that hold tuples, by root."""
+    def fail_held(self, holders: Mapping[int, tuple[str, ...]], end: str) -> Sequence[Input]:
+        """Fail what is still open, though bolts were flushed, and have finished if they do: nothing would ever settle
+        it. ``holders`` are the components that hold tuples, by root; ``end`` is what has come, in words."""
         for root in list(self._open):
             self._ledger.fail(
                 root,
                 Failure(
                     FailureKind.TIMEOUT,
-                    reason="it was still held when its bolt had finished",
+                    reason=f"it was still held when {end}",
                     holders=holders.get(root, ()),
                     permanent=True,
                 ),

@@ -35,6 +35,7 @@ from typing import cast
 from stormlet.core.ids import IdSource
 from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import PLAIN, Lineage
+from stormlet.errors import TopologyCrashed
 from stormlet.model.components import DEFAULT_STREAM, To
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import TaskStatistics
@@ -102,6 +103,12 @@ class Partition:
         return self._account.line()
 
     @property
+    def crash(self) -> TopologyCrashed | None:
+        """The crash of a task, once there is one. All that waits here raises it, but for an exit, which ends the loop
+        at once."""
+        return self._rest.crash
+
+    @property
     def given_up(self) -> Sequence[GivenUp]:
         """The inputs that were given up here."""
         return self._inputs.given_up
@@ -126,7 +133,7 @@ class Partition:
         await self._rest.started(self._equipment)
         if self._states is not None:
             with self._crashes.raised():
-                self._states.prepared()
+                self._states.prepared({task.plan.component: task.context for task in self._tasks.values()})
         self._shortcut = shortcut_of(self._cluster, self._place, self._equipment)
 
     async def execute(self, row: Row) -> Sequence[Row]:
@@ -312,7 +319,7 @@ class Partition:
             async with asyncio.timeout(self._cluster.plan.description.configuration.message_timeout):
                 await self._word.wait()
         except TimeoutError:
-            return self._inputs.fail_held(self._equipment.holders())
+            return self._inputs.fail_held(self._equipment.holders(), self._cluster.end)
         return ()
 
     async def _pause(self, again: Sequence[Input]) -> None:

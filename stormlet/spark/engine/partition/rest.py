@@ -21,6 +21,11 @@ class Rest:
         self._bell = asyncio.Event()
         self._crash: TopologyCrashed | None = None
 
+    @property
+    def crash(self) -> TopologyCrashed | None:
+        """The crash that has come, if there is one."""
+        return self._crash
+
     def crashed(self, site: CrashSite, error: BaseException) -> None:
         """A task has died. The first one counts."""
         if self._crash is None:
@@ -28,6 +33,9 @@ class Rest:
                 self._name, site.task.name, site.method, site.restarts, site.way_out
             )
             self._crash.__cause__ = error
+        if isinstance(error, SystemExit):
+            # It ends the loop in the midst of all tasks, of which each would be logged.
+            asyncio.get_running_loop().set_exception_handler(_ignore)
         self._bell.set()
 
     async def started(self, equipment: Equipment) -> None:
@@ -78,3 +86,7 @@ class Rest:
     def _raise_crash(self) -> None:
         if self._crash is not None:
             raise self._crash
+
+
+def _ignore(loop: asyncio.AbstractEventLoop, context: object) -> None:
+    """The crash is raised."""

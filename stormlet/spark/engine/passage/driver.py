@@ -35,6 +35,7 @@ class Driver:
         self._cluster = cluster
         self._seed = seed
         self._by_root = by_root
+        self._partition: Partition | None = None
         self.tasks: Sequence[int] = [
             each.task for each in cluster.tasks_at(cluster.driver) if each.component not in taken
         ]
@@ -50,10 +51,21 @@ class Driver:
         ordered = chunks.coalesce(1).sortWithinPartitions("producer", "number").toLocalIterator()
         arriving = (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered))
         before = state_rows(self._cluster.driver, state)
-        report, after = run_to_end(self._executed([*before], arriving))
+        report, after = self.executed(before, arriving)
         states = reduce(int.__xor__, (row.hash for row in (*before, *after)), 0)
         self.check(sent, msgspec.structs.replace(report.line, hashes=report.line.hashes ^ states))
         return [report], b"".join(row.payload for row in after)
+
+    def executed(self, state: Sequence[Row], arriving: Iterator[Row]) -> tuple[Report, Sequence[Row]]:
+        """Execute these chunks, and return the report and the state that follows this one. Raise
+        :class:`~stormlet.errors.TopologyCrashed` for a crash."""
+        try:
+            return run_to_end(self._executed(state, arriving))
+        except SystemExit:
+            crash = None if self._partition is None else self._partition.crash
+            if crash is None:
+                raise
+            raise crash from crash.__cause__
 
     def check(self, sent: Line, line: Line) -> None:
         """Raise :class:`~stormlet.errors.SparkFailed` if their ``line`` is not that of what was ``sent``."""
@@ -67,7 +79,7 @@ class Driver:
 
     async def _executed(self, state: Sequence[Row], arriving: Iterator[Row]) -> tuple[Report, Sequence[Row]]:
         end = self._cluster.driver
-        partition = Partition(self._cluster, end, self._seed, by_root=self._by_root)
+        partition = self._partition = Partition(self._cluster, end, self._seed, by_root=self._by_root)
         try:
             await partition.start()
             for row in chain(state, arriving):

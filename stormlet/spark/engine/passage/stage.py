@@ -71,6 +71,7 @@ class Work:
         self._seed = seed
         self._by_root = by_root
         self._again = again
+        self._partition: Partition | None = None
         self._reading = Reading(self._cluster, place)
 
     def rows(self, arriving: Iterator[Row | Messages]) -> Iterator[Row]:
@@ -79,10 +80,12 @@ class Work:
         try:
             yield from self._rows(arriving)
         except TopologyCrashed as crash:
-            # In one sentence, as Spark shows no causes.
-            raised = crash.__cause__
-            place = None if raised is None else raised_in(raised)
-            raise SparkFailed(str(crash) if place is None else f"{crash} at {place}") from raised
+            raise _told(crash) from crash.__cause__
+        except SystemExit as ended:
+            noted = None if self._partition is None else self._partition.crash
+            if noted is None:
+                raise
+            raise _told(noted) from ended
 
     def _rows(self, arriving: Iterator[Row | Messages]) -> Iterator[Row]:
         with asyncio.Runner() as runner:
@@ -113,6 +116,7 @@ class Work:
 
     async def _started(self) -> Partition:
         partition = Partition(self._cluster, self._place, self._seed, by_root=self._by_root)
+        self._partition = partition
         try:
             await partition.start()
         except BaseException:
@@ -130,6 +134,12 @@ class Work:
         if each.kind == Kind.MESSAGES:
             return await self._executed(partition, self._reading.of_row(each))
         return await partition.execute(each)
+
+
+def _told(crash: TopologyCrashed) -> SparkFailed:
+    """The crash in one sentence, as Spark shows no causes."""
+    place = None if crash.__cause__ is None else raised_in(crash.__cause__)
+    return SparkFailed(str(crash) if place is None else f"{crash} at {place}")
 
 
 async def _into(left: list[Row], step: Awaitable[Sequence[Row]]) -> None:

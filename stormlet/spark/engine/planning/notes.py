@@ -1,5 +1,5 @@
-"""Notes for the user, before a topology runs on Spark: options that have no effect there, and the place where bolts
-print."""
+"""Notes for the user, before a topology runs on Spark: options that have no effect there, functions that keep something
+there, and the place where bolts print."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Final
 
 from stormlet.model.components import BoltBase, overrides
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
-from stormlet.model.logic import component_class, what_is_called
+from stormlet.model.logic import LogicKind, component_class, what_is_called
+from stormlet.spark.engine.planning.closures import kept_by
 from stormlet.spark.engine.planning.layout import Layout
 
 _NO_TIMEOUTS: Final = "nothing times out, and what hangs is a task of Spark's"
@@ -45,6 +46,7 @@ def notes(description: Description, layout: Layout, settings: Mapping[str, objec
     for bolt in description.bolts.values():
         if layout.in_epochs and _finishes(bolt.logic):
             yield f"finish of bolt {bolt.id!r} is never called, as no stream ends; emit in flush, which ends an epoch"
+        yield from _kept(bolt, layout)
         if bolt.id not in layout.driver and _prints(bolt.logic):
             yield (
                 f"bolt {bolt.id!r} prints where its tasks run, which may be on other machines; let one task take its "
@@ -55,6 +57,20 @@ def notes(description: Description, layout: Layout, settings: Mapping[str, objec
 def _finishes(logic: object) -> bool:
     bolt = component_class(logic)
     return bolt is not None and overrides(bolt, BoltBase, "finish")
+
+
+def _kept(bolt: BoltSpec, layout: Layout) -> Iterator[str]:
+    kept = kept_by(bolt.logic) if bolt.kind is LogicKind.FUNCTION else ""
+    if kept and layout.in_epochs:
+        yield (
+            f"bolt {bolt.id!r} {kept}, and changes of it are not saved with an epoch; make it a bolt class, whose "
+            "attributes are"
+        )
+    elif kept and bolt.id not in layout.driver:
+        yield (
+            f"bolt {bolt.id!r} {kept}, of which each partition has a copy; make it a bolt class, and emit in finish "
+            "what it has gathered"
+        )
 
 
 def _prints(logic: object) -> bool:

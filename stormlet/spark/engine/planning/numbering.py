@@ -55,6 +55,13 @@ class ClusterPlan(msgspec.Struct, frozen=True):
     """False if an input that fails is given up at once, as its message is replayed from its source."""
 
     @property
+    def end(self) -> str:
+        """The end of a passage for its bolts, in words."""
+        if self.span is not Span.EPOCH:
+            return "its bolt had finished"
+        return "its epoch had ended" if self.replays_in_stage else "its pass over all stages had ended"
+
+    @property
     def driver(self) -> Place:
         """The place of what runs in the driver."""
         return Place(len(self.layout.stages), 0)

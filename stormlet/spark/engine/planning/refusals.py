@@ -14,6 +14,7 @@ from stormlet.model.configuration import configure
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import SourceKind, what_is_called
 from stormlet.model.traits import bolt_traits
+from stormlet.spark.engine.planning.arguments import unsaved
 from stormlet.spark.engine.planning.combiners import merge_of, takes_two
 from stormlet.spark.engine.planning.shipping import unfound
 from stormlet.spark.sink.dataframe_sink import DataFrameSink
@@ -74,6 +75,7 @@ def reasons_in_epochs(description: Description) -> Iterator[str]:
             )
     for bolt in description.bolts.values():
         yield from _of_bolt(bolt, description)
+        yield from unsaved(bolt)
         traits = bolt_traits(bolt.logic)
         if isinstance(bolt.logic, DataFrameSink) and traits.keeps_state:
             yield f"bolt {bolt.id!r} is a sink whose {traits.state_advice}"

@@ -16,12 +16,11 @@ from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.spark.failures import summary
 from stormlet.spark.files import Folder
+from stormlet.spark.stream.keeper import EPOCHS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FOLDER: Final = "stormlet"
-"""The folder within the checkpoint."""
 ROWS: Final = "rows"
 RECORD: Final = "done.json"
 
@@ -48,7 +47,7 @@ class Checkpoint:
     def __init__(self, session: SparkSession, path: str) -> None:
         self._session = session
         self._path = path
-        self._folder = Folder(session, f"{path.rstrip('/')}/{FOLDER}")
+        self._folder = Folder(session, f"{path.rstrip('/')}/{EPOCHS}")
         self.last = self._newest()
         """The record of the last epoch; None before the first."""
 

@@ -22,6 +22,7 @@ from stormlet.runtime.dead_letters import DeadLetterTarget, opened
 from stormlet.spark.engine.passage.conduct import check_paths
 from stormlet.spark.engine.planning.refusals import check_stream
 from stormlet.spark.engine.stream.epochs import Epochs
+from stormlet.spark.engine.stream.rehearsal import rehearse
 from stormlet.spark.session import check_packages
 from stormlet.spark.stream.query import MicroBatch
 from stormlet.spark.stream.stream import StreamSource
@@ -65,6 +66,7 @@ def stream_on_spark(
             f"spout {spout.id!r} needs a place where dead letters outlive the process; pass dead_letters= "
             f'(--dead-letters), or feed it with on_failure="fail_batch"'
         )
+    rehearse(described)
     epochs = Epochs(described, spout.id, source, [Path(each) for each in files], sink, sync)
     run = StreamRun(source, epochs)
     run.start()
