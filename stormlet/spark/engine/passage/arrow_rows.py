@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
-from stormlet.spark.engine.partition.rows import Row
+from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.files import literally
 
 if TYPE_CHECKING:
@@ -28,6 +28,12 @@ BATCH_BYTES: Final = 8 << 20
 def rows_in(session: SparkSession, folder: str) -> DataFrame:
     """Return the rows that were written into a folder."""
     return session.read.schema(DDL).parquet(literally(folder))
+
+
+def rows_of_kind(rows: DataFrame, kind: Kind) -> Iterator[Row]:
+    """Iterate over the rows of one kind, here in the driver."""
+    wanted = rows.where(rows["kind"] == int(kind))
+    return (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", wanted.toLocalIterator()))
 
 
 def schema() -> pa.Schema:

@@ -6,16 +6,20 @@ Where a run does not add up nobody can say which outputs are right. So it fails,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.account import Line, differences
+from stormlet.spark.engine.partition.merging import GROUP
 from stormlet.spark.engine.partition.roots import ENTRIES, NOBODY, AccountByRoot
 from stormlet.spark.engine.partition.rows import Kind, Row
-from stormlet.spark.engine.passage.arrow_rows import rows_of
+from stormlet.spark.engine.passage.arrow_rows import rows_of, rows_of_kind
+from stormlet.spark.engine.passage.connect import frame_of_table
 from stormlet.spark.engine.passage.messages import named
+from stormlet.spark.engine.passage.reports import messages_in
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 if TYPE_CHECKING:
@@ -43,7 +47,7 @@ class Ledger:
         if emitted != messages_read:
             found.append(f"{messages_read:,} messages were read by the driver, and {emitted:,} emitted")
         if by_root is not None:
-            found += self._open(open_roots(by_root, self._cluster.driver))
+            found += self._open(with_members(open_roots(by_root, self._cluster.driver), by_root))
         if found:
             named = 'ledger="roots" names the messages that are open. ' if by_root is None else ""
             raise SparkFailed(
@@ -82,6 +86,18 @@ def open_roots(rows: DataFrame, end: Place) -> DataFrame:
     entries = kept.mapInArrow(Entering(end), "root bigint, word bigint, sign int")
     sums = entries.groupBy("root").agg(f.bit_xor("word").alias("xor"), f.sum("sign").alias("count"))
     return sums.where((sums["xor"] != 0) | (sums["count"] != 0)).select("root")
+
+
+def with_members(roots: DataFrame, rows: DataFrame) -> DataFrame:
+    """Return roots with messages in the place of groups, whose members are among the ``rows``."""
+    groups = [row["root"] for row in roots.where(roots["root"] >= GROUP).toLocalIterator()]
+    if not groups:
+        return roots
+    import pyarrow as pa
+
+    messages = messages_in(groups, partial(rows_of_kind, rows, Kind.MEMBERS))
+    members = pa.Table.from_pydict({"root": [root for each in messages.values() for root in each]})
+    return roots.where(roots["root"] < GROUP).union(frame_of_table(roots.sparkSession, members)).distinct()
 
 
 class Entering(msgspec.Struct, frozen=True):

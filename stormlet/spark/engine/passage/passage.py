@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,13 +19,14 @@ from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import origin_of
-from stormlet.spark.engine.passage.arrow_rows import DDL, rows_in
+from stormlet.spark.engine.partition.rows import Kind
+from stormlet.spark.engine.passage.arrow_rows import DDL, rows_in, rows_of_kind
 from stormlet.spark.engine.passage.chain import chained
 from stormlet.spark.engine.passage.driver import Driver
 from stormlet.spark.engine.passage.ledger import Ledger
 from stormlet.spark.engine.passage.messages import FOUND, Finder, by_message, letters_of
 from stormlet.spark.engine.passage.outputs import Leaving
-from stormlet.spark.engine.passage.reports import Report, ends_of
+from stormlet.spark.engine.passage.reports import Report, ends_of, opened
 from stormlet.spark.engine.passage.sources import SourceFrames
 from stormlet.spark.engine.passage.stage import FrameStage, Stage
 from stormlet.spark.engine.planning.numbering import ClusterPlan
@@ -103,7 +105,7 @@ class Passage:
             rows if self._by_root else None,
         )
         here, state = driver.run(rows, ends.for_driver, saved.driver)
-        reports = [*ends.reports, *here]
+        reports = opened([*ends.reports, *here], partial(rows_of_kind, rows, Kind.MEMBERS))
         given_up = by_message(each for report in reports for each in report.given_up)
         return Passed(rows, reports, given_up, Saved(None, ends.states, state))
 
