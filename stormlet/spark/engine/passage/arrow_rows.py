@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.partition.rows import Row
 from stormlet.spark.files import literally
 
 if TYPE_CHECKING:
@@ -25,15 +25,9 @@ BATCH_BYTES: Final = 8 << 20
 """Bytes of rows that are gathered into one record batch."""
 
 
-def rows_in(session: SparkSession, folder: str) -> DataFrame:
-    """Return the rows that were written into a folder."""
-    return session.read.schema(DDL).parquet(literally(folder))
-
-
-def rows_of_kind(rows: DataFrame, kind: Kind) -> Iterator[Row]:
-    """Iterate over the rows of one kind, here in the driver."""
-    wanted = rows.where(rows["kind"] == int(kind))
-    return (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", wanted.toLocalIterator()))
+def rows_in(session: SparkSession, *folders: str) -> DataFrame:
+    """Return the rows that were written into folders."""
+    return session.read.schema(DDL).parquet(*map(literally, folders))
 
 
 def schema() -> pa.Schema:

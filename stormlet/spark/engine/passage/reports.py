@@ -22,11 +22,11 @@ from stormlet.spark.engine.partition.partition import Partition, origin_of
 from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import rows_of
 from stormlet.spark.engine.passage.outputs import OURS
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -104,6 +104,8 @@ class Ending(msgspec.Struct, frozen=True):
         states, reports = Account(self.end), list[bytes]()
         for batch in batches:
             for row in rows_of(batch):
+                if row.kind == Kind.LEDGER:
+                    continue
                 if row.kind == Kind.REPORT:
                     reports.append(row.payload)
                 elif row.kind == Kind.STATE:
@@ -117,14 +119,9 @@ class Ending(msgspec.Struct, frozen=True):
         )
 
 
-def ends_of(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: bool = False) -> Ends:
-    """Return the ends of all partitions, of which these rows are left."""
-    ending = Ending(end, frozenset(in_driver), by_root)
-    ends = (
-        rows.where(rows["kind"] != int(Kind.LEDGER))
-        .mapInArrow(ending, "lines binary, reports array<binary>")
-        .toLocalIterator()
-    )
+def ends_of(kept: Kept, end: Place, in_driver: Iterable[int], *, by_root: bool = False) -> Ends:
+    """Return the ends of all partitions, which have left these rows."""
+    ends = _ended(kept, Ending(end, frozenset(in_driver), by_root))
     reports, elsewhere, for_driver, states = list[Report](), list[Line](), list[Line](), 0
     for lines, payloads in cast("Iterable[tuple[bytes, Sequence[bytes]]]", ends):
         found: tuple[Line, Line, Line] = pickle.loads(lines)
@@ -134,6 +131,13 @@ def ends_of(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: b
         reports += map(pickle.loads, payloads)
     reports.sort(key=lambda report: (report.line.place.stage, report.line.place.partition))
     return Ends(reports, added(end, [*elsewhere, *for_driver]), added(end, for_driver), states)
+
+
+def _ended(kept: Kept, ending: Ending) -> Iterable[object]:
+    if kept.is_little:
+        return (tuple(row.values()) for batch in ending(kept.here()) for row in batch.to_pylist())
+    rows = kept.frame.where(kept.frame["kind"] != int(Kind.LEDGER))
+    return rows.mapInArrow(ending, "lines binary, reports array<binary>").toLocalIterator()
 
 
 def opened(reports: Sequence[Report], read: Callable[[], Iterable[Row]]) -> Sequence[Report]:
