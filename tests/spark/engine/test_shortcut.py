@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,9 @@ class Counted(Twin):
     def reasons(self) -> list[tuple[int, str]]:
         """The attempts and the last failure of every message that was given up."""
         return [(each.attempts, str(each.history[-1])) for each in self.given_up]
+
+
+NOTE: ContextVar[int] = ContextVar("NOTE", default=-1)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -278,6 +282,24 @@ def test_functions_behind_an_exchange_are_passed_through() -> None:
 def topology_shuffled(topology: Topology, head: Any) -> Any:
     """A bolt that is fused behind another."""
     return topology.bolt("fused", same, head.shuffle())
+
+
+def test_what_a_function_sets_in_its_context_stays_in_its_task() -> None:
+    """Though it is called beside others (law B10)."""
+    seen = set[int]()
+
+    def sets(n: int) -> Record:
+        NOTE.set(n)
+        return Record(n)
+
+    def looks(record: Record) -> None:
+        seen.add(NOTE.get())
+
+    topology = Topology("notes")
+    noted = topology.bolt("sets", sets, topology.spout("n", range(2500)).shuffle(), outputs=Record)
+    topology.bolt("looks", looks, noted.shuffle())
+    twin(topology, spouts=1)
+    assert seen == {-1}
 
 
 def test_what_is_merged_is_the_same() -> None:
