@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
 from pyarrow import RecordBatch, Schema
+
+class FileMetaData:
+    num_row_groups: int
+    def row_group(self, i: int) -> RowGroupMetaData: ...
+
+class RowGroupMetaData:
+    total_byte_size: int
+
+class ParquetFile:
+    def __init__(self, source: Path) -> None: ...
+    def iter_batches(self, batch_size: int = ..., *, use_threads: bool = ...) -> Iterator[RecordBatch]: ...
+    @property
+    def metadata(self) -> FileMetaData: ...
+    def __enter__(self) -> ParquetFile: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
 
 class ParquetWriter:
     def __init__(

@@ -74,6 +74,16 @@ class Stop(msgspec.Struct, frozen=True):
     """What it has raised; None if its result must be awaited."""
 
 
+class Odd(msgspec.Struct, frozen=True):
+    """A call at which :meth:`FunctionWorker.pass_plainly` has stopped."""
+
+    value: object
+    """Its input."""
+    result: object
+    error: BaseException | None = None
+    """What it has raised."""
+
+
 class FunctionWorker(Worker):
     """Functions and generator functions of the value (law B1)."""
 
@@ -132,6 +142,31 @@ class FunctionWorker(Worker):
         else:
             tup.edge ^= outlet.deliver(result, root, lineage)
         return False
+
+    def pass_plainly(self, values: Iterator[object], outputs: Outputs) -> Odd | None:
+        """Call the function with values as long as each call gives one output that is emitted as it is, and gather
+        these without places. Return the first call that ends in another way."""
+        function, plain, add, value = self._function, outputs.plain, outputs.values.append, None
+        try:
+            for value in values:
+                result = function(value)
+                if type(result) not in plain:
+                    return Odd(value, result)
+                add(result)
+        except (Exception, asyncio.CancelledError, SystemExit) as error:
+            return Odd(value, None, error)
+        return None
+
+    def pass_odd(self, odd: Odd, place: int, outputs: Outputs) -> Stop | None:
+        """Gather what a call gives that is not plain; return it if it ends in another way."""
+        error = odd.error
+        if error is None:
+            try:
+                if odd.result is None or self._gather(odd.result, place, outputs):
+                    return None
+            except (Exception, asyncio.CancelledError, SystemExit) as raised:
+                error = raised
+        return Stop(place, odd.value, error)
 
     def pass_through(self, inputs: Iterator[tuple[int, object]], outputs: Outputs) -> Stop | None:
         """Call the function with values that have no tuples, each with its place, and gather the outputs. Stops early

@@ -196,3 +196,35 @@ def doubles(numbers: object, *, logic: object = double) -> tuple[Topology, Strea
     topology = Topology("doubles", replay_delay=0)
     source = topology.spout("numbers", numbers, outputs=Number)  # type: ignore[call-overload]
     return topology, topology.bolt("double", logic, source.fields("n"), parallelism=2)  # type: ignore[call-overload]
+
+
+def parity(number: Number) -> Total:
+    """One even, or one odd number."""
+    return Total("odd" if number.n % 2 else "even", 1)
+
+
+class Add(BasicBolt[Total, Total]):
+    """Adds up totals, of which several may have become one before."""
+
+    def __init__(self) -> None:
+        self.counts = Counter[str]()
+
+    @staticmethod
+    def merge(one: Total, other: Total) -> Total:
+        """Both together."""
+        return Total(one.word, one.count + other.count)
+
+    def execute(self, tup: Tuple[Total], out: Collector[Total]) -> None:
+        """Add some; odd ones are rejected if they are a thousand."""
+        if tup.value == Total("odd", 1000):
+            raise Reject("a thousand")
+        self.counts[tup.value.word] += tup.value.count
+
+    def finish(self, out: Collector[Total]) -> None:
+        """Emit all."""
+        for word, count in self.counts.items():
+            out.emit(Total(word, count))
+
+
+def nothing(value: object) -> None:
+    """Takes anything."""

@@ -21,13 +21,14 @@ from stormlet.spark.engine.passage import passage, sources
 from stormlet.spark.engine.passage.chain import representatives
 from stormlet.spark.engine.passage.conduct import SETTINGS
 from stormlet.spark.engine.passage.reports import Ends, ends_of
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.testing import complete
 from tests.spark.engine import flows
 from tests.spark.engine.flows import Double, Number, Total
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 LINES = ["the sun was shining on the sea", "shining with all his might", "and this was odd"] * 50
 
@@ -194,8 +195,8 @@ def test_a_ledger_that_does_not_add_up_writes_nothing(
 ) -> None:
     """The error says how, and what to do."""
 
-    def without_one(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: bool) -> Ends:
-        ends = ends_of(rows, end, in_driver, by_root=by_root)
+    def without_one(kept: Kept, end: Place, in_driver: Iterable[int], *, by_root: bool) -> Ends:
+        ends = ends_of(kept, end, in_driver, by_root=by_root)
         return replace(ends, reports=ends.reports[1:])
 
     monkeypatch.setattr(passage, "ends_of", without_one)
@@ -209,12 +210,12 @@ def test_a_ledger_that_does_not_add_up_writes_nothing(
 
 
 def test_rows_that_are_not_found_are_told_with_the_way_out(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Executors on other machines write into folders of their own."""
 
-    def of_nothing(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: bool) -> Ends:
-        return ends_of(rows.limit(0), end, in_driver, by_root=by_root)
+    def of_nothing(kept: Kept, end: Place, in_driver: Iterable[int], *, by_root: bool) -> Ends:
+        return ends_of(Kept(spark, str(tmp_path)), end, in_driver, by_root=by_root)
 
     monkeypatch.setattr(passage, "ends_of", of_nothing)
     topology, _ = flows.doubles([Number(1)])

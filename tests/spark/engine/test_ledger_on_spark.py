@@ -19,6 +19,7 @@ from stormlet.spark.engine.passage import chain
 from stormlet.spark.engine.passage.arrow_rows import DDL
 from stormlet.spark.engine.passage.chain import exchanged
 from stormlet.spark.engine.passage.ledger import Ledger, open_roots
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.testing import complete
 from tests.spark.engine import flows
@@ -106,7 +107,23 @@ def test_rows_of_a_dataframe_are_named_by_their_places(
     )
 
 
-def test_what_belongs_to_no_message_is_said(spark: SparkSession) -> None:
+def test_by_root_the_messages_of_a_lost_total_are_named(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names a group of them."""
+    lose_second_chunks(monkeypatch)
+    topology = Topology("merged")
+    frame = spark.range(0, 100, 1, 1).withColumnRenamed("id", "n")
+    numbers = topology.spout("numbers", DataFrameSpout(frame, as_=Number))
+    parities = topology.bolt("parities", flows.parity, numbers.shuffle(), outputs=flows.Total)
+    topology.bolt("add", flows.Add, parities.fields("word"), parallelism=2)
+    first = ", ".join(f"row {row} of partition 0 of 'numbers'" for row in range(0, 10, 2))
+    second = ", ".join(f"row {row} of partition 0 of 'numbers'" for row in range(1, 10, 2))
+    of_it = said(topology, spark)
+    assert of_it in [f"50 messages are open: the first {each}" for each in (first, second)]
+
+
+def test_what_belongs_to_no_message_is_said(spark: SparkSession, tmp_path: Path) -> None:
     """And what no spout can have emitted, of a root that was altered."""
     topology, _ = passed(NUMBERS)
     cluster = twin(topology).cluster
@@ -115,10 +132,12 @@ def test_what_belongs_to_no_message_is_said(spark: SparkSession) -> None:
     entries = packed(roots), packed([5, 6, 7])
     row = Row(int(Kind.LEDGER), 2, 0, number=1, size=3, roots=entries[0], words=entries[1])
     rows = spark.createDataFrame([astuple(row)], DDL)
-    assert sorted(each["root"] for each in open_roots(rows, Place(2, 0)).collect()) == roots
+    rows.write.parquet(place := f"{tmp_path}/rows")
+    kept = Kept(spark, place)
+    assert sorted(each["root"] for each in open_roots(kept.frame, Place(2, 0)).collect()) == roots
     line = Line(Place(0, 0), 0, 0, 0, 0)
     with pytest.raises(SparkFailed) as raised:
-        Ledger(cluster, []).check([line], 0, rows)
+        Ledger(cluster, []).check([line], 0, kept)
     assert "tuples that belong to no message are open" in str(raised.value)
     assert "2 messages are open: message 3 of 'numbers', one that no spout has emitted" in str(raised.value)
 

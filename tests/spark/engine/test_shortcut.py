@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +13,14 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from stormlet import Reject, To, Topology, TopologyCrashed
+from stormlet import BatchBolt, Collector, Reject, To, Topology, TopologyCrashed, Tuple
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import TaskStatistics
-from stormlet.spark.engine.partition import lanes
+from stormlet.spark.engine.partition import exits, lanes, merging
 from stormlet.spark.engine.partition import partition as partitions
 from stormlet.spark.engine.partition.deliveries import Deliveries
 from stormlet.spark.engine.partition.inputs import Batch
-from stormlet.spark.engine.partition.rows import Row
+from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.partition.shortcut import Shortcut
 from stormlet.testing import complete
 from tests.cast import same
@@ -52,6 +53,9 @@ class Counted(Twin):
     def reasons(self) -> list[tuple[int, str]]:
         """The attempts and the last failure of every message that was given up."""
         return [(each.attempts, str(each.history[-1])) for each in self.given_up]
+
+
+NOTE: ContextVar[int] = ContextVar("NOTE", default=-1)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -280,6 +284,24 @@ def topology_shuffled(topology: Topology, head: Any) -> Any:
     return topology.bolt("fused", same, head.shuffle())
 
 
+def test_what_a_function_sets_in_its_context_stays_in_its_task() -> None:
+    """Though it is called beside others (law B10)."""
+    seen = set[int]()
+
+    def sets(n: int) -> Record:
+        NOTE.set(n)
+        return Record(n)
+
+    def looks(record: Record) -> None:
+        seen.add(NOTE.get())
+
+    topology = Topology("notes")
+    noted = topology.bolt("sets", sets, topology.spout("n", range(2500)).shuffle(), outputs=Record)
+    topology.bolt("looks", looks, noted.shuffle())
+    twin(topology, spouts=1)
+    assert seen == {-1}
+
+
 def test_what_is_merged_is_the_same() -> None:
     """With failures between; each total belongs to the messages that were acked before it."""
 
@@ -303,7 +325,7 @@ def _some(n: int) -> Some:
 
 def test_what_is_merged_leaves_before_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     """A total says of which messages it is, so that a day of them would fill the memory."""
-    monkeypatch.setattr(lanes, "MOST_MERGED", 1000)
+    monkeypatch.setattr(merging, "MOST_MERGED", 1000)
     topology = Topology("sums")
     some = topology.bolt(
         "some", lambda n: Some(f"{n % 10}"), topology.spout("n", range(5000)).shuffle(), outputs=Some
@@ -311,7 +333,8 @@ def test_what_is_merged_leaves_before_it_is_too_much(monkeypatch: pytest.MonkeyP
     topology.bolt("total", Total, some.fields("word"), parallelism=2)
     run = twin(topology, spouts=1)
     assert sum(line.emitted for line in run.lines) == 50
-    assert sum(len(rows) for rows in run.rows.values()) == 10
+    sent = [row.kind for rows in run.rows.values() for row in rows]
+    assert Counter(sent) == {Kind.CHUNK: 10, Kind.MEMBERS: 5}
     assert sorted(run.emitted("total")) == [Some(f"{n}", 500) for n in range(10)]
 
 
@@ -328,9 +351,15 @@ def test_the_counts_are_those_of_this_process() -> None:
             assert sum(getattr(each, name) for each in counts) == getattr(there, name), (id, name)
 
 
-def test_totals_of_many_messages_are_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_joined_of_many_messages_is_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few values may have the roots of millions."""
-    monkeypatch.setattr(lanes, "MOST_MERGED", 1000)
+
+    class Joins(BatchBolt[int, int]):
+        size = 500
+
+        def execute_batch(self, tups: Sequence[Tuple[int]], out: Collector[int]) -> None:
+            out.emit(len(tups), anchors=tups)
+
     monkeypatch.setattr(partitions, "HEAVY", 20_000)
     together, batch_of = list[int](), Deliveries.batch_of
 
@@ -340,11 +369,12 @@ def test_totals_of_many_messages_are_not_gathered(monkeypatch: pytest.MonkeyPatc
         return batch
 
     monkeypatch.setattr(Deliveries, "batch_of", noted)
-    topology = Topology("sums")
-    source = topology.spout("n", range(20_000))
-    some = topology.bolt("some", lambda n: Some(f"{n % 10}"), source.shuffle(), outputs=Some)
-    topology.bolt("total", Total, some.fields("word"), parallelism=2)
+    monkeypatch.setattr(lanes, "CHUNK", 1)
+    monkeypatch.setattr(exits, "CHUNK", 1)
+    topology = Topology("joins")
+    joins = topology.bolt("joins", Joins, topology.spout("n", range(20_000)).shuffle(), outputs=int)
+    topology.bolt("end", same, joins.fields(), parallelism=2)
     run = twin(topology, spouts=1)
     assert sum(together) == 20_000
-    assert max(together) <= 20_000 // 8 + 1000
+    assert max(together) <= 20_000 // 8 + 500
     assert run.differences == []

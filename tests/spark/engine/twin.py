@@ -27,7 +27,7 @@ from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import Partition, root_of
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row, unpacked
 from stormlet.spark.engine.passage.messages import by_message, letters_of
-from stormlet.spark.engine.passage.reports import Report, pickled, report_of, statistics_of
+from stormlet.spark.engine.passage.reports import Report, opened, pickled, report_of, statistics_of
 from stormlet.spark.engine.passage.sources import values_of
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.planning.refusals import reasons
@@ -152,6 +152,7 @@ class Twin:
                 leaving = self.fault(place, leaving, partial(_rows_of, attempt))
             self.left += [row for row in leaving if row.kind == Kind.STATE]
             _send(arriving, [row for row in leaving if row.kind != Kind.STATE])
+        self._open_groups()
         assert not arriving, f"rows for places that are not there: {[*arriving]}"
 
     async def run_here(self, sources: Mapping[str, Sequence[Any]]) -> None:
@@ -162,6 +163,7 @@ class Twin:
             partition, leaving = await self._work(place, _in_order(arriving, place), values)
             self._note_end(place, partition, leaving)
             _send(arriving, leaving)
+        self._open_groups()
         assert not arriving, f"rows for places that are not there: {[*arriving]}"
 
     def _shares(self, sources: Mapping[str, Sequence[Any]]) -> Mapping[int, Sequence[Any]]:
@@ -207,9 +209,15 @@ class Twin:
         self.reports.append(pickle.loads(pickled(report_of(partition))))
         self.lines.append(partition.line)
         self.ledger += partition.ledger_rows(1)
-        self.given_up += partition.given_up
-        for root, attempts in partition.replayed:
-            self.replayed[root] = max(attempts, self.replayed.get(root, 1))
+
+    def _open_groups(self) -> None:
+        """Put messages in the place of groups of them, as the driver does."""
+        members = [row for rows in self.rows.values() for row in rows if row.kind == Kind.MEMBERS]
+        self.reports[:] = opened(self.reports, lambda: members)
+        for report in self.reports:
+            self.given_up += report.given_up
+            for root, attempts in report.replayed:
+                self.replayed[root] = max(attempts, self.replayed.get(root, 1))
 
     def _note(self, task: int, values: Iterable[Any], first: int) -> None:
         for position, value in enumerate(values, first):

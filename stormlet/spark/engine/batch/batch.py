@@ -175,14 +175,14 @@ class Batch:
             letters = passage_of(cluster, None, 0).letters(done.given_up)
             folder.remove(MESSAGES)
             hand_over(letters, self._letter_sink)
-            write_sinks(self._leaving, done.rows, cluster, _write)
+            write_sinks(self._leaving, done.kept, cluster, _write)
         outcomes = Outcomes(cluster, [*by_spark], done.messages, done.given_up, done.replayed)
         return BatchResult(
             done.statistics,
             done.failures,
             letters,
             {
-                name: partial(each.frame, done.rows, cluster)
+                name: partial(each.result, done.kept, cluster)
                 for name, each in self._leaving.items()
                 if each.destination is None
             },

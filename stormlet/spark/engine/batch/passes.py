@@ -26,6 +26,7 @@ from stormlet.spark.engine.partition.rows import Kind
 from stormlet.spark.engine.passage.outputs import Leaving
 from stormlet.spark.engine.passage.passage import Passage, Passed, Saved
 from stormlet.spark.engine.passage.reports import Report, Totals, failures_of, messages_of, statistics_of
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Span
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ PassageOf: TypeAlias = Callable[[ClusterPlan, "Again | None", int], Passage]
 class Done(msgspec.Struct, frozen=True):
     """The end of all passes."""
 
-    rows: DataFrame
+    kept: Kept
     """All that they have left."""
     statistics: Statistics
     failures: Sequence[RepeatedFailure]
@@ -62,7 +63,7 @@ def in_one_pass(
         for root, attempts in report.replayed:
             replayed[root] = max(attempts, replayed.get(root, 1))
     return Done(
-        passed.rows,
+        passed.kept,
         statistics_of(cluster, passed.reports, passed.given_up),
         failures_of(passed.reports),
         passed.given_up,
@@ -87,15 +88,15 @@ class Passes:
     def run(self, place: Path) -> Done:
         """Run all passes, and keep what each leaves in a folder of its own in ``place``."""
         first = passed = self._pass(self._cluster, None, Saved(), place / "0")
-        rows, number, again = passed.rows, 1, self._judge(passed)
+        kept, number, again = passed.kept, 1, self._judge(passed)
         last = msgspec.structs.replace(self._cluster, span=Span.LAST)
         cluster = self._cluster if again else last
         while True:
-            saved = msgspec.structs.replace(passed.saved, rows=_states(passed.rows))
+            saved = msgspec.structs.replace(passed.saved, rows=_states(passed.kept))
             passed = self._pass(cluster, again, saved, place / f"{number}", number)
-            rows, number, again = rows.unionAll(passed.rows), number + 1, self._judge(passed)
+            kept, number, again = kept.and_also(passed.kept), number + 1, self._judge(passed)
             if not again and cluster is last:
-                return self._done(rows, first.reports)
+                return self._done(kept, first.reports)
             cluster = self._cluster if again else last
 
     def _pass(
@@ -126,10 +127,10 @@ class Passes:
         config = self._cluster.configurations[self._cluster.component_of(origin_of(root)[0])]
         return ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)
 
-    def _done(self, rows: DataFrame, first: Sequence[Report]) -> Done:
+    def _done(self, kept: Kept, first: Sequence[Report]) -> Done:
         messages = messages_of(self._cluster, first)
         statistics = self._statistics(messages)
-        return Done(rows, statistics, self._totals.failures, self._given_up, messages, self._attempts)
+        return Done(kept, statistics, self._totals.failures, self._given_up, messages, self._attempts)
 
     def _statistics(self, messages: Mapping[int, int]) -> Statistics:
         """The counts of all passes. A message counts once, whatever its attempts."""
@@ -161,5 +162,5 @@ class Passes:
         )
 
 
-def _states(rows: DataFrame) -> DataFrame:
-    return rows.where(rows["kind"] == int(Kind.STATE))
+def _states(kept: Kept) -> DataFrame:
+    return kept.frame.where(kept.frame["kind"] == int(Kind.STATE))

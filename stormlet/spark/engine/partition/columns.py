@@ -9,14 +9,16 @@ one lane, and is looked up once for the lane and for the value that it is merged
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 from stormlet.core.groupings import Chooser, Many, One
 from stormlet.core.schema import Opaque, Record
 from stormlet.core.tuples import PLAIN
 from stormlet.runtime.wire.outlets import CheckedOutlet, Outlet, WrappedOutlet
-from stormlet.spark.engine.partition.lanes import CombiningLane, Lane, Merging
+from stormlet.spark.engine.partition.lanes import Lane
+from stormlet.spark.engine.partition.merging import CombiningLane, Merging
 from stormlet.spark.engine.partition.outlets import Exit
 
 Taker: TypeAlias = Callable[[Sequence[object], Sequence[int]], None]
@@ -40,8 +42,10 @@ class Stream:
         self._chosen: Sequence[Sequence[Any]] = ()
         self._first = 0
         self._fitting = set[type]()
-        checked = all(type(each) is CheckedOutlet for each in self._wrappers)
-        self.by_type = checked and isinstance(outlet.source.schema, Opaque | Record)
+        refusing = {type(each).before for each in self._wrappers} - {WrappedOutlet.before}
+        self.by_type = refusing <= {CheckedOutlet.before} and isinstance(
+            outlet.source.schema, Opaque | Record
+        )
         """True if the type of a value says if it fits."""
 
     def check(self, value: object) -> None:
@@ -92,7 +96,9 @@ class Stream:
         if failed:
             self._keep([at for at, place in enumerate(self._places) if place not in failed])
         if self._ways and self._values:
-            of_each = [messages[place] for place in self._places]
+            # A range is that of all inputs, each of which has given one output.
+            one_each = type(self._places) is range
+            of_each = messages if one_each else [*map(list(messages).__getitem__, self._places)]
             for way, chosen in zip(self._ways, self._chosen, strict=True):
                 way.leave(chosen, self._values, of_each)
         self._values, self._places, self._chosen = (), (), ()
@@ -117,10 +123,10 @@ class Way:
         """The values that are merged on it, if the key says the lane."""
 
     def choose(self, values: Sequence[object], refused: dict[int, Exception]) -> Sequence[Any]:
-        """Choose the lane of each value: its key, itself, or several, as :meth:`lanes_of` reads it."""
-        keys = self._keys(values)
-        if keys is not None:
-            return keys
+        """Choose the lane of each value: the place of its key, itself, or several, as :meth:`lanes_of` reads it."""
+        places = self._places(values)
+        if places is not None:
+            return places
         lanes, chooser = self._lanes, self._chooser
         several = chooser.choose if isinstance(chooser, Many) else None
         pick = None if isinstance(chooser, Many) else chooser.pick
@@ -138,26 +144,27 @@ class Way:
                 chosen.append(())
         return chosen
 
-    def _keys(self, values: Sequence[object]) -> Sequence[Hashable] | None:
-        """The keys of all values; None if they go one by one."""
+    def _places(self, values: Sequence[object]) -> Sequence[int] | None:
+        """The places of the keys of all values; None if they go one by one."""
         if self._merging is None:
             return None
         try:
             keys = self._merging.keys_of(values)
-            new = set(keys).difference(self._merging.by_key)
-            for key, value in zip(keys, values, strict=True) if new else ():
-                if key in new:
+            with suppress(KeyError):
+                return self._merging.places_of(keys)
+            for key, value in zip(keys, values, strict=True):
+                if not self._merging.knows(key):
                     lane = self._lanes[cast("One", self._chooser).pick(value)]
                     self._merging.learn(key, cast("CombiningLane", lane))
+            return self._merging.places_of(keys)
         except Exception:  # each tells by itself, then
             self._merging = None
             return None
-        return keys
 
     def lanes_of(self, chosen: Any) -> Sequence[Lane]:
         """Return what was chosen for one value."""
         if self._merging is not None:
-            return (self._merging.by_key[chosen].lane,)
+            return (self._merging.lane_at(chosen),)
         return (chosen,) if isinstance(chosen, Lane) else chosen
 
     def count(self, chosen: Sequence[Any]) -> int:

@@ -9,25 +9,31 @@ lose it for them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from random import Random
 from typing import Any
 
 from stormlet.spark.engine.partition.account import Account
-from stormlet.spark.engine.partition.lanes import CombiningLane, Lane, Merging, MessagesOf
+from stormlet.spark.engine.partition.lanes import Lane, MessagesOf
+from stormlet.spark.engine.partition.merging import CombiningLane, Members, Merging
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
+from stormlet.spark.engine.planning.combiners import Combiner
 from stormlet.spark.engine.planning.numbering import Place
 
 
 class Exits:
     """All ways out of one partition."""
 
-    def __init__(self, places: Mapping[int, Place], account: Account, random: Random) -> None:
+    def __init__(self, places: Mapping[int, Place], account: Account, random: Random, driver: Place) -> None:
         """``places`` are those of the tasks in later stages."""
         self._places = places
         self._account = account
         self._randbytes = random.randbytes
         self._lanes: dict[tuple[int, int], Lane] = {}
         self._numbers: dict[int, int] = {}
+        self._driver = driver
+        self._mergings: list[Merging] = []
+        self._groups = count(1)
 
     def leads_to(self, task: int) -> bool:
         """True if this task is in a later stage."""
@@ -45,6 +51,12 @@ class Exits:
                 lane = CombiningLane(producer, target, streams, merging, sorts=sorts)
             self._lanes[producer, target] = lane
         return lane
+
+    def merging(self, combiner: Combiner, producer: int) -> Merging:
+        """Return a place in which values of a task are merged."""
+        merging = Merging(combiner, producer, self._groups)
+        self._mergings.append(merging)
+        return merging
 
     @property
     def waiting(self) -> bool:
@@ -80,10 +92,29 @@ class Exits:
         for lane in self._lanes.values():
             for fields in lane.chunks(least):
                 yield self._row(lane, fields)
+        for merging in self._mergings:
+            left, merging.left = merging.left, []
+            for each in left:
+                yield self._row_of(merging.producer, each)
+
+    def _row_of(self, producer: int, members: Members) -> Row:
+        row = Row(
+            Kind.MEMBERS,
+            self._driver.stage,
+            self._driver.partition,
+            producer=producer,
+            number=self._next(producer),
+            size=members.size,
+            payload=members.packed(),
+        )
+        return self._account.wrote(row)
+
+    def _next(self, producer: int) -> int:
+        number = self._numbers[producer] = self._numbers.get(producer, 0) + 1
+        return number
 
     def _row(self, lane: Lane, fields: dict[str, Any]) -> Row:
         place, producer = self._places[lane.target], lane.producer
-        number = self._numbers[producer] = self._numbers.get(producer, 0) + 1
         words = self._randbytes(8 * fields["size"])
         row = Row(
             Kind.CHUNK,
@@ -91,7 +122,7 @@ class Exits:
             place.partition,
             target=lane.target,
             producer=producer,
-            number=number,
+            number=self._next(producer),
             words=words,
             **fields,
         )

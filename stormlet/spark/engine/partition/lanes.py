@@ -8,15 +8,12 @@ another is looked at, up to the first whose tree is open: none overtakes another
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final
 
-import msgspec
-
 from stormlet.core.tuples import Lineage
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Content, pack
-from stormlet.spark.engine.planning.combiners import Combiner
 
 LARGEST: Final = 32 << 20
 """Bytes of a row from which on it is parted in two, if it has more than one value."""
@@ -108,33 +105,6 @@ class Tuples:
         self.streams += other.streams
         self.roots += roots
         self.values += other.values
-
-
-MOST_KEYS: Final = 10_000
-"""Keys whose values are merged before all leave."""
-MOST_MERGED: Final = 200_000
-"""Values that are merged before all leave: each says of which message it is."""
-
-
-class MergeFailed(Exception):
-    """The ``merge`` of the bolt with this task has raised; ``__cause__`` is its exception."""
-
-    def __init__(self, target: int) -> None:
-        super().__init__(target)
-        self.target = target
-
-
-NOTHING: Final[Any] = object()
-"""Stands for the value of a key that has none by now."""
-
-
-class Merged(msgspec.Struct):
-    """The value that all with one key are merged into."""
-
-    lane: CombiningLane
-    value: Any = NOTHING
-    messages: list[int] = msgspec.field(default_factory=list[int])
-    attempt: int = 1
 
 
 class Lane:
@@ -236,102 +206,3 @@ class Lane:
             except Exception:
                 return Unpicklable(self.producer, stream, value)
         return Unpicklable(self.producer, content.streams[0], content.values)
-
-
-class Merging:
-    """The values of a link, or of one lane, that are merged before they leave."""
-
-    def __init__(self, combiner: Combiner) -> None:
-        self.combiner = combiner
-        self.by_key: dict[Hashable, Merged] = {}
-        self._count = 0
-
-    @property
-    def is_full(self) -> bool:
-        """True if all should leave, though more may come."""
-        return len(self.by_key) >= MOST_KEYS or self._count >= MOST_MERGED
-
-    def keys_of(self, values: Sequence[Any]) -> Sequence[Hashable]:
-        """Return the keys of values."""
-        key = self.combiner.key
-        return values if key is None else list(map(key, values))
-
-    def learn(self, key: Hashable, lane: CombiningLane) -> Merged:
-        """Return what values with this key are merged into; it leaves on this lane."""
-        merged = self.by_key.get(key)
-        if merged is None:
-            merged = self.by_key[key] = Merged(lane)
-        return merged
-
-    def add(self, lane: CombiningLane, value: Any, messages: tuple[int, ...], attempt: int) -> None:
-        """Merge one value. Raise :class:`MergeFailed`."""
-        key = self.combiner.key_of(value)
-        try:
-            merged = self.learn(key, lane)
-        except TypeError:  # such a key is sent as often as it comes
-            lane.ready.append(value, None, messages, attempt)
-            return
-        self._merge(merged, value)
-        self._count += 1
-        merged.messages += messages
-        merged.attempt = max(merged.attempt, attempt)
-
-    def add_all(self, keys: Iterable[Hashable], values: Sequence[Any], messages: Iterable[int]) -> None:
-        """Merge values, each of one message, whose keys are known. Raise :class:`MergeFailed`."""
-        by_key, merge = self.by_key, self.combiner.merge
-        self._count += len(values)
-        merged = None
-        try:
-            for key, value, message in zip(keys, values, messages, strict=True):
-                merged = by_key[key]
-                merged.value = value if merged.value is NOTHING else merge(merged.value, value)
-                merged.messages.append(message)
-        except Exception as error:
-            assert merged is not None, "all keys are known"
-            raise MergeFailed(merged.lane.target) from error
-
-    def leave(self) -> None:
-        """Have all leave."""
-        for each in self.by_key.values():
-            if each.value is not NOTHING:
-                each.lane.ready.append(each.value, None, tuple(dict.fromkeys(each.messages)), each.attempt)
-                each.lane.due = True
-        self.by_key.clear()
-        self._count = 0
-
-    def _merge(self, merged: Merged, value: Any) -> None:
-        try:
-            merged.value = value if merged.value is NOTHING else self.combiner.merge(merged.value, value)
-        except Exception as error:
-            raise MergeFailed(merged.lane.target) from error
-
-
-class CombiningLane(Lane):
-    """A lane on which values with equal keys become one. That one belongs to the messages of all."""
-
-    __slots__ = ("due", "merging")
-
-    def __init__(
-        self, producer: int, target: int, streams: Sequence[str], merging: Merging, *, sorts: bool
-    ) -> None:
-        super().__init__(producer, target, streams, sorts=sorts)
-        self.merging = merging
-        self.due = False
-        """True if what was merged must leave now, however little it is."""
-
-    def make_ready(self, value: Any, stream: str | None, messages: tuple[int, ...], attempt: int) -> None:
-        """See :meth:`Lane.make_ready`. Raise :class:`MergeFailed`."""
-        self.merging.add(self, value, messages, attempt)
-
-    def make_all_ready(self, tuples: Tuples, messages: Sequence[int]) -> None:
-        """See :meth:`Lane.make_all_ready`."""
-        attempts = tuples.attempts
-        for position, (value, message) in enumerate(zip(tuples.values, messages, strict=True)):
-            self.make_ready(value, None, (message,) if message else (), attempts.get(position, 1))
-
-    def chunks(self, least: int) -> Iterator[dict[str, Any]]:
-        """As of any lane; what is merged leaves at the end, or when it is too much."""
-        if least == 1 or self.merging.is_full:
-            self.merging.leave()
-        due, self.due = self.due, False
-        yield from super().chunks(1 if due else least)

@@ -17,7 +17,7 @@ from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.wiring import Producer
 from stormlet.runtime.wire.outlets import Anchors, CheckedOutlet, Outlet
 from stormlet.spark.engine.partition.exits import Exits
-from stormlet.spark.engine.partition.lanes import Lane, Merging
+from stormlet.spark.engine.partition.lanes import Lane
 from stormlet.spark.engine.planning.combiners import combiner_of
 
 
@@ -73,12 +73,12 @@ class OutletsToStages:
         sorts = bolt is not None and bolt.concurrency > 1
         # The keys of two streams need not mean the same, nor those of two subscriptions to one.
         combiner = combiner_of(bolts[link.consumer], link.grouping) if len(ways) == 1 else None
-        merging = None if combiner is None else Merging(combiner)
+        merging = None if combiner is None else self._exits.merging(combiner, plan.task)
         lanes: list[Lane] = []
         for target in link.targets:
             lanes.append(self._exits.lane(plan.task, target, streams, merging, sorts=sorts))
             if combiner is not None and isinstance(link.grouping, PartialKey):  # a key has two lanes
-                merging = Merging(combiner)
+                merging = self._exits.merging(combiner, plan.task)
         return lanes
 
 

@@ -44,12 +44,11 @@ from stormlet.runtime.wire.collector import undeclared
 from stormlet.runtime.wire.outbox import Control
 from stormlet.runtime.wire.outlets import Outlet
 from stormlet.spark.engine.partition.account import Account, Line
-from stormlet.spark.engine.partition.crashes import Crashes
 from stormlet.spark.engine.partition.deliveries import Deliveries, Unreadable
 from stormlet.spark.engine.partition.equipment import Equipment, equip
 from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.inputs import NO_WORD, Batch, GivenUp, Input, Inputs
-from stormlet.spark.engine.partition.rest import Rest
+from stormlet.spark.engine.partition.rest import Crashes, Rest
 from stormlet.spark.engine.partition.roots import ENTRIES, AccountByRoot
 from stormlet.spark.engine.partition.rows import CHUNK, HEAVY, Kind, Row, state_rows
 from stormlet.spark.engine.partition.shortcut import PASSES, NotTaken, Shortcut, shortcut_of
@@ -83,7 +82,8 @@ class Partition:
         self._place = place
         self._word = asyncio.Event()
         self._inputs = Inputs(self._account, self._policy_of, replays=cluster.replays_in_stage)
-        self._exits = Exits(cluster.places_after(place), self._account, Random(f"{purpose}/words"))
+        words = Random(f"{purpose}/words")
+        self._exits = Exits(cluster.places_after(place), self._account, words, cluster.driver)
         self._pauses = Random(f"{purpose}/pauses")
         self._gathered: list[Row] = []
         self._states = None if cluster.span is Span.WHOLE else BoltStates()
@@ -148,7 +148,7 @@ class Partition:
         gathered = self._gathered
         left = await self._execute_gathered() if gathered and gathered[0].target != row.target else ()
         gathered.append(row)
-        # Of what was merged, the roots are the most.
+        # Of what was joined, the roots are the most.
         weight = sum(len(each.payload) + len(each.roots) for each in gathered)
         size = sum(each.size for each in gathered)
         if size >= CHUNK or weight >= HEAVY:

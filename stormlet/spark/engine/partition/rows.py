@@ -51,6 +51,8 @@ class Kind(IntEnum):
     LEDGER = 4
     """Entries of the ledger by root, for the driver: roots and words, with the number 1 if they were emitted, and -1 if
     they were settled."""
+    MEMBERS = 5
+    """The messages of what was merged, for the driver (:mod:`stormlet.spark.engine.partition.merging`)."""
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -92,9 +92,8 @@ class Shortcut:
                 stream.wait()
             return False
         batch.to_settle = {tup.root - batch.first for each in functions for tup in each.not_acked()}
-        messages = list(batch.messages)  # which is faster to read than a range
         for stream in streams:
-            stream.leave(messages, batch.to_settle)
+            stream.leave(batch.messages, batch.to_settle)
         return not batch.to_settle
 
     def hand_over(self, batch: Batch, new_edge: Callable[[], int]) -> None:
@@ -129,29 +128,44 @@ class Function:
         self._worker = worker
         self._context = copy_context()  # what it sets stays in its task (law B10)
         self._clock = clock
-        self._values: list[object] = []
-        self._places: list[int] = []
+        self._values: Sequence[object] = ()
+        self._places: Sequence[int] = ()
         self._outputs = Outputs(self._fitting)
 
     def add(self, values: Sequence[object], places: Sequence[int]) -> None:
         """Add inputs."""
-        self._values += values
-        self._places += places
+        several = bool(self._values)  # those of one producer stay as they are, and so does a range of places
+        self._values = [*self._values, *values] if several else values
+        self._places = [*self._places, *places] if several else places
 
     def execute(self, first: int) -> None:
         """Call the function with all inputs; ``first`` is the root of place 0."""
         values, places = self._values, self._places
-        self._values, self._places = [], []
+        self._values, self._places = (), ()
         began = self._clock()
-        inputs, outputs = zip(places, values, strict=True), self._outputs
-        while (stop := self._context.run(self._worker.pass_through, inputs, outputs)) is not None:
+        for place, error in self._emit(*self._outputs_of(values, places, first), first):
+            self._note(values[places.index(place)], first + place, error)
+        self.task.executed_elsewhere(len(values) - len(self.left), self._clock() - began, ())
+
+    def _outputs_of(
+        self, values: Sequence[object], places: Sequence[int], first: int
+    ) -> tuple[Sequence[object], Sequence[int]]:
+        """Call the function with values, and return the outputs, with the places of their inputs."""
+        run, worker, outputs, each = self._context.run, self._worker, self._outputs, iter(values)
+        odd = run(worker.pass_plainly, each, outputs)
+        if odd is None:
+            return outputs.taken()[0], places
+        at = len(outputs.values)
+        outputs.places += places[:at]
+        inputs = zip(places[at + 1 :], each, strict=True)
+        stop = run(worker.pass_odd, odd, places[at], outputs)
+        while stop is not None or (stop := run(worker.pass_through, inputs, outputs)) is not None:
             self._note(stop.value, first + stop.place, stop.error)
             if stop.error is None:  # as that of the others would have to be
                 self.awaits = True
                 self.left += [self._tuple(value, first + place) for place, value in inputs]
-        for place, error in self._emit(*outputs.taken(), first):
-            self._note(values[places.index(place)], first + place, error)
-        self.task.executed_elsewhere(len(values) - len(self.left), self._clock() - began, ())
+            stop = None
+        return outputs.taken()
 
     def hand_over(self, batch: Batch, new_edge: Callable[[], int]) -> None:
         """Fail inputs, and hand over those that are left to the engine."""

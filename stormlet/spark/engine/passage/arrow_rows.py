@@ -25,9 +25,9 @@ BATCH_BYTES: Final = 8 << 20
 """Bytes of rows that are gathered into one record batch."""
 
 
-def rows_in(session: SparkSession, folder: str) -> DataFrame:
-    """Return the rows that were written into a folder."""
-    return session.read.schema(DDL).parquet(literally(folder))
+def rows_in(session: SparkSession, *folders: str) -> DataFrame:
+    """Return the rows that were written into folders."""
+    return session.read.schema(DDL).parquet(*map(literally, folders))
 
 
 def schema() -> pa.Schema:

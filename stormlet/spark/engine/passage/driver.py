@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,11 +19,12 @@ from stormlet.spark.engine.partition.account import Line
 from stormlet.spark.engine.partition.partition import Partition
 from stormlet.spark.engine.partition.rows import Kind, Row, state_rows
 from stormlet.spark.engine.passage.reports import Report, report_of
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 from stormlet.spark.threads import run_to_end
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 
 class Driver:
@@ -41,15 +42,13 @@ class Driver:
         ]
         """Their ids."""
 
-    def run(self, rows: DataFrame, sent: Line, state: bytes = b"") -> tuple[Sequence[Report], bytes]:
+    def run(self, kept: Kept, sent: Line, state: bytes = b"") -> tuple[Sequence[Report], bytes]:
         """Execute the chunks that are for them among what the last stage has left. Return their report, if there are
         any, and their state; ``state`` is the one that they have before. Raise :class:`~stormlet.errors.SparkFailed` if
         they have not settled what was ``sent`` to them."""
         if not self.tasks:
             return [], b""
-        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & rows["target"].isin(self.tasks))
-        ordered = chunks.coalesce(1).sortWithinPartitions("producer", "number").toLocalIterator()
-        arriving = (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered))
+        arriving = kept.rows(Kind.CHUNK, self.tasks)
         before = state_rows(self._cluster.driver, state)
         report, after = self.executed(before, arriving)
         states = reduce(int.__xor__, (row.hash for row in (*before, *after)), 0)

@@ -6,16 +6,21 @@ Where a run does not add up nobody can say which outputs are right. So it fails,
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.account import Line, differences
+from stormlet.spark.engine.partition.merging import GROUP
 from stormlet.spark.engine.partition.roots import ENTRIES, NOBODY, AccountByRoot
 from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import rows_of
+from stormlet.spark.engine.passage.connect import frame_of_table
 from stormlet.spark.engine.passage.messages import named
+from stormlet.spark.engine.passage.reports import messages_in
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 if TYPE_CHECKING:
@@ -34,7 +39,7 @@ class Ledger:
         self._cluster = cluster
         self._by_spark = by_spark
 
-    def check(self, lines: Sequence[Line], messages_read: int, by_root: DataFrame | None) -> None:
+    def check(self, lines: Sequence[Line], messages_read: int, by_root: Kept | None) -> None:
         """Raise :class:`~stormlet.errors.SparkFailed` if it does not add up. The driver has read so many messages;
         ``by_root`` are the rows that the last stage has left, if the ledger by root is among them."""
         found = [*differences(lines, self._cluster.partitions)]
@@ -43,7 +48,7 @@ class Ledger:
         if emitted != messages_read:
             found.append(f"{messages_read:,} messages were read by the driver, and {emitted:,} emitted")
         if by_root is not None:
-            found += self._open(open_roots(by_root, self._cluster.driver))
+            found += self._open(with_members(open_roots(by_root.frame, self._cluster.driver), by_root))
         if found:
             named = 'ledger="roots" names the messages that are open. ' if by_root is None else ""
             raise SparkFailed(
@@ -82,6 +87,19 @@ def open_roots(rows: DataFrame, end: Place) -> DataFrame:
     entries = kept.mapInArrow(Entering(end), "root bigint, word bigint, sign int")
     sums = entries.groupBy("root").agg(f.bit_xor("word").alias("xor"), f.sum("sign").alias("count"))
     return sums.where((sums["xor"] != 0) | (sums["count"] != 0)).select("root")
+
+
+def with_members(roots: DataFrame, kept: Kept) -> DataFrame:
+    """Return roots with messages in the place of groups, whose members are among what was kept."""
+    groups = [row["root"] for row in roots.where(roots["root"] >= GROUP).toLocalIterator()]
+    if not groups:
+        return roots
+    import pyarrow as pa
+
+    messages = messages_in(groups, partial(kept.rows, Kind.MEMBERS))
+    roots_of = pa.array([root for each in messages.values() for root in each], pa.int64())
+    members = pa.Table.from_arrays([roots_of], names=["root"])
+    return roots.where(roots["root"] < GROUP).union(frame_of_table(roots.sparkSession, members)).distinct()
 
 
 class Entering(msgspec.Struct, frozen=True):

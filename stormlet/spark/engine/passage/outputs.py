@@ -22,8 +22,9 @@ from stormlet.model.logic import LogicKind
 from stormlet.model.streams import Output, StreamId, Subscription
 from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.tables import Tables, is_batch
-from stormlet.spark.engine.partition.rows import Kind, unpack
+from stormlet.spark.engine.partition.rows import Kind, Row, unpack
 from stormlet.spark.engine.passage.arrow_rows import rows_of
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.layout import TableMaker
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 from stormlet.spark.failures import raised_in_task, summary
@@ -55,9 +56,23 @@ class Leaving(msgspec.Struct, frozen=True):
 
     def frame(self, rows: DataFrame, cluster: ClusterPlan) -> DataFrame:
         """Return its rows, taken out of what the last stage has left."""
-        task = cluster.plan.tasks[self.task][0].task
-        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["target"] == task))
+        chunks = rows.where((rows["kind"] == int(Kind.CHUNK)) & (rows["target"] == self._task_in(cluster)))
         return chunks.mapInArrow(Unpacker(), self.schema)
+
+    def result(self, kept: Kept, cluster: ClusterPlan) -> DataFrame:
+        """Return them; if little was kept, they are read here."""
+        import pyarrow as pa
+
+        if not kept.is_little:
+            return self.frame(kept.frame, cluster)
+        tables = [*_tables_in(kept.rows(Kind.CHUNK, [self._task_in(cluster)]))]
+        session = kept.session
+        if not tables:
+            return session.createDataFrame([], self.schema)
+        return session.createDataFrame(pa.Table.from_batches(tables), self.schema)
+
+    def _task_in(self, cluster: ClusterPlan) -> int:
+        return cluster.plan.tasks[self.task][0].task
 
 
 class TableFactory(TableMaker):
@@ -133,7 +148,7 @@ def with_outputs(
 
 def write_sinks(
     leaving: Mapping[str, Leaving],
-    rows: DataFrame,
+    kept: Kept,
     cluster: ClusterPlan,
     write: Callable[[Leaving, Destination, DataFrame], None],
 ) -> None:
@@ -147,7 +162,7 @@ def write_sinks(
         if each.destination is None:
             continue
         try:
-            write(each, each.destination, each.frame(rows, cluster))
+            write(each, each.destination, each.frame(kept.frame, cluster))
         except (PySparkException, Py4JError) as error:
             before = ", ".join(map(repr, written)) or "no other sink"
             said = raised_in_task(error) or summary(error)
@@ -167,13 +182,16 @@ class Unpacker:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Take out those of one partition."""
-        import pyarrow as pa
+        return _tables_in(row for batch in batches for row in rows_of(batch))
 
-        for batch in batches:
-            for row in rows_of(batch):
-                for table in unpack(row).values:
-                    reader: Iterable[pa.RecordBatch] = cast("Any", pa.ipc.open_stream(table))
-                    yield from reader
+
+def _tables_in(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for row in rows:
+        for table in unpack(row).values:
+            reader: Iterable[pa.RecordBatch] = cast("Any", pa.ipc.open_stream(table))
+            yield from reader
 
 
 def _written(table: pa.Table) -> bytes:

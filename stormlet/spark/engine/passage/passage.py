@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,15 +19,17 @@ from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import origin_of
-from stormlet.spark.engine.passage.arrow_rows import DDL, rows_in
+from stormlet.spark.engine.partition.rows import Kind
+from stormlet.spark.engine.passage.arrow_rows import DDL
 from stormlet.spark.engine.passage.chain import chained
 from stormlet.spark.engine.passage.driver import Driver
 from stormlet.spark.engine.passage.ledger import Ledger
 from stormlet.spark.engine.passage.messages import FOUND, Finder, by_message, letters_of
 from stormlet.spark.engine.passage.outputs import Leaving
-from stormlet.spark.engine.passage.reports import Report, ends_of
+from stormlet.spark.engine.passage.reports import Report, ends_of, opened
 from stormlet.spark.engine.passage.sources import SourceFrames
 from stormlet.spark.engine.passage.stage import FrameStage, Stage
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ class Saved(msgspec.Struct, frozen=True):
 class Passed(msgspec.Struct, frozen=True):
     """The end of a passage that adds up."""
 
-    rows: DataFrame
+    kept: Kept
     """All that the last stage has left."""
     reports: Sequence[Report]
     given_up: Mapping[int, GivenUp]
@@ -88,8 +91,8 @@ class Passage:
         saved, cluster = saved or Saved(), self._cluster
         driver = Driver(cluster, self._seed, [each.task for each in leaving.values()], by_root=self._by_root)
         self._chain(saved.rows).write.parquet(place)
-        rows = rows_in(self._session, place)
-        ends = ends_of(rows, cluster.driver, driver.tasks, by_root=self._by_root)
+        kept = Kept(self._session, place)
+        ends = ends_of(kept, cluster.driver, driver.tasks, by_root=self._by_root)
         if not ends.reports:
             raise SparkFailed(
                 f"nothing is found in {place} of what the executors of topology {cluster.plan.description.name!r} have "
@@ -100,12 +103,12 @@ class Passage:
         Ledger(cluster, self._sources.by_spark).check(
             [*(each.line for each in ends.reports), moved],
             self._messages_read(),
-            rows if self._by_root else None,
+            kept if self._by_root else None,
         )
-        here, state = driver.run(rows, ends.for_driver, saved.driver)
-        reports = [*ends.reports, *here]
+        here, state = driver.run(kept, ends.for_driver, saved.driver)
+        reports = opened([*ends.reports, *here], partial(kept.rows, Kind.MEMBERS))
         given_up = by_message(each for report in reports for each in report.given_up)
-        return Passed(rows, reports, given_up, Saved(None, ends.states, state))
+        return Passed(kept, reports, given_up, Saved(None, ends.states, state))
 
     def letters(self, given_up: Mapping[int, GivenUp]) -> Sequence[DeadLetter]:
         """Return the dead letters of messages, in the order of their roots. Raise

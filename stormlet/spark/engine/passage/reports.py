@@ -4,7 +4,8 @@ counts of several passages, added up."""
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, cast
 
@@ -16,15 +17,16 @@ from stormlet.report.failures import FailureCounts, RepeatedFailure
 from stormlet.report.statistics import Statistics, TaskStatistics, of_component
 from stormlet.spark.engine.partition.account import Account, Line, added
 from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.merging import is_group, members_in
 from stormlet.spark.engine.partition.partition import Partition, origin_of
-from stormlet.spark.engine.partition.rows import Kind
+from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import rows_of
 from stormlet.spark.engine.passage.outputs import OURS
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -102,6 +104,8 @@ class Ending(msgspec.Struct, frozen=True):
         states, reports = Account(self.end), list[bytes]()
         for batch in batches:
             for row in rows_of(batch):
+                if row.kind == Kind.LEDGER:
+                    continue
                 if row.kind == Kind.REPORT:
                     reports.append(row.payload)
                 elif row.kind == Kind.STATE:
@@ -115,14 +119,9 @@ class Ending(msgspec.Struct, frozen=True):
         )
 
 
-def ends_of(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: bool = False) -> Ends:
-    """Return the ends of all partitions, of which these rows are left."""
-    ending = Ending(end, frozenset(in_driver), by_root)
-    ends = (
-        rows.where(rows["kind"] != int(Kind.LEDGER))
-        .mapInArrow(ending, "lines binary, reports array<binary>")
-        .toLocalIterator()
-    )
+def ends_of(kept: Kept, end: Place, in_driver: Iterable[int], *, by_root: bool = False) -> Ends:
+    """Return the ends of all partitions, which have left these rows."""
+    ends = _ended(kept, Ending(end, frozenset(in_driver), by_root))
     reports, elsewhere, for_driver, states = list[Report](), list[Line](), list[Line](), 0
     for lines, payloads in cast("Iterable[tuple[bytes, Sequence[bytes]]]", ends):
         found: tuple[Line, Line, Line] = pickle.loads(lines)
@@ -132,6 +131,52 @@ def ends_of(rows: DataFrame, end: Place, in_driver: Iterable[int], *, by_root: b
         reports += map(pickle.loads, payloads)
     reports.sort(key=lambda report: (report.line.place.stage, report.line.place.partition))
     return Ends(reports, added(end, [*elsewhere, *for_driver]), added(end, for_driver), states)
+
+
+def _ended(kept: Kept, ending: Ending) -> Iterable[object]:
+    if kept.is_little:
+        return (tuple(row.values()) for batch in ending(kept.here()) for row in batch.to_pylist())
+    rows = kept.frame.where(kept.frame["kind"] != int(Kind.LEDGER))
+    return rows.mapInArrow(ending, "lines binary, reports array<binary>").toLocalIterator()
+
+
+def opened(reports: Sequence[Report], read: Callable[[], Iterable[Row]]) -> Sequence[Report]:
+    """Return reports that name messages in the place of groups, whose members are in the rows that ``read`` gives
+    (:mod:`~stormlet.spark.engine.partition.merging`)."""
+    given_up = (root for report in reports for each in report.given_up for root in each.messages)
+    replayed = (root for report in reports for root, _ in report.replayed)
+    messages = messages_in(chain(given_up, replayed), read)
+    return [_opened(report, messages) for report in reports] if messages else reports
+
+
+def messages_in(roots: Iterable[int], read: Callable[[], Iterable[Row]]) -> Mapping[int, Sequence[int]]:
+    """Return the messages of each group that is one of these roots. A group whose members are lost, of which the
+    ledger tells, stands for itself."""
+    groups = {root for root in roots if is_group(root)}
+    members, asked, wanted = dict[int, Sequence[int]](), set[int](), groups
+    while wanted:
+        for row in read():
+            members |= members_in(row, wanted)
+        asked |= wanted
+        wanted = {root for group in members for root in members[group] if is_group(root)} - asked
+    return {group: messages_of_all([group], members) for group in groups}
+
+
+def messages_of_all(roots: Iterable[int], members: Mapping[int, Sequence[int]]) -> tuple[int, ...]:
+    """Return roots with messages in the place of groups, each once."""
+    each = (messages_of_all(members[root], members) if root in members else (root,) for root in roots)
+    return tuple(dict.fromkeys(chain.from_iterable(each)))
+
+
+def _opened(report: Report, messages: Mapping[int, Sequence[int]]) -> Report:
+    given_up = [
+        msgspec.structs.replace(each, messages=messages_of_all(each.messages, messages))
+        for each in report.given_up
+    ]
+    replayed = [
+        (root, attempts) for group, attempts in report.replayed for root in messages_of_all([group], messages)
+    ]
+    return msgspec.structs.replace(report, given_up=given_up, replayed=replayed)
 
 
 def failures_of(reports: Iterable[Report]) -> Sequence[RepeatedFailure]:

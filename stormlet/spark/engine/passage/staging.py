@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 from time import monotonic, sleep
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, cast
 from weakref import finalize
+
+from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.passage.arrow_rows import rows_in, rows_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 QUIET: Final = 0.5
 """Seconds for which a folder must stay away until it counts as removed."""
 LONGEST: Final = 5.0
 """Seconds after which it is left to itself."""
+LITTLE: Final = 4 << 20
+"""Bytes of rows that the driver reads itself: a job of Spark's would cost more."""
+ROWS: Final = 10
+"""Rows that it reads at a time."""
 
 
 class Staging:
@@ -36,3 +49,63 @@ class Staging:
                 away_since = monotonic()
             sleep(QUIET / 10)
         self._removal()
+
+
+class Kept:
+    """The rows that the last stage has left in folders."""
+
+    def __init__(self, session: SparkSession, *folders: str) -> None:
+        self.session = session
+        self._folders = folders
+
+    def and_also(self, other: Kept) -> Kept:
+        """Return the rows of both."""
+        return Kept(self.session, *self._folders, *other._folders)
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """All of them, read by Spark."""
+        return rows_in(self.session, *self._folders)
+
+    @cached_property
+    def is_little(self) -> bool:
+        """True if this machine has the files, and it is so little that Spark need not read them."""
+        files = self._files()
+        if not files or sum(file.stat().st_size for file in files) > LITTLE:
+            return False
+        return sum(map(_size, files)) <= LITTLE
+
+    def here(self) -> Iterator[pa.RecordBatch]:
+        """Iterate over all of them, read by this process."""
+        from pyarrow.parquet import ParquetFile
+
+        for file in self._files():
+            with ParquetFile(file) as reader:
+                yield from reader.iter_batches(batch_size=ROWS, use_threads=False)
+
+    def rows(self, kind: Kind, targets: Collection[int] | None = None) -> Iterator[Row]:
+        """Iterate over the rows of one kind, in the order of their producers; with ``targets`` over those for these
+        tasks."""
+        if not self.is_little:
+            return self._read(kind, targets)
+        all_rows = (row for batch in self.here() for row in rows_of(batch) if row.kind == kind)
+        wanted = (row for row in all_rows if targets is None or row.target in targets)
+        return iter(sorted(wanted, key=lambda row: (row.producer, row.number)))
+
+    def _files(self) -> Sequence[Path]:
+        return [file for folder in self._folders for file in sorted(Path(folder).glob("*.parquet"))]
+
+    def _read(self, kind: Kind, targets: Collection[int] | None) -> Iterator[Row]:
+        rows = self.frame.where(self.frame["kind"] == int(kind))
+        wanted = rows if targets is None else rows.where(rows["target"].isin(list(targets)))
+        ordered = wanted.coalesce(1).sortWithinPartitions("producer", "number").toLocalIterator()
+        return (Row(*each) for each in cast("Iterable[tuple[Any, ...]]", ordered))
+
+
+def _size(file: Path) -> int:
+    """Bytes of the rows in a file, which is compressed."""
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(file) as reader:
+        groups = range(reader.metadata.num_row_groups)
+        return sum(reader.metadata.row_group(group).total_byte_size for group in groups)

@@ -123,7 +123,7 @@ class Epochs:
             if letters and self._sync is not None:
                 self._sync()
             write = _writer(SourceKey(f"query-{query}"), epoch)
-            write_sinks(self._leaving, passed.rows, cluster, write)
+            write_sinks(self._leaving, passed.kept, cluster, write)
         name, saved = cluster.plan.description.name, passed.saved
         checkpoint.end(EpochRecord(epoch, query, name, _tasks(cluster), saved.hashes, saved.driver))
         statistics = statistics_of(cluster, passed.reports, passed.given_up)
