@@ -52,6 +52,8 @@ class EpochEmitter:
         self._random = Random(0)  # for the jitter of the pauses only
         self._loop = asyncio.get_running_loop()
         self._account: EpochAccount | None = None
+        self.acked: Callable[[], None]
+        """Notes that a row of the epoch under way is done. It is the account's own, as it is called for each row."""
         self._paused = False
         self._emit_from = 0.0
         self._replay_at: float | None = None
@@ -78,6 +80,7 @@ class EpochEmitter:
     def begin(self, epoch: int) -> None:
         """Begin an epoch, to which the next rows belong."""
         self._account = EpochAccount(epoch, self._policy)
+        self.acked = self._account.acked
         self._paused = False
         self._replay_at = None
         self._account.begin(self._epochs.begin(epoch))
@@ -93,10 +96,6 @@ class EpochEmitter:
     def complete(self) -> None:
         """Note that the epoch has no more rows."""
         self._running.whole = True
-
-    def acked(self) -> None:
-        """Note that a row is done."""
-        self._running.acked()
 
     def failed(self, origin: Origin, failure: Failure) -> None:
         """Note that a row has failed."""
