@@ -93,7 +93,7 @@ class EpochTarget:
 
 @dataclass(frozen=True, slots=True)
 class SealedEpoch:
-    """What is to be written of an epoch that was settled without a failure."""
+    """The rows to write of an epoch that was settled without a failure."""
 
     number: int
     tables: Mapping[str, Sequence[Table]]

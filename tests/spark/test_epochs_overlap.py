@@ -52,7 +52,7 @@ async def test_an_epoch_is_written_while_the_next_one_runs() -> None:
 
 
 async def test_one_epoch_at_a_time_is_written() -> None:
-    """What has run meanwhile is sealed when the commit before has ended, so that commits are in order."""
+    """The epoch that has run meanwhile is sealed when the commit before has ended, so that commits are in order."""
     store, seen = Store(), []
     async with written(store, working(0.1), seconds=5.0).run() as running:
         for _ in range(3):
@@ -72,7 +72,7 @@ async def test_the_run_ends_when_the_last_epoch_is_recorded() -> None:
 
 
 async def test_dead_letters_wait_for_their_epoch() -> None:
-    """What the next epoch gives up is told after that was written, not while it runs beside the write of another."""
+    """Rows that the next epoch gives up are told after that was written, not while it runs beside another's write."""
     store = Store()
 
     def bury(letter: DeadLetter) -> None:
@@ -155,8 +155,8 @@ async def test_a_row_of_no_epoch_beside_a_write() -> None:
 
 
 async def test_a_kill_at_any_moment() -> None:
-    """Whatever stood on the disk then, the next run brings each row once, and each letter; those of an epoch that was
-    not recorded may come twice."""
+    """From all that stood on the disk then, the next run brings each row once, and each letter; those of an epoch that
+    was not recorded may come twice."""
     store = Store()
     letters: list[int] = []
     store.letters = letters
@@ -223,7 +223,7 @@ async def test_a_pause_while_an_epoch_waits_for_the_one_before() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_runs_that_are_left_at_random(seed: int) -> None:
-    """Whenever a run is left, and whatever fails meanwhile, the next ones bring each row exactly once."""
+    """Runs bring each row exactly once together, at whatever moment each is left, and whatever fails meanwhile."""
     random, store = Random(seed), Store()
 
     def unsteady(value: int) -> int:

@@ -1,4 +1,4 @@
-"""How the table of a write becomes a DataFrame, with Spark."""
+"""The DataFrame that a table of a sink becomes, with Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE = pa.table({"number": range(100)}, schema=pa.schema([pa.field("number", pa
 
 @pytest.fixture(params=[None, "1MB"])
 def setting(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[str | None]:
-    """What the user has set, if anything."""
+    """The user's own, if there is one."""
     if request.param is not None:
         spark.conf.set(THRESHOLD, request.param)
     yield request.param
