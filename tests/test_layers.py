@@ -48,7 +48,7 @@ ROOMS = {
     "spark": [
         {"failures"},
         {"files", "frames", "session", "threads"},
-        {"arrow", "epochs"},
+        {"arrow", "epoch_account", "epochs"},
         {"epoch_emitter"},
         {"sink", "source"},
         {"stream"},

@@ -11,7 +11,8 @@ The rooms, from the ground up; imports go down only, those for the type checker 
     session        the packages and the Java that Spark needs, and the Spark session of this process
     arrow/         values: from Spark's columns to Python, and back into strictly checked Arrow tables
     epochs         the state that source and exactly-once sinks share; begins with the theory of operation
-    epoch_emitter  attempts at an epoch, until one can be committed, and the base of the spouts that make them
+    epoch_account  the rows of one epoch: those to emit in an attempt, and those that are given up
+    epoch_emitter  attempts at an epoch, until one can be committed beside the next, and the base of the spouts
     source/        ``DataFrameSpout``: a DataFrame, read once
     sink/          ``DataFrameSink``: batches written at least once, epochs written exactly once
     stream/        ``stream``: the micro-batches of a streaming DataFrame, each read as a source reads

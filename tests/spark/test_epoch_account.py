@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stormlet import Failure, FailureKind
 from stormlet.core.retries import ReplayPolicy
-from stormlet.spark.epochs import EpochAccount
+from stormlet.spark.epoch_account import EpochAccount
 from stormlet.spark.frames import Origin
 
 FAILED = Failure(FailureKind.FAILED, reason="flaky")
@@ -28,7 +28,7 @@ def emit_all(epoch: EpochAccount) -> list[object]:
     """All that wait, in order."""
     values: list[object] = []
     while epoch.has_waiting:
-        values += epoch.next(2).values()
+        values += epoch.next(2)[1]
     return values
 
 

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from random import Random
+from shutil import copytree, rmtree
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +28,9 @@ from stormlet import (
     Tuple,
 )
 from stormlet.spark import DataFrameSink, DataFrameSpout, SparkFailed
-from stormlet.spark.sink.writer import Destination
+from stormlet.spark.epochs import SourceKey
+from stormlet.spark.sink.writer import Destination, EpochWriter
+from stormlet.spark.source.checkpoint import Bookmark
 from tests.helpers import run_to_end
 
 if TYPE_CHECKING:
@@ -302,6 +306,38 @@ async def test_a_write_that_fails(
     monkeypatch.setattr(Destination, "replace", fails_once)
     await run(topology(orders, tmp_path), tmp_path)
     assert lines(spark, tmp_path / "out") == expected(orders)
+
+
+async def test_a_kill_beside_the_next_epoch(
+    spark: SparkSession, orders: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint has the rows of the epoch that was written, not those that were read meanwhile."""
+    path, then, read_on, seen = tmp_path / "run", tmp_path / "then", Event(), list[int]()
+    write, save = EpochWriter.write_epoch, Bookmark.save
+
+    def look(order: Order) -> Iterator[Line]:
+        seen.append(order.id)
+        if len(seen) == 301:  # the first of the next epoch
+            read_on.set()
+        return Lines()(order)
+
+    def write_later(self: EpochWriter, source: SourceKey, epoch: int, tables: Any) -> None:
+        assert read_on.wait(timeout=60)
+        write(self, source, epoch, tables)
+
+    def save_and_copy(self: Bookmark, done: Any, epochs: int = 0, sinks: tuple[str, ...] = ()) -> None:
+        save(self, done, epochs, sinks)
+        if epochs == 1:
+            copytree(path, then)
+
+    path.mkdir()
+    monkeypatch.setattr(EpochWriter, "write_epoch", write_later)
+    monkeypatch.setattr(Bookmark, "save", save_and_copy)
+    await run(topology(orders, path, look), path)
+    rmtree(path)
+    then.rename(path)
+    await run(topology(orders, path), path)
+    assert lines(spark, path / "out") == expected(orders)
 
 
 async def test_a_place_that_cannot_be_written(

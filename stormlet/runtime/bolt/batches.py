@@ -149,7 +149,9 @@ class BatchRunner(Bolt[Any, Any]):
     def execute(self, tup: AnyTuple, out: Collector[Any]) -> Awaitable[None] | None:
         # Both before the input is in a batch: one that raises fails, and must not be executed with others as well.
         key = self._bolt.key(tup.value) if self._has_keys else None
-        weight = self._weight(tup.value) if self._weighs else 1
+        weight = self._bolt.weight(tup.value) if self._weighs else 1
+        if weight != 1:  # not what nearly every value has
+            self._check_weight(weight, tup.value)
         try:
             batch = self._batches.get(key)
         except TypeError as error:
@@ -166,10 +168,7 @@ class BatchRunner(Bolt[Any, Any]):
     def _due(self) -> float:
         return self._loop.time() + self._bolt.within if self._wiring.timed else inf
 
-    def _weight(self, value: object) -> int:
-        weight = self._bolt.weight(value)
-        if weight == 1:  # nearly every value there is
-            return 1
+    def _check_weight(self, weight: int, value: object) -> None:
         try:
             is_right = 0 <= weight < inf
         except TypeError:
@@ -179,7 +178,6 @@ class BatchRunner(Bolt[Any, Any]):
                 f"weight of {self._task} returned {shortened(weight)} for {shortened(value)}, and must return a number "
                 f"from 0"
             )
-        return weight
 
     @property
     def _task(self) -> str:

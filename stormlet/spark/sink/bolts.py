@@ -15,7 +15,7 @@ from stormlet.errors import InvalidEmit, NotExactlyOnce, SparkFailed, StormletEr
 from stormlet.model.components import BatchBolt, Collector, TaskContext
 from stormlet.report.statistics import Progress
 from stormlet.spark.arrow.tables import Batch
-from stormlet.spark.epochs import Attempt, Epochs, EpochTarget, SourceKey
+from stormlet.spark.epochs import Epochs, EpochTarget, SourceKey
 from stormlet.spark.frames import Origin
 from stormlet.spark.sink.portions import FIRST_AT_ONCE, Portions
 from stormlet.spark.sink.writer import EpochWriter, SparkWriter
@@ -42,7 +42,8 @@ class Begun:
 
 
 class WritingBolt(BatchBolt[Any, None], Generic[W]):
-    """Gives batches to a writer, which blocks, in a thread of its own."""
+    """Converts batches and has them written by a writer, which blocks, each in a thread of its own: rows are converted
+    while others are being written."""
 
     needs_acks = True
     resets_timeouts = True
@@ -52,6 +53,7 @@ class WritingBolt(BatchBolt[Any, None], Generic[W]):
         self.within = within
         self._writer = writer
         self._thread: CallThread
+        self._conversions: CallThread
         self._report: Callable[[Progress], None]
         self._many: type[RecordBatch]
         self._written = 0
@@ -66,7 +68,8 @@ class WritingBolt(BatchBolt[Any, None], Generic[W]):
 
         self._many = RecordBatch
         self._report = context.report_progress
-        self._thread = CallThread(f"{context.component}[{context.task_index}]")
+        task = f"{context.component}[{context.task_index}]"
+        self._thread, self._conversions = CallThread(task), CallThread(f"{task} rows")
         first = context.shared.one(Begun).is_first(context.component)
         try:
             await self._thread.call(partial(self._writer.open, context.inputs, first=first))
@@ -76,11 +79,15 @@ class WritingBolt(BatchBolt[Any, None], Generic[W]):
             raise
 
     async def cleanup(self) -> None:
-        """Wait for the end of a write that was interrupted, and end the thread."""
+        """Wait for the end of what was interrupted, and end the threads."""
+        await self._conversions.close()
         await self._thread.close()
 
     def _opened(self, context: TaskContext) -> None:
         """Go on with the start: the writer is open."""
+
+    async def _convert(self, values: Sequence[object]) -> Batch:
+        return await self._conversions.call(partial(self._writer.convert, values))
 
     async def _write(self, write: Callable[[], R]) -> R:
         """Write in the thread; if the wait is cancelled, the write is interrupted."""
@@ -103,10 +110,8 @@ class BatchWriter(WritingBolt[SparkWriter]):
         super().__init__(writer, size, within)
         self.at_once = FIRST_AT_ONCE
         self._portions: Portions
-        self._conversions: CallThread
 
     def _opened(self, context: TaskContext) -> None:
-        self._conversions = CallThread(f"{context.component}[{context.task_index}] rows")
         self._portions = Portions(self._convert, self._write_tables, self._allow)
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
@@ -124,18 +129,10 @@ class BatchWriter(WritingBolt[SparkWriter]):
                 f"rows that belong to no message do not fit their columns, the first of {len(unowned):,}: {unowned[0]}"
             )
 
-    async def cleanup(self) -> None:
-        """Wait for the end of what was interrupted, and end the threads."""
-        await self._conversions.close()
-        await super().cleanup()
-
     def _ack(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
         for tup in tups:
             if tup.state <= HELD:
                 out.ack(tup)
-
-    async def _convert(self, values: Sequence[object]) -> Batch:
-        return await self._conversions.call(partial(self._writer.convert, values))
 
     async def _write_tables(self, tables: Sequence[Table]) -> None:
         await self._write(partial(self._writer.write, tables))
@@ -170,7 +167,7 @@ class EpochSink(WritingBolt[EpochWriter]):
         an epoch."""
         attempt = self._epochs.attempt
         of_attempt = [tup for tup in tups if self._counts(tup, out)]
-        batch = await self._thread.call(partial(self._writer.convert, [tup.value for tup in of_attempt]))
+        batch = await self._convert([tup.value for tup in of_attempt])
         if attempt != self._epochs.attempt:
             raise Stale("the attempt at its epoch does not count any more")
         for place, why in batch.misfits.items():
@@ -185,7 +182,7 @@ class EpochSink(WritingBolt[EpochWriter]):
         self._note(sum(table.num_rows for table in tables))
 
     async def cleanup(self) -> None:
-        """Wait for the call under way, and end the thread."""
+        """Wait for the calls under way, and end the threads."""
         self._ended = True
         await super().cleanup()
 
@@ -203,7 +200,7 @@ class EpochSink(WritingBolt[EpochWriter]):
                 f"source: anchor what is emitted to the inputs it comes of, and send what finish, tick or running.emit "
                 f"emit, and dead letters that are replayed, to a sink without exactly_once"
             )
-        if Attempt(origin.epoch, tup.attempt) == attempt:
+        if origin.epoch == attempt.epoch and tup.attempt == attempt.number:
             return True
         out.fail(tup, "it comes of an attempt at its epoch that does not count any more")
         return False

@@ -21,6 +21,7 @@ from stormlet.spark.failures import summary
 from stormlet.spark.files import Folder
 from stormlet.spark.frames import is_of_connect
 from stormlet.spark.session import spark_session
+from stormlet.spark.sink.arrow_frames import frame_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,8 +177,7 @@ class SparkWriter:
         return self._tables.schema
 
     def _frame(self, rows: object, schema: StructType) -> DataFrame:
-        create = cast("Callable[[object, StructType], DataFrame]", self._session.createDataFrame)
-        return create(rows, schema)
+        return frame_of(self._session, rows, schema)
 
     def _tables_of(self, schema: StructType) -> Tables:
         unknown = [name for name in self._destination.partition_by if name not in schema.names]

@@ -15,8 +15,8 @@ import msgspec
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.errors import EndOfStream, InvalidTopology
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
-from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout
-from stormlet.spark.epochs import EpochAccount, Epochs, SourceKey
+from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout, Record
+from stormlet.spark.epochs import Epochs, SourceKey
 from stormlet.spark.files import sync_of_letters
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.checkpoint import Bookmark, Checkpoint, DoneRows
@@ -202,17 +202,20 @@ class EpochReader(EpochSpout):
             self._bookmark.release()
             raise
         self._epoch, self._done = found.epochs, found.done
-        self.emitter = EpochEmitter(context, out, source, self._record)
+        self.emitter = EpochEmitter(context, out, source, self._seal)
         self._chunks.open(found.done, context, out)
 
     def next_tuple(self, out: SpoutCollector[object]) -> Awaitable[None] | None:
-        """Read, emit, pause, commit or replay, whichever is next."""
-        if not self.emitter.to_do and not self._read_on():
-            return None
+        """Read, emit, pause, seal or replay, whichever is next."""
+        try:
+            if not self.emitter.to_do and not self._read_on():
+                return None
+        except EndOfStream:
+            return self.emitter.end()
         return self.emitter.proceed(rows_per_call(out, self._most_pending))
 
     async def close(self) -> None:
-        """Stop pulling, and commit the epoch if it is done."""
+        """Stop pulling, finish the commit under way, and commit the epoch if it is done."""
         try:
             await self._chunks.close()
             await self.emitter.close(self._close_within)
@@ -256,10 +259,10 @@ class EpochReader(EpochSpout):
         self._done = dict.fromkeys(range(self._bookmark.fingerprint.partitions), ALL)
         self.emitter.complete()
 
-    async def _record(self, account: EpochAccount) -> None:
-        self._epoch = account.number + 1
+    def _seal(self, epoch: int) -> Record:
+        self._epoch = epoch + 1
         save = partial(self._bookmark.save, dict(self._done), self._epoch, self._epochs.destinations)
-        await in_thread(save, "stormlet spark checkpoint")
+        return partial(in_thread, save, "stormlet spark checkpoint")
 
     def _check_sinks(self, found: Checkpoint) -> None:
         here = self._epochs.destinations

@@ -8,8 +8,8 @@ from collections.abc import Awaitable
 from stormlet.core.outcomes import Failure
 from stormlet.errors import SparkFailed
 from stormlet.model.components import SpoutCollector, TaskContext
-from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout
-from stormlet.spark.epochs import EpochAccount, Epochs, SourceKey
+from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout, Record
+from stormlet.spark.epochs import Epochs, SourceKey
 from stormlet.spark.source.puller import MOST_ROWS
 from stormlet.spark.stream.reader import (
     BatchReader,
@@ -42,7 +42,7 @@ class EpochStreamReader(EpochSpout):
         self._batches = self._batches_of(context, out)
         await self._batches.open()
         source = SourceKey(f"query-{self._batches.query}")
-        self.emitter = EpochEmitter(context, out, source, self._written)
+        self.emitter = EpochEmitter(context, out, source, self._seal)
         try:
             await context.shared.one(Epochs).check(source)
         except BaseException:
@@ -54,9 +54,11 @@ class EpochStreamReader(EpochSpout):
         then have the sinks write the epoch, or emit the rows again."""
         if self._error is not None:
             return self._give_back(self._error, out)
-        if self._batches.batch is None and not self.emitter.to_do:  # a commit may be about to end
+        if self.emitter.committing:  # Spark gives the next batch when this one is done
+            return self.emitter.committed()
+        if self._batches.batch is None:
             return self._next_batch()
-        if self._batches.batch is not None and not self._batches.whole:
+        if not self._batches.whole:
             self._read()
         return self.emitter.proceed(MOST_ROWS) if self.emitter.to_do else None
 
@@ -70,12 +72,16 @@ class EpochStreamReader(EpochSpout):
     async def close(self) -> None:
         """Finish the batch if everything is settled; otherwise it comes again. Stop the query."""
         try:
-            if self._error is None and self._batches.batch is not None and await self._batches.was_read():
-                self.emitter.complete()
             if self._error is None:
-                await self.emitter.close(self._drain_timeout)
+                await self._finish()
         finally:
             await self._batches.close()
+
+    async def _finish(self) -> None:
+        emitted = not self.emitter.committing and self._batches.batch is not None
+        if emitted and await self._batches.was_read():
+            self.emitter.complete()
+        await self.emitter.close(self._drain_timeout)
 
     async def _next_batch(self) -> None:
         batch = await self._batches.next_batch()
@@ -107,5 +113,8 @@ class EpochStreamReader(EpochSpout):
         self._error = None
         out.wake()
 
-    async def _written(self, account: EpochAccount) -> None:
+    def _seal(self, epoch: int) -> Record:
+        return self._written
+
+    async def _written(self) -> None:
         self._batches.done()

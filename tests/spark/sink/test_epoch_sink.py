@@ -44,7 +44,8 @@ class Bench:
 
     def __init__(self) -> None:
         self.store = Store()
-        self.sink = EpochSink(StoreWriter(self.store, "out"), 10, 1.0)
+        self.writer = StoreWriter(self.store, "out")
+        self.sink = EpochSink(self.writer, 10, 1.0)
         self.context = TaskContext("test", "write", 3, 0, 1, Configuration())
         self.epochs = self.context.shared.one(Epochs)
         self.out = Settled()
@@ -53,7 +54,7 @@ class Bench:
         await self.sink.execute_batch(tups, cast("Collector[None]", self.out))
 
     async def written(self) -> list[Any]:
-        await self.epochs.commit(KEY)
+        await self.epochs.write(KEY, self.epochs.seal())
         return self.store.rows()
 
 
@@ -95,6 +96,20 @@ async def test_an_attempt_that_ends_meanwhile(bench: Bench) -> None:
     with pytest.raises(Stale, match="does not count any more"):
         await execution
     assert await bench.written() == []
+
+
+async def test_rows_are_kept_while_an_epoch_is_written(bench: Bench) -> None:
+    """Their conversion does not wait for the write, which blocks a thread of its own."""
+    await bench.execute(tup(1))
+    bench.writer.gate.clear()
+    writing = asyncio.ensure_future(bench.written())
+    await asyncio.sleep(0)
+    bench.epochs.begin(5)
+    await bench.execute(tup(2, origin=Origin(0, 8, 5)))
+    assert not writing.done()
+    bench.writer.gate.set()
+    assert await writing == [1]
+    assert await bench.written() == [1, 2]
 
 
 @pytest.mark.parametrize(
