@@ -17,6 +17,8 @@ An hour is enough to read it, in this order::
     states      keyed state in all tasks, and the log of blobs in which a store keeps it
     timers      timers of keys, kept as state is
     stored_values  values in stores that others keep, changed once by each epoch
+    commits     the record of an epoch that becomes durable as a whole, and the interface of stores
+    epochs      the account of an epoch: what spoils an attempt, and what the next one is made of
     progress    the steps by which a run comes to rest: flush, resume, finish, done
 
 The other modules help these: ``shortened`` puts values into words; ``tracebacks`` names the calls of a stack, and makes

@@ -6,6 +6,8 @@
     intake      the work at hand of a task: the inputs of a batch, and the calls between two inputs
     worker      base of the workers: one input at a time, with its context, its exceptions and its result
     functions   workers for functions, ``BasicBolt`` and ``Bolt``
+    task_state  the state of one task, which outlives its instances
+    keyed       workers for ``KeyedBolt`` and functions with a cell
     batches     ``BatchBolt``: inputs are held until their batch is full or due
     executions  batches that are executed while the next ones are collected
     threads     workers whose user code runs in threads

@@ -9,6 +9,8 @@
     host        messages that the host emits, each in its turn
     context     the parts of a task that its feed works with, and the wait for an asynchronous source
     tracker     the account of pending messages, and what becomes of each outcome (law N1)
+    epoch_tracker  the same where messages belong to epochs: nobody hears of one before it is durable
+    positions   positions of sources, as they are kept with an epoch
     replays     messages that wait for another attempt
     hand_overs  messages that are given up, on their way to the dead letters
     messages    values that the engine keeps until they are settled

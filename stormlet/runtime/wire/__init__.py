@@ -5,6 +5,7 @@
     inbox         the bounded queue of a bolt task (law B6)
     outbox        control messages for the ackers, gathered while a task has its turn (law F1)
     outlets       one for each stream of a task: chooses consumers, makes tuples, delivers them
+    own_trees     trees of emits that name no anchor, where messages belong to epochs
     collector     what a bolt's user code emits, acks and fails with
     thread_calls  the same from other threads (law F3)
     loop_thread   refuses calls from threads that are not the loop's
