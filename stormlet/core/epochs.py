@@ -32,8 +32,9 @@ the trackers of the spouts, which ask for it when a tree has failed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Generic, TypeVar
 
 import msgspec
@@ -44,13 +45,15 @@ M = TypeVar("M")
 class Attempt:
     """The trees of one attempt, as far as state is concerned."""
 
-    __slots__ = ("_dead", "reached")
+    __slots__ = ("_dead", "is_entangled", "reached")
 
     def __init__(self) -> None:
         # Dicts and no sets, as everywhere in the engine (law L16).
         self.reached: dict[int, None] = {}
         """The roots of the trees that have reached state."""
         self._dead: dict[int, None] = {}
+        self.is_entangled = False
+        """True if a call has emitted for its input without anchoring to it: what came of that input cannot be told."""
 
     @property
     def has_dead(self) -> bool:
@@ -63,8 +66,8 @@ class Attempt:
             self.reached[root] = None
 
     def has_reached(self, root: int) -> bool:
-        """Return True if a tuple of this tree has reached state."""
-        return root in self.reached
+        """Return True if a tuple of this tree has reached state, or may have."""
+        return root in self.reached or self.is_entangled
 
     def bury(self, root: int) -> None:
         """Note that this tree has failed: what is left of it must not reach state."""
@@ -78,6 +81,7 @@ class Attempt:
         """Another attempt begins, when nothing of the last one is left anywhere (law X2)."""
         self.reached.clear()
         self._dead.clear()
+        self.is_entangled = False
 
 
 class Closed(msgspec.Struct, Generic[M], frozen=True):
@@ -116,6 +120,10 @@ class EpochAccount(Generic[M]):
     def __len__(self) -> int:
         """The number of messages in the open epoch."""
         return len(self._messages)
+
+    def __iter__(self) -> Iterator[M]:
+        """Go over the messages of the open epoch and of later ones, in the order of their first emission."""
+        return chain(self._messages, self._later)
 
     @property
     def later(self) -> int:

@@ -28,6 +28,8 @@ class Timers:
         self._table = table
         self._heap: list[tuple[float, int, int, Any]] = []
         self._taken: list[tuple[float, int, int, Any]] = []
+        self._late: list[tuple[float, int, int, Any]] = []
+        """Those that were set for a time that was past: they are due in the next epoch (law K7)."""
         self._order = 0
         self.load()
 
@@ -39,6 +41,7 @@ class Timers:
         # The number tells timers apart that several tasks have set in one order: keys cannot be compared.
         self._heap = [(at, order, number, key) for number, (at, order, key) in enumerate(timers)]
         self._taken = []
+        self._late = []
         self._order = max((order for _, order, _ in timers), default=0)
         heapify(self._heap)
 
@@ -49,7 +52,11 @@ class Timers:
         if self._table.get(key, at) is None:
             self._order += 1
             self._table.put(key, at, self._order)
-            heappush(self._heap, (at, self._order, len(self._heap), key))
+            timer = (at, self._order, len(self._heap), key)
+            if at <= self._table.now:
+                self._late.append(timer)
+            else:
+                heappush(self._heap, timer)
 
     def cancel(self, key: Any, at: float) -> None:
         """Cancel a timer, if it is set."""
@@ -73,14 +80,18 @@ class Timers:
         return found
 
     def sealed(self) -> None:
-        """Forget what was taken: the table has been sealed."""
+        """Forget what was taken: the table has been sealed, and another epoch begins."""
         self._taken = []
+        for each in self._late:
+            heappush(self._heap, each)
+        self._late = []
 
     def rolled_back(self) -> None:
         """Take back what was taken: the table has been rolled back."""
         for each in self._taken:
             heappush(self._heap, each)
         self._taken = []
+        self._late = []
 
     def _is_set(self, timer: tuple[float, int, int, Any]) -> bool:
         at, order, _, key = timer

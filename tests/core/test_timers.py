@@ -56,8 +56,8 @@ def test_a_roll_back_brings_back_what_was_set_before() -> None:
     state.seal()
     timers.sealed()
     timers.cancel("cancelled", 1)
-    timers.set("new", 0)
-    assert timers.due(1) == [(0, "new"), (1, "fired"), (1, "left")]
+    timers.set("new", 0.5)
+    assert timers.due(1) == [(0.5, "new"), (1, "fired"), (1, "left")]
     state.roll_back()
     timers.rolled_back()
     assert timers.due(1) == [(1, "fired"), (1, "cancelled"), (1, "left")]

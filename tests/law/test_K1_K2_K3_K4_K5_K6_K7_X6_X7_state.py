@@ -7,7 +7,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from stormlet import Cell, Collector, KeyedBolt, MapOf, Reject, Topology, Tuple, Value
+from stormlet import (
+    Bolt,
+    Cell,
+    Collector,
+    EpochFailed,
+    KeyedBolt,
+    MapOf,
+    Reject,
+    Topology,
+    TopologyCrashed,
+    Tuple,
+    Value,
+)
 from stormlet.core.commits import StateId
 from stormlet.core.states import State
 from stormlet.errors import InvalidTopology, StateUnusable
@@ -390,3 +402,158 @@ async def test_K7_an_epoch_does_not_wait_for_a_timer_that_is_far_away() -> None:
     store = MemoryStore()
     await run(topology, store)
     assert store.load().epoch == 3
+
+
+class Total(KeyedBolt[str, str, str]):
+    """Counts, and passes on."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+        self.total += 1
+        out.emit(tup.value)
+
+
+class Sum(Bolt[str, str]):
+    """Says how many there were when all have come."""
+
+    def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+        out.ack(tup)
+
+    def finish(self, out: Collector[str]) -> None:
+        out.emit("sum")
+
+
+def summing(fails: int) -> Topology:
+    """A sum that fails so many times after it was counted."""
+    left = [fails]
+
+    def fail(value: str) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise ValueError("after it was counted")
+
+    topology = Topology("summing", epoch_messages=2, max_attempts=3)
+    sums = topology.bolt("sum", Sum, topology.spout("words", list("abcd")).shuffle())
+    topology.bolt("fail", fail, topology.bolt("count", Total, sums.fields()).shuffle())
+    return topology
+
+
+async def test_X7_what_finish_has_emitted_in_a_spoilt_attempt_is_asked_for_again() -> None:
+    """It belongs to no message that could be emitted again."""
+    store = MemoryStore()
+    await run(summing(1), store)
+    assert kept(store) == {"sum": 1}
+
+
+async def test_X7_what_fails_for_ever_and_belongs_to_no_message_crashes_the_run() -> None:
+    """There is nobody to blame, and nothing is dropped without a word."""
+    with pytest.raises(TopologyCrashed) as crash:
+        await run(summing(99), MemoryStore())
+    assert isinstance(crash.value.__cause__, EpochFailed)
+
+
+async def test_X6_an_input_that_emits_without_an_anchor_and_fails_counts_once() -> None:
+    """What came of it has reached state, though under another root."""
+    failed: list[str] = []
+
+    class Unanchored(Bolt[str, str]):
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            out.emit(tup.value)
+            if tup.value in failed:
+                out.ack(tup)
+            else:
+                failed.append(tup.value)
+                out.fail(tup, "once")
+
+    topology = Topology("unanchored", replay_delay=0.01)
+    words = topology.bolt("unanchored", Unanchored, topology.spout("words", list("xy")).shuffle())
+    topology.bolt("count", Total, words.fields())
+    store = MemoryStore()
+    await run(topology, store)
+    assert kept(store) == {"x": 1, "y": 1}
+
+
+async def test_K1_there_is_no_key_between_two_calls() -> None:
+    """A ``tick`` has none, and cannot change the state of whoever came last."""
+
+    class Ticking(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.total += 1
+
+        def finish(self, out: Collector[None]) -> None:
+            self.total += 100
+
+    topology = Topology("ticking")
+    topology.bolt("count", Ticking, topology.spout("words", list("ab")).fields())
+    with pytest.raises(TopologyCrashed) as crash:
+        await run(topology, MemoryStore())
+    assert "has a key, and state, in execute and on_timer alone" in str(crash.value.__cause__)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_K7_time_is_that_of_the_epoch_however_many_calls_overlap(concurrency: int) -> None:
+    """Also for the first call."""
+    seen: list[float] = []
+
+    class Now(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        async def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            seen.append(self.now)
+            self.total += 1
+
+    topology = Topology("now")
+    words = topology.spout("words")
+    topology.bolt("now", Now, words.fields(), concurrency=concurrency)
+    async with topology.run() as running:
+        for _ in range(3):
+            await asyncio.sleep(10)
+            await (await running.emit(words, "a"))
+    assert seen == [10, 20, 30]
+
+
+async def test_K7_a_timer_for_a_time_that_is_past_is_due_in_the_next_epoch() -> None:
+    """At most ten times a second, so that the sources have their turn."""
+    fired: list[float] = []
+
+    class Again(KeyedBolt[str, str, None]):
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.set_timer(self.now - 5)
+
+        def on_timer(self, at: float, out: Collector[None]) -> None:
+            fired.append(self.now)
+            self.set_timer(self.now)
+
+    topology = Topology("again")
+    words = topology.spout("words")
+    topology.bolt("again", Again, words.fields())
+    store = MemoryStore()
+    async with topology.run(state=store) as running:
+        await (await running.emit(words, "a"))
+        await asyncio.sleep(1.05)
+    assert fired[:3] == pytest.approx([0.1, 0.2, 0.3])
+    assert store.load().epoch == pytest.approx(11, abs=1)
+
+
+async def test_K7_a_timer_that_is_set_in_an_epoch_ends_it_when_it_is_due() -> None:
+    """However long epochs are."""
+    fired: list[float] = []
+
+    class Soon(KeyedBolt[str, str, None]):
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.set_timer(self.now + 3)
+
+        def on_timer(self, at: float, out: Collector[None]) -> None:
+            fired.append(asyncio.get_running_loop().time())
+
+    async def once() -> AsyncIterator[str]:
+        yield "a"
+        await asyncio.sleep(50)
+
+    topology = Topology("soon", epoch_seconds=1000.0)
+    topology.bolt("soon", Soon, topology.spout("words", once).fields())
+    await run(topology, MemoryStore())
+    assert fired == [3.0]

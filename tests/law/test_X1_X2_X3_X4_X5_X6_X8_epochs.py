@@ -326,3 +326,60 @@ async def test_X8_undeclared_state_is_refused() -> None:
     topology.bolt("tally", Tally, topology.spout("numbers", [1]).shuffle())
     with pytest.raises(InvalidTopology, match="bolt 'tally' keeps state that it does not declare"):
         topology.run(state=Kept())
+
+
+class Shelf(Spout[str]):
+    """Gives letters one by one, of two shelves in turn; its first instance dies after four."""
+
+    resumable = True
+    instances: ClassVar[list[dict[object, object]]] = []
+
+    def open(self, context: TaskContext, out: SpoutCollector[str]) -> None:
+        self.instances.append(dict(context.resume))
+        given = {shelf: cast("tuple[str, int]", last)[1] for shelf, last in context.resume.items()}
+        self.left = [(shelf, place) for place in range(3) for shelf in "xy" if place > given.get(shelf, -1)]
+
+    async def next_tuple(self, out: SpoutCollector[str]) -> None:
+        if not self.left:
+            raise EndOfStream
+        await asyncio.sleep(0.1)
+        if len(self.left) == 2 and len(self.instances) == 1:
+            raise OSError("the connection is lost")
+        shelf, place = self.left.pop(0)
+        out.emit(f"{shelf}{place}", message_id=(shelf, place))
+
+    def partition(self, message_id: object) -> str:
+        return cast("tuple[str, int]", message_id)[0]
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+@pytest.mark.parametrize("epoch_messages", [1, 3, 100])
+async def test_X8_another_instance_of_a_spout_goes_on_after_what_was_emitted(epoch_messages: int) -> None:
+    """What is emitted and not durable is the engine's to emit again; idle partitions keep their place."""
+    Shelf.instances = []
+    topology = Topology("letters", epoch_messages=epoch_messages)
+    seen: list[str] = []
+    topology.bolt("see", seen.append, topology.spout("shelf", Shelf).shuffle())
+    store = Kept()
+    async with topology.run(state=store) as running:
+        await running.finished()
+    assert sorted(seen) == ["x0", "x1", "x2", "y0", "y1", "y2"]
+    assert Shelf.instances == [{}, {"x": ("x", 1), "y": ("y", 1)}]
+    async with topology.run(state=store) as running:
+        await running.finished()
+    assert Shelf.instances[2] == {"x": ("x", 2), "y": ("y", 2)}
+
+
+async def test_X8_a_source_that_has_another_name_is_refused() -> None:
+    """It would give everything again."""
+    store = Kept()
+    topology, _ = numbers(3)
+    async with topology.run(state=store) as running:
+        await running.finished()
+    other = Topology("numbers")
+    other.bolt("see", lambda value: None, other.spout("renamed", [0, 1, 2]).shuffle())
+    with pytest.raises(
+        StateUnusable, match="belongs to no spout of this topology; give the spout its id 'numbers'"
+    ):
+        async with other.run(state=store):
+            pass

@@ -17,6 +17,7 @@ other (law K2).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from inspect import isawaitable
 from typing import Any, cast
 
@@ -80,8 +81,9 @@ class KeyedWorker(BasicWorker):
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
         key = self._state.key_of(tup)
+        self._keyed.now = self._state.now  # of all views, too: time stands still within an epoch
         if not self._overlaps:
-            self._keyed.key, self._keyed.now = key, self._state.now
+            self._keyed.key = key
             await self._process(self._keyed, tup, out)
             return
         async with self._state.turn(key):
@@ -112,6 +114,8 @@ class KeyedWorker(BasicWorker):
             self._attempt.reach(tup.roots)
 
     def method(self, name: str) -> Method | None:
+        with suppress(AttributeError):
+            del self._keyed.key  # what it calls now has no key
         if name == NAME:
             return self._fire
         return BasicWorker.method(self, name)

@@ -79,6 +79,8 @@ class BoltTask(Task):
         self.inbox = make_inbox(self.wake)
         self.account = Account()
         self.out = BoltCollector(plan, engine.loop, outbox, self.outlets, self.account, own_trees=own_trees)
+        if own_trees is not None:
+            own_trees.in_call = self._is_executing
         self.flushed_after = -1
         """The ``progress`` when ``flush`` was last asked for."""
         self.finished_after = -1
@@ -143,6 +145,13 @@ class BoltTask(Task):
     def holds_inputs(self) -> bool:
         """True if it has inputs that ``execute`` returned from without settling them (law B8)."""
         return bool(self.account.held)
+
+    def _is_executing(self) -> bool:
+        return self.user.method == "execute"
+
+    def forget_finish(self) -> None:
+        """Have ``finish`` asked for again: what it has emitted belongs to an attempt that is forgotten (law X7)."""
+        self.finished_after = -1
 
     def ask(self, name: str) -> None:
         """Have the user's ``tick``, ``flush`` or ``finish`` called between two inputs."""

@@ -86,8 +86,13 @@ class EpochKeeper:
         """For the end of an epoch that has messages."""
         self._alarm: asyncio.TimerHandle | None = None
         """For the first timer of a bolt that is due."""
+        self._alarm_for = 0.0
         self._wave: float | None = None
         """The time at which the epoch ends, once it does: it stands still from then on."""
+        self._calls_timers = False
+        """True if timers are called at its end."""
+        self._last_wave = float("-inf")
+        """The time at which timers were called last."""
         self._last_failure: Failure | None = None
         self._durable = state.stored.epoch
         """The last epoch that is durable."""
@@ -117,15 +122,20 @@ class EpochKeeper:
 
     @property
     def pending(self) -> int:
-        """Open trees that belong to no message."""
-        return self._epoch.own
+        """Open trees that belong to no message, and messages that are to be emitted again."""
+        return self._epoch.own + sum(tracker.backlog for _, tracker in self._spouts)
 
     @property
     def _has_work(self) -> bool:
         if len(self._epoch.account) or any(each.changes for each in self._state.states):
             return True
+        return self._are_timers_due(self._wall_clock())
+
+    def _are_timers_due(self, now: float) -> bool:
+        """Return True if a timer is to be called; one that sets itself again holds up neither the sources nor the end
+        (law K7)."""
         due = self._next_timer()
-        return due is not None and due <= self._wall_clock()
+        return due is not None and due <= now and now >= self._last_wave + LEAST_PAUSE
 
     def _next_timer(self) -> float | None:
         times = (task.timers.next for task in self._state.tasks if task.timers is not None)
@@ -133,6 +143,7 @@ class EpochKeeper:
 
     def quiet(self) -> None:
         """Nothing moves now. An epoch that the host waits for has no reason to go on."""
+        self._wait_for_timers()
         if len(self._epoch.account) and any(tracker.is_awaited for _, tracker in self._spouts):
             self._epoch.closing = True
 
@@ -201,7 +212,10 @@ class EpochKeeper:
 
     def _wait_for_timers(self) -> None:
         due = self._next_timer()
-        if due is not None:
+        if due is not None and (self._alarm is None or due < self._alarm_for):
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm_for = due
             # At most ten times a second, however many there are (law K7).
             pause = max(due - self._wall_clock(), LEAST_PAUSE)
             self._alarm = self._loop.call_later(pause, self._alarm_rings)
@@ -219,6 +233,10 @@ class EpochKeeper:
         if self._wave is None:
             self._wave = self._wall_clock()
             self._tell_time(self._wave)
+            self._calls_timers = self._are_timers_due(self._wave)
+        if not self._calls_timers:
+            return False
+        self._last_wave = self._wave
         for group in self._engine.plan.order:
             due = [
                 task
@@ -251,6 +269,8 @@ class EpochKeeper:
         epoch, account = self._epoch, self._epoch.account
         self._state.roll_back()
         epoch.attempt.begin()
+        for bolt in self._tasks.all_bolts:
+            bolt.forget_finish()
         self._wave = None
         epoch.closing = True  # what the sources give from now on belongs to later epochs
         messages = account.repeat()

@@ -106,7 +106,7 @@ class Lifecycle:
     @property
     def over(self) -> bool:
         """True once it has ended, or has drained and is about to."""
-        return self.ended or (self._draining is not None and self._draining.done())
+        return self.ended or self._is_cut_short or (self._draining is not None and self._draining.done())
 
     def closing(self) -> Iterator[str]:
         """The tasks whose ``close`` or ``cleanup`` has not returned."""

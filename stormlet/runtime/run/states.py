@@ -90,8 +90,14 @@ class KeptState:
         """Refuse positions of tasks that share the work in another way now (law X8)."""
         for name in self.stored.positions:
             task, _, parallelism = name.rpartition(" of ")
-            spout = description.spouts.get(task.rpartition("[")[0])
-            if spout is not None and str(spout.parallelism) != parallelism:
+            component = task.rpartition("[")[0]
+            spout = description.spouts.get(component)
+            if spout is None:
+                raise StateUnusable(
+                    f"the position of {task} belongs to no spout of this topology; give the spout its id {component!r} "
+                    f"again, or run with another file, which begins anew"
+                )
+            if str(spout.parallelism) != parallelism:
                 raise StateUnusable(
                     f"spout {spout.id!r} had parallelism={parallelism} when its position was kept, and has "
                     f"{spout.parallelism} now; set it as it was, or run with another file, which begins anew"

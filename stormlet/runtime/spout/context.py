@@ -21,7 +21,7 @@ swallows a cancellation returns a value, which is kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from contextvars import Context
 from enum import Enum
 from typing import TypeVar
@@ -162,6 +162,9 @@ class FeedContext(msgspec.Struct, frozen=True):
     """Has the task look for work."""
     attend_soon: Callable[[], None]
     """Has the task see to outcomes that were known at once."""
+    last_durable: dict[Hashable, object]
+    """For a ``Spout`` class, the id of the last durable message of each partition: it outlives the instances (law
+    X8)."""
 
     @property
     def paused(self) -> bool:

@@ -4,6 +4,7 @@ from stormlet.runtime.spout.tracker cimport Tracker
 cdef class EpochTracker(Tracker):
     cdef object _epoch
     cdef Py_ssize_t _withheld
+    cdef long long _acked_attempts
     cdef object _backlog
     cdef object _durable
 

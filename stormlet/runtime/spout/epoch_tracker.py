@@ -40,6 +40,7 @@ class EpochTracker(Tracker):
         self.keeps_all = True
         self._epoch = epoch
         self._withheld = 0
+        self._acked_attempts = 0
         self._backlog: deque[Message] = deque()
         self._durable: deque[Message] = deque()
 
@@ -53,12 +54,23 @@ class EpochTracker(Tracker):
         """True if an outcome can be settled or told, or a message emitted again now."""
         if self._durable or self._has_work():
             return True
-        return bool(self._backlog) and self._backlog_room > 0 and self._outbox.has_room
+        return bool(self._backlog) and self._room_beside(self.pending) > 0 and self._outbox.has_room
 
     def statistics(self) -> TaskStatistics:
         """Counts since the start; what is withheld is pending for those who look from outside."""
         counts = Tracker.statistics(self)
         return msgspec.structs.replace(counts, pending=self.pending + self._withheld)
+
+    @property
+    def acked_attempts(self) -> int:
+        """Attempts that were acked; those of a message are several if its epoch was spoilt."""
+        return self._acked_attempts
+
+    @property
+    def kept_messages(self) -> Sequence[Message]:
+        """Messages of this task that belong to the open epoch or a later one, in the order of their first emission."""
+        number = self._number
+        return [message for message in self._epoch.account if message.spout == number]
 
     @property
     def has_told(self) -> bool:
@@ -90,7 +102,10 @@ class EpochTracker(Tracker):
     def _settle(self, tree: OpenTree) -> bool:
         if not isinstance(tree, Message):  # what was given up, and was handed over since
             return Tracker._settle(self, tree)
-        self._see(tree)
+        if tree.failure is not None:
+            self._see(tree)
+        else:
+            self._acked_attempts += 1
         if tree.failure is None or not self._is_replayed(tree, tree.failure):
             self.pending -= 1
             self._withheld += 1
@@ -132,7 +147,7 @@ class EpochTracker(Tracker):
 
     def withdraw(self) -> None:
         """The attempt is spoilt: nothing more of it is emitted (law X6)."""
-        waiting = len(self.replays.take_all()) + len(self._backlog)
+        waiting = len(self.replays.take_all())
         self._backlog.clear()
         self.pending -= waiting
         self._withheld += waiting
@@ -140,23 +155,27 @@ class EpochTracker(Tracker):
     def emit_again(self, messages: Sequence[Message], *, later: bool) -> None:
         """Emit these withheld messages in the attempt that begins, as soon as there is room, or ``later``, after the
         pause of a replay (law X7)."""
+        if not later:
+            self._backlog.extend(messages)
+            return
         self._withheld -= len(messages)
         self.pending += len(messages)
-        if later:
-            for message in messages:
-                self._replay_later(message)
-        else:
-            self._backlog.extend(messages)
+        for message in messages:
+            self._replay_later(message)
 
     def replay(self) -> None:
         """Emit the replays that are due and the backlog, while there is room."""
         Tracker.replay(self)
-        self._replay_from(self._backlog, self._backlog_room)
+        backlog = self._backlog
+        while backlog and self._room_beside(self.pending) > 0 and self._outbox.has_room:
+            self._replay(backlog.popleft(), backlog)
+            self._withheld -= 1
+            self.pending += 1
 
     @property
-    def _backlog_room(self) -> int:
-        """The number of messages of the backlog that may be under way beside those that are (law S3)."""
-        return self._room_beside(self.pending - len(self._backlog) - len(self.replays))
+    def backlog(self) -> int:
+        """The number of messages that are to be emitted again as soon as there is room."""
+        return len(self._backlog)
 
     # The end of an epoch.
 
@@ -165,7 +184,7 @@ class EpochTracker(Tracker):
         acked = 0
         for message in messages:
             # Most have nobody to hear of them, and nothing else to be done for them.
-            if type(message) is Message and message.failure is None:
+            if type(message) is Message and message.failure is None and self.observer is None:
                 acked += 1
             else:
                 self._durable.append(message)
@@ -186,6 +205,7 @@ class EpochTracker(Tracker):
         self._withheld -= 1
         self.pending += 1
         if message.failure is None:
+            self._see(message)
             return self._conclude(message)
         if isinstance(message, HostMessage):
             self._end_for_host(message, message.failure)
@@ -197,8 +217,8 @@ class EpochTracker(Tracker):
     # The end of the run.
 
     def abandon(self, failure: Failure) -> None:
-        """Fail what waits for a replay or in the backlog (law C3)."""
-        self.replays.due.extend(self._backlog)
+        """Fail what waits for a replay, and commit nothing any more (law C3)."""
+        self._epoch.abandon()
         self._backlog.clear()
         Tracker.abandon(self, failure)
 

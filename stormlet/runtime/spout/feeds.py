@@ -5,7 +5,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from inspect import isasyncgen
 from typing import Final, TypeAlias, cast
 
@@ -72,6 +82,10 @@ class Feed:
         """Return the position of the source after these messages, for another run to go on there (law X8); None if it
         has none, or they are the host's alone."""
         return None
+
+    def position_now(self, messages: Sequence[Message]) -> Mapping[Hashable, object]:
+        """Return the position after these messages, which are not durable yet, for another instance to go on there."""
+        return {}
 
     def renewed(self) -> Feed:
         """Return the feed for the restarted task: itself, or another one, which must be opened."""

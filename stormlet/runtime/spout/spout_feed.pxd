@@ -15,7 +15,6 @@ cdef class SpoutFeed(Feed):
     cdef object _variables
     cdef object _receiver
     cdef object _receiver_of
-    cdef dict _last
 
     @cython.locals(tracker=Tracker, outbox=Outbox, enough=cython.longlong, before=cython.longlong)
     cpdef ask(self, Py_ssize_t most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, Protocol
 
@@ -53,8 +53,6 @@ class SpoutFeed(Feed):
         context.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
         self._outbox = context.outbox
         self._idle_max = idle_max
-        self._last: dict[Hashable, object] = {}
-        """The id of the last durable message of each partition (law X8)."""
         self._next_nap = FIRST_NAP
         self._topology = context.variables
         self._variables = self._topology.copy()
@@ -73,18 +71,24 @@ class SpoutFeed(Feed):
         return self._spout.resumes
 
     def position_after(self, messages: Sequence[Message]) -> bytes | None:
-        ids = [each.message_id for each in messages if each.message_id is not None]
-        if not ids or not self._spout.resumable:
+        last = self._last_of(messages)
+        if not last or not self._spout.resumable:
             return None
-        self._last.update((self._spout.partition(each), each) for each in ids)
-        return positions.encoded(self._last)
+        self._context.last_durable.update(last)
+        return positions.encoded(self._context.last_durable)
+
+    def position_now(self, messages: Sequence[Message]) -> Mapping[Hashable, object]:
+        return {**self._context.last_durable, **self._last_of(messages)}
+
+    def _last_of(self, messages: Sequence[Message]) -> dict[Hashable, object]:
+        ids = (each.message_id for each in messages if each.message_id is not None)
+        return {self._spout.partition(each): each for each in ids}
 
     def renewed(self) -> Feed:
         """Another instance."""
         return SpoutFeed(self._context, self._make, self._receiver_of, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
-        self._last = dict(context.resume)
         self._context.threads.open()
         return _awaitable(self._spout.open(context, self._out))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import msgspec
@@ -88,6 +89,7 @@ class SpoutTask(Task):
             threads=self.host.threads,
             wake=self.wake,
             attend_soon=self.attend_soon,
+            last_durable=dict(context.resume),
         )
         self._switched = False
         self._active_for_user = False
@@ -393,13 +395,15 @@ class SpoutTask(Task):
 
     async def renew(self) -> None:
         self.user.method = "the constructor"
-        feed = self.feed.renewed()
-        if feed is self.feed:
+        old, feed = self.feed, self.feed.renewed()
+        if feed is old:
             return
         self.feed = feed
+        # What is emitted and not durable is the engine's to emit again: the new instance goes on after it (law X8).
+        context = replace(self.context, resume=old.position_now(self.tracker.kept_messages))
         self.switches.pausing = False
         self.user.method = "open"
-        await self._user(feed.open(self.context))
+        await self._user(feed.open(context))
         self._opened = True
         # The new instance has not been activated yet.
         self._active_for_user = False

@@ -203,6 +203,16 @@ class Tracker:
         )
 
     @property
+    def acked_attempts(self) -> int:
+        """Attempts that were acked."""
+        return self.counts.acked
+
+    @property
+    def kept_messages(self) -> Sequence[Message]:
+        """Messages of epochs that are not sealed, in the order of their first emission; here there are none."""
+        return ()
+
+    @property
     def is_awaited(self) -> bool:
         """True if the host waits for a message of this task."""
         return bool(self._awaited)
@@ -429,12 +439,9 @@ class Tracker:
 
     def replay(self) -> None:
         """Emit the replays that are due, while there is room."""
-        self._replay_from(self.replays.due)
-
-    def _replay_from(self, waiting: deque[Message], most: int = UNLIMITED) -> None:
-        while waiting and most > 0 and self._outbox.has_room:
-            self._replay(waiting.popleft(), waiting)
-            most -= 1
+        due = self.replays.due
+        while due and self._outbox.has_room:
+            self._replay(due.popleft(), due)
 
     def _replay(self, message: Message, waiting: deque[Message]) -> None:
         """Emit once more. What user code raises, such as a key function, leaves the message due: the restarted

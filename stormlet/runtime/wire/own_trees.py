@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from stormlet.core.ids import IdSource, shard_of
 from stormlet.core.ledger import AckerLoad, new_tree
@@ -24,6 +24,8 @@ class OwnTrees:
         self._ids = iter(ids)
         self._loads = loads
         self._outbox = outbox
+        self.in_call: Callable[[], bool] = _never
+        """Says if a call of ``execute`` runs; its task puts its own method here."""
 
     def deliver(self, outlet: Outlet, value: object) -> None:
         """Deliver a value as the root of such a tree. There is no high water: nothing could be done about it here."""
@@ -36,3 +38,10 @@ class OwnTrees:
         self._outbox.inits[root] = tree
         self._loads[shard_of(root, len(self._loads))].trees += 1
         self._epoch.begin_own()
+        # If its input fails and is replayed alone, this would come twice (law X6).
+        if self.in_call():
+            self._epoch.attempt.is_entangled = True
+
+
+def _never() -> bool:
+    return False
