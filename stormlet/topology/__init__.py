@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast, overload
 
+from stormlet.core.commits import Store
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.builder_types import NumberOptions, TopologyOptions
 from stormlet.model.component_checks import OneShotSources
@@ -32,7 +33,6 @@ RUNTIME: Final = "stormlet.runtime.run.handle"
 """The module that imports all of the runtime, and asyncio with it."""
 
 if TYPE_CHECKING:
-    from stormlet.core.commits import Store
     from stormlet.runtime import dead_letters as letters
     from stormlet.runtime.run import handle, states
 else:
@@ -52,7 +52,7 @@ else:
     if "asyncio" in sys.modules:
         importlib.import_module(RUNTIME)
 
-StateTarget: TypeAlias = "str | os.PathLike[str] | Store"
+StateTarget: TypeAlias = str | os.PathLike[str] | Store
 """The place of a topology's state: the path of a file, or a store."""
 
 Sources: TypeAlias = Mapping[str, object] | Mapping[Stream[Any], object]

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from queue import Queue
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -138,8 +138,14 @@ CHILDREN: dict[str, Call] = {"subprocess": by_subprocess, "shell": by_shell}
 
 
 def unseen(bring: Callable[[], None]) -> None:
-    """Have it called by a thread that seems to wait to be told."""
-    threading.Thread(target=lambda: (threading.Event().wait(TAKES), bring())).start()
+    """Have it called by a thread that seems to wait to be told: a loop that does not see it may be over by then."""
+
+    def wait() -> None:
+        threading.Event().wait(TAKES)
+        with suppress(RuntimeError):
+            bring()
+
+    threading.Thread(target=wait).start()
 
 
 def calls(call: Call) -> Topology:

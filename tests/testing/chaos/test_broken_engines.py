@@ -116,9 +116,9 @@ def replays_are_not_pending(patch: Patch) -> None:
         settle(self, message, failure)
         self.pending -= len(self.replays) - before
 
-    def replayed(self: Any, message: Any) -> None:
+    def replayed(self: Any, message: Any, waiting: Any) -> None:
         self.pending += 1
-        replay(self, message)
+        replay(self, message, waiting)
 
     patch.setattr(Tracker, "_settle_kept", settled)
     patch.setattr(Tracker, "_replay", replayed)

@@ -15,6 +15,7 @@ from stormlet.spark.engine.planning.layout import Layout
 _NO_TIMEOUTS: Final = "nothing times out, and what hangs is a task of Spark's"
 _ONE_LEDGER: Final = "one ledger spans all tasks"
 _NO_WAITING: Final = "stages follow one another, so that nobody waits for room"
+_OWN_EPOCHS: Final = "a batch has no epochs, and those of a stream are its micro-batches"
 _REASONS: Final[Mapping[str, str]] = {
     "timeout_buckets": _NO_TIMEOUTS,
     "timeout_restarts_on": _NO_TIMEOUTS,
@@ -25,6 +26,8 @@ _REASONS: Final[Mapping[str, str]] = {
     "slice": "no host shares the loop",
     "idle_max": "no spout is polled",
     "drain_timeout": "a batch ends with its messages, and is not drained",
+    "epoch_messages": _OWN_EPOCHS,
+    "epoch_seconds": _OWN_EPOCHS,
     "record_edges": "nothing is explained while a batch runs",
     "explain_stuck": "nothing is explained while a batch runs",
 }
