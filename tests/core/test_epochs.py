@@ -117,6 +117,23 @@ def test_a_full_epoch_takes_no_more_from_the_sources() -> None:
     assert account.room == 2
 
 
+def test_all_messages_that_are_not_sealed_are_there_in_their_order() -> None:
+    """Those of the open epoch, and those of later ones."""
+    account = account_of("a", "b", "c")
+    account.spoil("b")
+    account.repeat()
+    assert list(account) == ["a", "b", "c"]
+
+
+def test_where_a_call_has_emitted_without_anchors_every_tree_may_have_reached_state() -> None:
+    """Until another attempt begins (law X6)."""
+    attempt = Attempt()
+    attempt.is_entangled = True
+    assert attempt.has_reached(7)
+    attempt.begin()
+    assert not attempt.has_reached(7)
+
+
 def test_an_attempt_knows_the_trees_that_have_reached_state_and_those_that_have_failed() -> None:
     """Both are forgotten when another attempt begins."""
     attempt = Attempt()

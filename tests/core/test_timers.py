@@ -1,4 +1,4 @@
-"""Timers of keys (law W6, W7)."""
+"""Timers of keys (law K7)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def made() -> tuple[State, Timers]:
 
 
 def test_they_are_due_by_time_and_then_in_the_order_they_were_set() -> None:
-    """Never early, and once (law W6)."""
+    """Never early, and once (law K7)."""
     _, timers = made()
     for key, at in [("late", 3), ("b", 2), ("a", 2), ("b", 1)]:
         timers.set(key, at)
@@ -30,7 +30,7 @@ def test_they_are_due_by_time_and_then_in_the_order_they_were_set() -> None:
 
 
 def test_one_that_is_set_twice_is_set_once() -> None:
-    """It keeps its place (law W7)."""
+    """It keeps its place (law K7)."""
     _, timers = made()
     for key in ("a", "b", "a"):
         timers.set(key, 1)
@@ -38,7 +38,7 @@ def test_one_that_is_set_twice_is_set_once() -> None:
 
 
 def test_one_that_is_cancelled_is_not_due() -> None:
-    """It may be set again, and cancelling what is not set does nothing (law W7)."""
+    """It may be set again, and cancelling what is not set does nothing (law K7)."""
     _, timers = made()
     timers.set("a", 1)
     timers.set("b", 1)
@@ -85,3 +85,14 @@ def test_a_time_that_never_comes_is_refused(at: float) -> None:
     """As what waits for it would wait for ever."""
     with pytest.raises(ValueError, match=r"^a timer is set for a number of seconds since 1970, not"):
         made()[1].set("a", at)
+
+
+def test_one_for_a_time_that_is_past_is_due_in_the_next_epoch() -> None:
+    """However often the epoch that has set it is asked (law K7)."""
+    state, timers = made()
+    state.tell(5)
+    timers.set("a", 5)
+    assert timers.due(5) == []
+    state.seal()
+    timers.sealed()
+    assert timers.due(5) == [(5, "a")]
