@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain
 
-from benchmarks.peers import bytewax_peer, pathway_peer, queues, streamz_peer
+from benchmarks.peers import bytewax_peer, bytewax_state, pathway_peer, queues, streamz_peer
 from benchmarks.workloads import (
     calls,
     counting,
@@ -19,6 +19,7 @@ from benchmarks.workloads import (
     memory_use,
     shapes,
     start_up,
+    state,
     storm,
     text_file,
     throttled,
@@ -48,9 +49,16 @@ WORKLOADS: Mapping[str, Workload] = {
         expiry.WORKLOADS,
         idle.WORKLOADS,
         start_up.WORKLOADS,
+        state.WORKLOADS,
+        bytewax_state.WORKLOADS,
         from_spark.WORKLOADS,
     )
 }
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "state": [each.name for each in WORKLOADS.values() if each.kind == "state" and each.available]
+}
+"""A name for several workloads, which run only when they are named."""
 
 PEERS: Mapping[str, str] = {
     "queues": "",
@@ -65,7 +73,8 @@ NOBODY = "none"
 
 
 def usual_names() -> Sequence[str]:
-    """The workloads that run where none is named: all that can run here but the peers, and those that need Spark."""
+    """The workloads that run where none is named: all that can run here but the peers, and those that need Spark
+    or are of a group."""
     return [each.name for each in WORKLOADS.values() if each.kind in ("limit", "own") and each.available]
 
 
@@ -76,5 +85,6 @@ def names_of_peer(peer: str) -> Sequence[str]:
 
 
 def in_order(names: Sequence[str]) -> Sequence[str]:
-    """The same names as the catalogue has them, once each."""
-    return [name for name in WORKLOADS if name in names]
+    """The same names as the catalogue has them, once each, and those of groups."""
+    wanted = [each for name in names for each in GROUPS.get(name, [name])]
+    return [name for name in WORKLOADS if name in wanted]

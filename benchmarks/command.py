@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from benchmarks.catalogue import NOBODY, PEERS, WORKLOADS, in_order, names_of_peer, usual_names
+from benchmarks.catalogue import GROUPS, NOBODY, PEERS, WORKLOADS, in_order, names_of_peer, usual_names
 from benchmarks.machine import describe, missing_peers
 from benchmarks.markdown import markdown as as_markdown
 from benchmarks.plain import text
@@ -58,8 +58,8 @@ def _benchmarks(
     Parameters
     ----------
     names
-        Workloads; by default all that do not need Spark, as spark and spark-flat do, and all peers that are
-        installed.
+        Workloads; by default all that do not need Spark, as spark and spark-flat do, are not of the group state, and
+        all peers that are installed.
     against
         Peers to compare with: queues, bytewax, streamz, pathway, or none. By default all that are installed, unless
         workloads are named.
@@ -77,7 +77,7 @@ def _benchmarks(
 
 
 def _chosen(names: Sequence[str], against: Sequence[str]) -> Sequence[str]:
-    _check_known("workload", names, list(WORKLOADS))
+    _check_known("workload", names, [*WORKLOADS, *GROUPS])
     _check_known("peer", against, [*PEERS, NOBODY])
     _check_installed(names, against)
     installed = [peer for peer in PEERS if peer not in missing_peers()]
@@ -96,7 +96,7 @@ def _check_installed(names: Sequence[str], against: Sequence[str]) -> None:
     for peer in against:
         if peer in missing_peers():
             raise TargetError(f"{peer} is not installed: pip install {peer}")
-    for name in names:
+    for name in in_order(names):
         workload = WORKLOADS[name]
         if not workload.available:
             raise TargetError(f"workload {name!r} needs {workload.needs}, which is not installed here")

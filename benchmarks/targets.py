@@ -17,6 +17,7 @@ from stormlet.model.configuration import Configuration
 Build: TypeAlias = Literal["interpreted", "compiled"]
 
 RATE = "tuples_per_s"
+CPU_RATE = "tuples_per_cpu_s"
 BYTEWAX = tuple(f"bytewax-{batch}" for batch in BATCHES)
 UNKEYED = tuple(f"bytewax-unkeyed-{batch}" for batch in BATCHES)
 
@@ -36,6 +37,15 @@ AT_MOST: Sequence[tuple[str, str, str, float, Build | None]] = (
     ("an idle topology, no wake-ups", "idle", "idle_wakeups", 0, None),
     ("`import stormlet`, less than 80 ms", "start-up", "import_ms", 80, None),
     ("`check` of the word count, less than 300 ms", "start-up", "check_ms", 300, None),
+    (
+        "state, loading keys, at most 3 times decoding one blob",
+        "state-load",
+        "load_over_decode",
+        3,
+        "compiled",
+    ),
+    ("state, at most 250 bytes a key", "state-load", "bytes_per_key", 250, None),
+    ("state, `await tree`, at most 3 times a synced commit", "state-await", "await_over_commit", 3, None),
     (
         "flights on Spark, CPU at most twice that in process",
         "spark-engine",
@@ -75,6 +85,15 @@ AT_MOST: Sequence[tuple[str, str, str, float, Build | None]] = (
 )
 """Target, workload, figure, bound, build."""
 
+
+OF_STATE: Sequence[tuple[str, str, str, float]] = (
+    ("epochs without state, at least 0.95", "state-epochs", "state-none", 0.95),
+    ("keyed state in memory, at least 0.9", "state-memory", "state-none", 0.9),
+    ("durable, 10,000 messages an epoch, at least 0.8", "state-durable", "state-none", 0.8),
+    ("durable, 1,000 messages an epoch, at least 0.7", "state-short", "state-none", 0.7),
+    ("durable, each word another of a million, at least 0.6", "state-many", "state-many-none", 0.6),
+)
+"""Target, workload, the one that it is compared with, and the least ratio of their rates by CPU time."""
 
 OF_SPARK: Sequence[tuple[str, str, float]] = (
     ("as records, at least 0.45", "single_rows_per_s", 0.45),
@@ -124,12 +143,12 @@ def _verdict(target: Target, value: float, build: Build) -> Verdict:
     return Verdict(target.text, value, target.unit.format(value), met if asked else None)
 
 
-def _rates(name: str, *others: str) -> Callable[[Results], Measured | None]:
+def _rates(name: str, *others: str, rate: str = RATE) -> Callable[[Results], Measured | None]:
     """The ratio of the rate of one workload to that of the fastest of the others."""
 
     def measured(results: Results) -> Measured | None:
-        ours = figure(results, name, RATE)
-        theirs = [each for other in others if (each := figure(results, other, RATE)) is not None]
+        ours = figure(results, name, rate)
+        theirs = [each for other in others if (each := figure(results, other, rate)) is not None]
         if ours is None or not theirs:
             return None
         return ours.over(max(theirs, key=lambda each: each.median))
@@ -174,6 +193,16 @@ TARGETS = (
         "word count with 1,000,000 trees open : with 1,000, at least 0.85",
         _rates("pending-1m", "pending-1k"),
         0.85,
+    ),
+    *(
+        Target(f"state, {text}", _rates(name, other, rate=CPU_RATE), least, build="compiled")
+        for text, name, other, least in OF_STATE
+    ),
+    Target(
+        "state, durable each 100 ms : Bytewax with recovery, at least 2",
+        _rates("state-interval", "bytewax-state"),
+        2,
+        build="compiled",
     ),
     *(
         Target(

@@ -8,6 +8,13 @@ from stormlet.bench import report
 
 UNITS: Mapping[str, str] = {
     **report.UNITS,
+    "tuples_per_cpu_s": "{:,.0f} tuples in a second of CPU time",
+    "load_s": "{:,.2f} CPU s to load them",
+    "load_over_decode": "{:,.2f} times as long as decoding one blob",
+    "bytes_per_key": "{:,.0f} bytes a key",
+    "await_ms": "{:,.2f} ms median",
+    "commit_ms": "{:,.2f} ms median for a bare synced commit",
+    "await_over_commit": "{:,.2f} times a bare synced commit",
     "messages_per_s": "{:,.0f} messages/s",
     "raw_rows_per_s": "{:,.0f} rows/s by Spark's iterator alone",
     "raw_files_rows_per_s": "{:,.0f} rows/s by Spark's iterator alone, of files",
@@ -17,6 +24,7 @@ UNITS: Mapping[str, str] = {
     "sunk_batches_rows_per_s": "{:,.0f} rows/s as record batches, and back by a sink",
     "sunk_rows_per_s": "{:,.0f} rows/s as records, and back by a sink",
     "exact_rows_per_s": "{:,.0f} rows/s as records, and back exactly once",
+    "kept_rows_per_s": "{:,.0f} rows/s as records, and back exactly once by the epochs of a state",
     **{
         f"{way}_{time}_s": f"{{:,.2f}} {word} s {text}"
         for way, text in (
@@ -65,6 +73,7 @@ LIMITS: Mapping[str, tuple[str, str]] = {
         for rows in ("plain", "batched", "single", "sunk_batches", "sunk")
     },
     "exact_rows_per_s": ("spark", "raw_files_rows_per_s"),
+    "kept_rows_per_s": ("spark", "raw_files_rows_per_s"),
 }
 """Rate -> the workload and its figure that it is compared with."""
 

@@ -30,6 +30,8 @@ from stormlet.core.outcomes import (
     TupleFailed,
     TupleTimedOut,
 )
+from stormlet.core.state.outgoing import Epoch
+from stormlet.core.state.stored_values import Opaque, Transactional, opaque, transactional
 from stormlet.core.tracebacks import Call
 from stormlet.core.tuples import Tuple
 from stormlet.errors import (
@@ -66,14 +68,23 @@ from stormlet.model.components import (
     To,
 )
 from stormlet.model.configuration import Configuration
-from stormlet.model.declared_states import Cell, ListOf, MapOf, Value
 from stormlet.model.description import Description
-from stormlet.model.keyed import KeyedBolt
+from stormlet.model.state.committers import Committer
+from stormlet.model.state.declared import Cell, ListOf, MapOf, Value
+from stormlet.model.state.epoch_bolts import EpochBolt
+from stormlet.model.state.keyed import KeyedBolt
 from stormlet.model.streams import DirectStream, Stream, Subscription
 from stormlet.report.explanation import Explanation, Occupation, TreeState
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.health import Health, RunState
-from stormlet.report.statistics import ComponentStatistics, Progress, Statistics, TaskStatistics
+from stormlet.report.statistics import (
+    ComponentStatistics,
+    EpochStatistics,
+    Progress,
+    StateStatistics,
+    Statistics,
+    TaskStatistics,
+)
 from stormlet.topology import Topology
 
 if typing.TYPE_CHECKING:
@@ -81,6 +92,7 @@ if typing.TYPE_CHECKING:
     from stormlet.log_formatter import LogFormatter
     from stormlet.runtime.run.handle import Running
     from stormlet.runtime.tree import Tree
+    from stormlet.state.sqlite_table import SqliteTable
 
 __all__ = [
     "AlreadySettled",
@@ -90,6 +102,7 @@ __all__ = [
     "Call",
     "Cell",
     "Collector",
+    "Committer",
     "ComponentStatistics",
     "Configuration",
     "CustomGrouping",
@@ -97,7 +110,10 @@ __all__ = [
     "Description",
     "DirectStream",
     "EndOfStream",
+    "Epoch",
+    "EpochBolt",
     "EpochFailed",
+    "EpochStatistics",
     "Explanation",
     "Failure",
     "FailureKind",
@@ -113,6 +129,7 @@ __all__ = [
     "NotExactlyOnce",
     "NotTracked",
     "Occupation",
+    "Opaque",
     "Outstanding",
     "Place",
     "Progress",
@@ -123,7 +140,9 @@ __all__ = [
     "Running",
     "Spout",
     "SpoutCollector",
+    "SqliteTable",
     "StartFailed",
+    "StateStatistics",
     "StateUnusable",
     "Statistics",
     "StillHeld",
@@ -139,6 +158,7 @@ __all__ = [
     "Topology",
     "TopologyCrashed",
     "TopologyStopping",
+    "Transactional",
     "Tree",
     "TreeState",
     "Tuple",
@@ -147,16 +167,19 @@ __all__ = [
     "UnroutableKey",
     "Value",
     "is_compiled",
+    "opaque",
     "run",
+    "transactional",
 ]
 
 _LATER = {
     "LogFormatter": "stormlet.log_formatter",
     "Running": "stormlet.runtime.run.handle",
+    "SqliteTable": "stormlet.state.sqlite_table",
     "Tree": "stormlet.runtime.tree",
     "run": "stormlet.blocking",
 }
-"""Names that need asyncio or logging, which take longer to import than all the rest."""
+"""Names that need asyncio, logging or sqlite, which take longer to import than all the rest."""
 
 if not typing.TYPE_CHECKING:  # as checkers would take any name for one of these
 

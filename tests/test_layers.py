@@ -41,7 +41,7 @@ ROOMS = {
         {"acker", "bolt"},
         {"spout"},
         {"tasks"},
-        {"explain"},
+        {"explain", "epochs"},
         {"run"},
         {"__init__"},
     ],

@@ -30,7 +30,7 @@ def keyed(size: int, *, batch: int) -> Figures:
     import bytewax.operators as op
 
     def totals(lines: Stream[str], counts: Counter[str]) -> Stream[tuple[str, Total]]:
-        words = op.flat_map("split", lines, _split_keyed)
+        words = op.flat_map("split", lines, split_keyed)
         return op.stateful_batch("count", words, lambda state: _logic(counts))
 
     return _measure(size, batch, totals)
@@ -57,7 +57,7 @@ def _measure(size: int, batch: int, totals: Callable[[Stream[str], Counter[str]]
 
     counts = Counter[str]()
     flow = Dataflow("word_count")
-    op.output("nowhere", totals(op.input("lines", flow, _source(size, batch)), counts), _sink())
+    op.output("nowhere", totals(op.input("lines", flow, _source(size, batch)), counts), nowhere())
     began = time.perf_counter()
     run_main(flow)
     seconds = time.perf_counter() - began
@@ -65,7 +65,8 @@ def _measure(size: int, batch: int, totals: Callable[[Stream[str], Counter[str]]
     return rate(size, seconds)
 
 
-def _split_keyed(sentence: str) -> list[tuple[str, str]]:
+def split_keyed(sentence: str) -> list[tuple[str, str]]:
+    """Return the words of a sentence, each as its own key."""
     return [(word, word) for word in sentence.split()]
 
 
@@ -106,7 +107,8 @@ def _source(size: int, batch: int) -> DynamicSource[str]:
     return Sentences()
 
 
-def _sink() -> DynamicSink[object]:
+def nowhere() -> DynamicSink[object]:
+    """Return a sink that drops everything."""
     from bytewax.outputs import DynamicSink, StatelessSinkPartition
 
     class Dropped(StatelessSinkPartition[object]):

@@ -44,8 +44,8 @@ class Row(msgspec.Struct, frozen=True):
 def spark(size: int) -> Figures:
     """Rows per second, of one DataFrame: of Spark's iterator over packed batches, and over its own rows; of a source
     into a bolt that does nothing, as record batches and as records; of a source into a sink by way of a bolt that
-    changes each batch, or each record, the latter without and with epochs. The last needs files, and has the iterator
-    over these beside it."""
+    changes each batch, or each record, the latter without epochs, with those of the source and with those of a state.
+    The last two need files, and have the iterator over these beside them."""
     with _session() as session:
         measurements: dict[str, Callable[[SparkSession, int], float]] = {
             "raw_rows_per_s": _raw,
@@ -56,6 +56,7 @@ def spark(size: int) -> Figures:
             "sunk_rows_per_s": _written,
             "raw_files_rows_per_s": _raw_of_files,
             "exact_rows_per_s": _written_exactly_once,
+            "kept_rows_per_s": _written_by_state,
         }
         for measured in measurements.values():
             measured(session, max(1, size // WARM_UP))
@@ -147,6 +148,14 @@ def _written_exactly_once(session: SparkSession, count: int) -> float:
         return _rate(session.read.parquet(f"{folder}/out"), count, seconds)
 
 
+def _written_by_state(session: SparkSession, count: int) -> float:
+    with _files(session, count) as folder:
+        source = DataFrameSpout(session.read.parquet(f"{folder}/in"), as_=Row)
+        sink, state = DataFrameSink(f"{folder}/out", exactly_once=True), f"{folder}/bench.state"
+        seconds = _run_to(sink, source, state=state, epoch_messages=EPOCH_ROWS, epoch_seconds=60.0)
+        return _rate(session.read.parquet(f"{folder}/out"), count, seconds)
+
+
 @contextmanager
 def _files(session: SparkSession, count: int) -> Generator[str]:
     with tempfile.TemporaryDirectory() as folder:
@@ -164,8 +173,9 @@ def _run_to(
     source: DataFrameSpout[Any],
     dead_letters: str | None = None,
     change: Callable[[Any], object] | None = None,
+    **options: Any,
 ) -> float:
-    topology = Topology("bench")
+    topology = Topology("bench", **options)
     halved = topology.bolt("halve", change or _halve, topology.spout("rows", source).shuffle())
     topology.bolt("write", sink, halved.shuffle())
     return asyncio.run(_seconds(topology, dead_letters))

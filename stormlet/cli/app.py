@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
@@ -41,19 +41,23 @@ COMMANDS = {
     "simulate": "Run a topology under many seeds and faults, on simulated time.",
     "soak": "Run a topology for minutes at full load, with faults.",
     "dead-letters": "List the messages that a run gave up.",
+    "state": "Look into a state file, and change it by hand.",
     "bench": "Measure what a tuple costs on this machine.",
 }
 """In the order of use, with what each does. The command is the function of its name in the module of its name, which
 is loaded only when it is called."""
 
+GROUP = "state"
+"""The command that has commands of its own."""
+
 
 def carry_out(argv: Sequence[str]) -> int:
     """Carry out one command line and return its exit code; errors go to standard error, in the user's own
     terms."""
-    called = next((each for each in argv if not each.startswith("-")), None)
+    called, within = (*(each for each in argv if not each.startswith("-")), None, None)[:2]
     try:
         with signals_handled_by(signal.SIG_DFL):  # as long as nothing but modules is loaded
-            app = _app(called)
+            app = _app(called, within)
         with _quiet_about_interrupts():
             code = app(argv, exit_on_error=False, print_error=False) or 0
         if not is_closed():
@@ -64,7 +68,7 @@ def carry_out(argv: Sequence[str]) -> int:
     except OSError as error:
         return _give_output_up(error)
     except CycloptsError as error:
-        return _refuse(called, error)
+        return _refuse(called, within, error)
     except StormletError as error:
         print(explain(error), file=sys.stderr)
         return exit_code(error)
@@ -95,7 +99,7 @@ def _is_no_interrupt(record: logging.LogRecord) -> bool:
     return True
 
 
-def _app(called: str | None) -> App:
+def _app(called: str | None, within: str | None) -> App:
     app = App(
         name="stormlet",
         help="Storm's spouts, bolts and acking in one asyncio process.",
@@ -109,7 +113,9 @@ def _app(called: str | None) -> App:
     )
     for place, (name, summary) in enumerate(COMMANDS.items()):
         function = name.replace("-", "_")
-        if name == called:
+        if name == called == GROUP:
+            app.command(import_module(f"stormlet.cli.{GROUP}").group(within))
+        elif name == called:
             module = import_module(f"stormlet.cli.{function}")
             app.command(getattr(module, function), name=name, help_epilogue=epilogue(module.EXAMPLES))
         else:
@@ -117,20 +123,26 @@ def _app(called: str | None) -> App:
     return app
 
 
-def _refuse(called: str | None, error: CycloptsError) -> int:
-    program = f"stormlet {called}" if called in COMMANDS else "stormlet"
-    print(f"stormlet: {as_shown(_usage_error(error))}\n'{program} --help' shows more", file=sys.stderr)
+def _refuse(called: str | None, within: str | None, error: CycloptsError) -> int:
+    words, known = ["stormlet"], COMMANDS
+    if called is not None and called in COMMANDS:
+        words.append(called)
+    if called == GROUP:
+        known = import_module(f"stormlet.cli.{GROUP}").COMMANDS
+        words += [within] if within is not None and within in known else []
+    program = " ".join(words)
+    print(f"stormlet: {as_shown(_usage_error(error, known))}\n'{program} --help' shows more", file=sys.stderr)
     return WRONG_USAGE
 
 
-def _usage_error(error: CycloptsError) -> str:
+def _usage_error(error: CycloptsError, known: Collection[str]) -> str:
     """In the words of our other messages, where those of cyclopts are about Python."""
     match error:
         case UnknownCommandError(unused_tokens=[wrong, *_]) if wrong.startswith("-"):
             return f"there is no option {wrong!r} before the command"
         case UnknownCommandError(unused_tokens=[wrong, *_]):
-            near = get_close_matches(wrong, COMMANDS)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(COMMANDS)}"
+            near = get_close_matches(wrong, known)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
             return f"there is no command {wrong!r}; {hint}"
         case UnusedCliTokensError(unused_tokens=[*unused]):
             return f"unexpected {' '.join(map(repr, unused))}"

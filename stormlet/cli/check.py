@@ -47,13 +47,16 @@ def check(
         Exit with 1 if there is a warning.
     """
     inspection = inspect_target(target, options, state_survives=engine == "spark")
+    if engine != "spark" and inspection.place is None:
+        inspection.description.without_state().validate(state_survives=True)
     width = min(get_terminal_size().columns, 100)
     stages = _stages(inspection, width) if engine == "spark" else ""
     found = [*ignored_settings(inspection), *findings(inspection.description)]
     if engine == "spark":
         found = [each for each in found if each.rule not in IN_PROCESS]
     headline, *rest = report(inspection.headline, found, width).splitlines(keepends=True)
-    write_text("".join([headline, stages, *rest]))
+    state = "" if engine == "spark" else _state(inspection, width)
+    write_text("".join([headline, stages, state, *rest]))
     return FAILED if found and strict else 0
 
 
@@ -65,6 +68,12 @@ def _stages(inspection: Inspection, width: int) -> str:
     notes = [_wrapped(f"note: {each}.", width) for each in notes_of(inspection)]
     text = "\n".join(["", stages_of(inspection, width), *notes, *([""] if notes else [])])
     return text if can_show(MARKS) else without_marks(text)
+
+
+def _state(inspection: Inspection, width: int) -> str:
+    """A note on what becomes of its state."""
+    words = inspection.state_words
+    return f"{_wrapped(f'note: {words}.', width)}\n" if words else ""
 
 
 def ignored_settings(inspection: Inspection) -> Iterator[Finding]:

@@ -18,10 +18,12 @@ from stormlet.cli.inspecting.inspection import Inspection, inspect_target
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
 from stormlet.core.shortened import printable
+from stormlet.core.state.timers import NAME as TIMERS
 from stormlet.model.components import DEFAULT_STREAM, BasicBolt, BatchBolt, Bolt, Spout
 from stormlet.model.configuration import OPTIONS, Setting
 from stormlet.model.description import BoltSpec, SpoutSpec
 from stormlet.model.logic import LogicKind, SourceKind, component_class, what_is_called
+from stormlet.model.state.keyed import KeyedBolt
 from stormlet.model.streams import Output, StreamId, Subscription
 
 EXAMPLES = """\
@@ -47,11 +49,13 @@ def describe(target: Target, /, *, options: TargetOptions = DEFAULTS, json: Flag
     json
         Print it as JSON, for scripts.
     """
-    portrait = portray(inspect_target(target, options))
+    inspection = inspect_target(target, options)
+    portrait = portray(inspection)
     if json:
         write_utf8(msgspec.json.format(msgspec.json.encode(portrait), indent=2).decode() + "\n")
     else:
-        write_text("\n".join(_lines(portrait, get_terminal_size().columns)) + "\n")
+        width = get_terminal_size().columns
+        write_text("\n".join(_lines(portrait, inspection.state_words, width)) + "\n")
     return 0
 
 
@@ -80,6 +84,17 @@ class InputPortrait(msgspec.Struct, frozen=True):
     grouping: str
 
 
+class StatePortrait(msgspec.Struct, frozen=True):
+    """A state that a bolt keeps for each key."""
+
+    name: str
+    kind: str
+    """``value``, ``map`` or ``list``."""
+    key: str
+    value: str
+    ttl: float | None
+
+
 class ComponentPortrait(msgspec.Struct, frozen=True):
     """A spout, a bolt or the ackers."""
 
@@ -94,6 +109,7 @@ class ComponentPortrait(msgspec.Struct, frozen=True):
     """The way in which its tasks run, where that is not the default."""
     inputs: tuple[InputPortrait, ...]
     streams: tuple[StreamPortrait, ...]
+    states: tuple[StatePortrait, ...] = ()
 
 
 class ValuePortrait(msgspec.Struct, frozen=True):
@@ -117,6 +133,8 @@ class Portrait(msgspec.Struct, frozen=True):
     configuration: tuple[ValuePortrait, ...]
     ignored: Mapping[str, str]
     """Settings under Storm's names that have no effect, and why."""
+    state: str | None = None
+    """The place of its state; None where it is lost with the process."""
 
 
 def portray(inspection: Inspection) -> Portrait:
@@ -129,6 +147,7 @@ def portray(inspection: Inspection) -> Portrait:
         (*(_component(spec, inspection) for spec in inspection.description.components.values()), *own),
         (*_values(inspection), *_values_of_components(inspection)),
         {f"{origin}: {name}": reason for name, (origin, reason) in inspection.settings.ignored.items()},
+        inspection.place,
     )
 
 
@@ -142,7 +161,15 @@ def _component(spec: SpoutSpec | BoltSpec, inspection: Inspection) -> ComponentP
         () if bolt is None else tuple(_ways_to_run(bolt)),
         () if bolt is None else tuple(map(_input, bolt.inputs)),
         tuple(_stream(StreamId(spec.id, name), output, inspection) for name, output in spec.outputs.items()),
+        () if bolt is None else tuple(_states(bolt)),
     )
+
+
+def _states(bolt: BoltSpec) -> Iterator[StatePortrait]:
+    for name, declared in bolt.states.items():
+        shape = declared.shape
+        kind = "timers" if name == TIMERS else declared.kind
+        yield StatePortrait(name, kind, shape.key, shape.value, declared.ttl)
 
 
 def _ways_to_run(bolt: BoltSpec) -> Iterator[str]:
@@ -182,7 +209,7 @@ def _values_of_components(inspection: Inspection) -> Iterator[ValuePortrait]:
             yield ValuePortrait(option, value, spec.id, f"{kind} {spec.id!r}")
 
 
-INTERFACES = (Spout, Bolt, BasicBolt, BatchBolt)
+INTERFACES = (Spout, Bolt, BasicBolt, BatchBolt, KeyedBolt)
 
 
 def kind_of(spec: SpoutSpec | BoltSpec) -> str:
@@ -225,8 +252,10 @@ def _name(function: object) -> str:
 # --- the words -------------------------------------------------------------------------------------------------------
 
 
-def _lines(portrait: Portrait, width: int) -> Iterator[str]:
+def _lines(portrait: Portrait, state: str, width: int) -> Iterator[str]:
     yield f"{printable(portrait.name)}: {portrait.counts}"
+    if state:
+        yield fill(state, width, break_long_words=False, break_on_hyphens=False)
     for component in portrait.components:
         yield ""
         yield fill(
@@ -247,6 +276,7 @@ def _facts(component: ComponentPortrait) -> Iterator[tuple[str, str]]:
     yield "tasks", _task_words(component.tasks)
     if component.runs:
         yield "runs", ", ".join(component.runs)
+    yield from _listed("keeps", map(_state_words, component.states))
     yield from _listed("gets", map(_input_words, component.inputs))
     yield from _listed("emits", map(_stream_words, filter(_is_known, component.streams)))
 
@@ -264,6 +294,13 @@ def _task_words(tasks: Sequence[int]) -> str:
 def _input_words(each: InputPortrait) -> str:
     stream = "" if each.stream == DEFAULT_STREAM else f", stream {each.stream}"
     return f"{each.component}{stream}: {each.grouping}"
+
+
+def _state_words(state: StatePortrait) -> str:
+    if state.kind == "timers":
+        return f"timers by {state.key}"
+    ttl = "" if state.ttl is None else f", for {state.ttl:g} s"
+    return f"{state.name}: {state.value} by {state.key}{ttl}"
 
 
 def _is_known(stream: StreamPortrait) -> bool:

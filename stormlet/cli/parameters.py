@@ -89,6 +89,16 @@ Whole: TypeAlias = Annotated[int, Parameter(converter=_whole)]
 """A number without a fraction."""
 
 
+def _state_file(kind: type, tokens: Sequence[Token]) -> Path:
+    if not tokens[0].value:  # which would be the current directory
+        raise ValueError("it is empty; give the path of a file, or leave the option out")
+    return Path(tokens[0].value)
+
+
+StatePath: TypeAlias = Annotated[Path, Parameter(converter=_state_file)]
+"""The path of a state file."""
+
+
 def read_arguments(texts: Iterable[str]) -> dict[str, str]:
     """``NAME=VALUE`` each; raises :class:`~stormlet.errors.TargetError` for anything else, and for a name that
     is given twice."""

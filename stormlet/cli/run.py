@@ -12,7 +12,16 @@ from cyclopts import Parameter
 
 from stormlet.cli.errors import WRONG_USAGE, exit_code
 from stormlet.cli.inspecting.inspection import inspect_topology
-from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions, Whole, warn_of_ignored
+from stormlet.cli.parameters import (
+    DEFAULTS,
+    Engine,
+    Flag,
+    StatePath,
+    Target,
+    TargetOptions,
+    Whole,
+    warn_of_ignored,
+)
 from stormlet.cli.running.batch import BatchOptions, BatchSession, begin, check_options
 from stormlet.cli.running.epochs import StreamSession
 from stormlet.cli.running.loops import LoopName, loop_factory
@@ -29,6 +38,7 @@ stormlet run topology.py
 stormlet run topology.py:build --arg path=words.txt
 stormlet run package.module:topology --set ackers=2 --set message_timeout=none
 stormlet run topology.py --state counts.state
+stormlet run topology.py --state counts.state --fresh
 stormlet run topology.py --duration 5m --dead-letters given-up.jsonl
 stormlet run topology.py --replay-dead-letters given-up.jsonl --dead-letters again.jsonl
 stormlet run topology.py --explain-stuck 20 --set record_edges=1
@@ -44,7 +54,8 @@ def run(
     duration: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     drain_timeout: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
     explain_stuck: Annotated[str | None, Parameter(metavar="SECONDS")] = None,
-    state: Annotated[Path | None, Parameter(metavar="FILE")] = None,
+    state: Annotated[StatePath | None, Parameter(metavar="FILE")] = None,
+    fresh: Flag = False,
     dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     replay_dead_letters: Annotated[Path | None, Parameter(metavar="FILE")] = None,
     engine: Engine = "process",
@@ -77,6 +88,8 @@ def run(
     state
         Keep the state of bolts and the positions of sources in this file, and go on where the last run with it has
         ended, also by kill -9.
+    fresh
+        Begin anew although there is a state file: it is moved aside, and kept under a name with the time.
     dead_letters
         Append messages that are given up to this JSONL file.
     replay_dead_letters
@@ -117,6 +130,7 @@ def run(
                     "--explain-stuck": explain_stuck,
                     "--replay-dead-letters": replay_dead_letters,
                     "--state": state,
+                    "--fresh": fresh,
                     "--loop": loop,
                     "--debug": debug,
                 },
@@ -138,6 +152,7 @@ def run(
                     seed=seed,
                     duration=None if duration is None else read_duration("--duration", duration),
                     state=state,
+                    fresh=fresh,
                     dead_letters=dead_letters,
                     replay=replay_dead_letters,
                     quiet=quiet,

@@ -27,6 +27,15 @@ def short_count(count: float) -> str:
     return f"{_three_digits(count)}{UNITS[unit]}"
 
 
+def size(count: float) -> str:
+    """``999 B``, ``12.3 kB``, ``1.23 GB``."""
+    for unit in ("B", "kB", "MB"):
+        if count < 999.5:
+            return f"{count:.0f} B" if unit == "B" else f"{_three_digits(count)} {unit}"
+        count /= 1000
+    return f"{_three_digits(count)} GB"
+
+
 def rate(per_second: float) -> str:
     """As :func:`short_count`; below a hundred with one decimal."""
     return f"{per_second:.1f}" if 0 < per_second < 99.95 else short_count(per_second)

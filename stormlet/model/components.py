@@ -73,8 +73,10 @@ class TaskContext:
     resume: Mapping[Hashable, object] = field(
         default_factory=dict[Hashable, object], repr=False, compare=False
     )
-    """For a spout that is ``resumable``: the id of the last durable message of each partition, where another run has
-    ended (law X8)."""
+    """For a spout that is ``resumable``: the position after the last durable message of each partition, by default its
+    id, where another run has ended (law X8)."""
+    is_durable: bool = False
+    """True if the topology has ``state=``, so that positions of sources outlive the process (law X1)."""
 
 
 class To(msgspec.Struct, Generic[U_co], frozen=True):
@@ -366,6 +368,11 @@ class Spout(Generic[U]):
         """Return the partition that a message belongs to, if the source has several: each goes on after its own last
         durable message (law X8). By default there is one, None."""
         return None
+
+    def position_of(self, message_id: object) -> object:
+        """Return what a spout that is :attr:`resumable` needs to go on after this message, which is kept with its epoch
+        (law X8): by default its id. Called for the last one of each partition, in the order of the epochs."""
+        return message_id
 
     def activate(self) -> Awaitable[None] | None:
         """Begin to emit: called after ``open`` and whenever the topology is activated."""

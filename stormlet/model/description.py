@@ -7,11 +7,19 @@ from typing import Any, Literal
 
 import msgspec
 
-from stormlet.core.tables import Declared
+from stormlet.core.state.tables import Declared
 from stormlet.errors import InvalidTopology
 from stormlet.model.configuration import Configuration, configure
-from stormlet.model.declared_states import Value
-from stormlet.model.logic import LogicKind, SourceKind, check_code, source_kind, yields_to_all
+from stormlet.model.logic import (
+    LogicKind,
+    SourceKind,
+    check_code,
+    source_kind,
+    what_is_called,
+    yields_to_all,
+)
+from stormlet.model.state.committers import CommitterFactory, RowSpec
+from stormlet.model.state.declared import Value
 from stormlet.model.streams import Output, Subscription
 from stormlet.model.traits import bolt_traits, spout_traits
 
@@ -118,6 +126,18 @@ class BoltSpec(msgspec.Struct, frozen=True):
     """The states that it declares, by their names in the store; its timers are one of them."""
     state: Value[Any] | None = None
     """The state of a function, which is handed to it as a cell."""
+    rows: RowSpec | None = None
+    """The rows that it gets by epochs, if it is a committer (law X9)."""
+    by_epochs: bool = False
+    """True if it works on whole epochs: an ``EpochBolt``."""
+
+    def without_state(self) -> BoltSpec:
+        """Return the same bolt for a run without ``state=``."""
+        factory = what_is_called(self.logic)
+        if self.rows is None or not self.rows.in_state_alone or not isinstance(factory, CommitterFactory):
+            return self
+        other = factory.without_state()
+        return msgspec.structs.replace(self, logic=other, rows=other.rows_kept)
 
 
 class Description(msgspec.Struct, frozen=True):
@@ -129,11 +149,18 @@ class Description(msgspec.Struct, frozen=True):
     bolts: Mapping[str, BoltSpec]
     options: Mapping[str, object] = msgspec.field(default_factory=dict[str, object])
     """The options of the configuration that the user gave to the topology."""
+    state: str = ""
+    """The place of the topology's own state, in words; empty if it has none."""
 
     @property
     def components(self) -> Mapping[str, SpoutSpec | BoltSpec]:
         """All components by id, spouts first, in the order they were declared."""
         return {**self.spouts, **self.bolts}
+
+    @property
+    def has_epochs(self) -> bool:
+        """True if a bolt needs that messages belong to epochs, whether these become durable or not (law X1)."""
+        return any(bolt.keyed or bolt.by_epochs or bolt.rows is not None for bolt in self.bolts.values())
 
     def validate(self, *, state_survives: bool = False) -> None:
         """Raise :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, if one
@@ -154,7 +181,7 @@ class Description(msgspec.Struct, frozen=True):
                 self._check_state_below(spout.id, given.state_advice)
         for bolt in self.bolts.values():
             wanted = bolt_traits(bolt.logic)
-            if wanted.needs_epochs:
+            if wanted.needs_epochs and bolt.rows is None:
                 self._check_epochs(bolt.id, wanted.epochs_advice)
 
     def _check_epochs(self, bolt: str, advice: str) -> None:
@@ -177,6 +204,11 @@ class Description(msgspec.Struct, frozen=True):
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
                     f"miss; {traits.state_advice or f'{advice}, or keep the state outside the process'}"
                 )
+
+    def without_state(self) -> Description:
+        """Return the description for a run without ``state=``, in which some sinks work in another way."""
+        bolts = {id: bolt.without_state() for id, bolt in self.bolts.items()}
+        return msgspec.structs.replace(self, bolts=bolts)
 
     def with_sources(self, sources: Mapping[str, object]) -> Description:
         """Return the same description with other sources for the spouts of these ids; raise

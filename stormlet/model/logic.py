@@ -12,8 +12,10 @@ from typing import Any, TypeVar, cast, get_args, get_origin
 from stormlet.core.schema import Schema, schema_from_annotation, schema_of
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, overrides
-from stormlet.model.keyed import KeyedBolt
 from stormlet.model.signatures import can_be_called, positional_parameters, returned
+from stormlet.model.state.committers import Committer
+from stormlet.model.state.epoch_bolts import EpochBolt
+from stormlet.model.state.keyed import KeyedBolt
 
 OPAQUE = schema_of(None)
 
@@ -110,10 +112,12 @@ def logic_kind(component: str, logic: object, *, has_cell: bool = False) -> Logi
     return LogicKind.FUNCTION
 
 
-BOLT_CLASSES: tuple[type[Any], ...] = (Bolt, BasicBolt, BatchBolt, KeyedBolt)
+BOLT_CLASSES: tuple[type[Any], ...] = (Bolt, BasicBolt, BatchBolt, KeyedBolt, Committer, EpochBolt)
 BOLT_METHODS = {
     "execute": "tup, out",
     "execute_batch": "tups, out",
+    "commit": "epoch, rows",
+    "end_epoch": "epoch, out",
     "on_timer": "at, out",
     "prepare": "context",
     "tick": "out",
@@ -150,18 +154,22 @@ def check_bolt(where: str, bolt: object, executor: str) -> None:
     for methods that cannot be called or that yield, which would never run, and for asynchronous code that is to run
     in threads (law B9)."""
     own: Any = _class_of(bolt)
-    in_batches = _derives(own, BatchBolt)
-    needed = "execute_batch" if in_batches else "execute"
+    needed = _needed_method(own)
     if getattr(own, needed, None) in [None, *(getattr(base, needed, None) for base in BOLT_CLASSES)]:
         raise InvalidTopology(f"{where}: {own.__name__} defines no {needed}")
-    if in_batches and hasattr(own, "execute"):
-        raise InvalidTopology(
-            f"{where}: {own.__name__} is a BatchBolt; define execute_batch instead of execute"
-        )
+    if needed != "execute" and hasattr(own, "execute"):
+        base = "BatchBolt" if _derives(own, BatchBolt) else "Committer"
+        raise InvalidTopology(f"{where}: {own.__name__} is a {base}; define {needed} instead of execute")
     for name, arguments in BOLT_METHODS.items():
         if hasattr(own, name):
             _check_method(where, own, name, arguments)
             _check_threads(where, getattr(own, name), executor)
+
+
+def _needed_method(own: type[Any]) -> str:
+    if _derives(own, BatchBolt):
+        return "execute_batch"
+    return "commit" if _derives(own, Committer) else "execute"
 
 
 def check_spout(where: str, spout: object) -> None:

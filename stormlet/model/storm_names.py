@@ -61,15 +61,16 @@ MAPPED: Final[dict[str, Mapped]] = {
     "topology.executor.receive.buffer.size": Mapped("queue_capacity", _same),
     "topology.sleep.spout.wait.strategy.time.ms": Mapped("idle_max", _milliseconds),
     "topology.tick.tuple.freq.secs": Mapped("tick", _same),
+    "topology.state.checkpoint.interval.ms": Mapped("epoch_seconds", _milliseconds),
 }
 """Storm key -> our option."""
 
 _NO_WINDOWS = "windows are not set up by options here, and without them other results would come out"
-_NO_STATE = "there are no state providers, state is in memory and lost with the process (law C6)"
+_NO_STATE = "there are no state providers; a file has the state: give the topology state=... (law X1)"
 
 REFUSED: Final[dict[str, str]] = {
     "topology.tasks": "a component has as many tasks as its parallelism; give it parallelism=...",
-    "topology.transactional.id": "there are no transactional topologies, delivery is at least once (law C6)",
+    "topology.transactional.id": "epochs have no id but the file of the state; give the topology state=... (law X1)",
     "topology.state.provider": _NO_STATE,
     "topology.state.provider.config": _NO_STATE,
     "topology.environment": "the process's environment is not changed; set the variables before it starts",
@@ -132,8 +133,9 @@ _IGNORED_FOR: Final[dict[str, str]] = {
         eventlogger.max.retained.files eventlogger.rotation.size.mb max.error.report.per.interval""",
     "there are no components in other processes": """
         multilang.log.handler multilang.serializer shellbolt.max.pending subprocess.timeout.secs""",
-    "there are no state checkpoints": "state.checkpoint.interval.ms state.synchronization.timeout.secs",
-    "there is no Trident": """
+    "an epoch ends when its trees are settled (law X1), for which message_timeout is the bound": """
+        state.synchronization.timeout.secs""",
+    "there is no Trident; epoch_messages and epoch_seconds say how long an epoch is (law X1)": """
         spout.max.batch.size trident.batch.emit.interval.millis trident.windowing.cache.tuple.limit""",
 }
 """Reason why a key has no effect -> the keys, without their common ``topology.``."""

@@ -36,6 +36,11 @@ class Health(msgspec.Struct, frozen=True):
     restarting: tuple[str, ...] = ()
     """Tasks that have died and are not at work again yet; tuples that are sent to them wait."""
 
+    epoch: int | None = None
+    """The last epoch that is durable; None where messages do not belong to epochs."""
+    epoch_age: float | None = None
+    """Seconds since it was committed; None before the first."""
+
     @property
     def ready(self) -> bool:
         """True if it takes messages: ``running.emit`` may wait for room, but is not refused."""

@@ -94,11 +94,35 @@ class ComponentStatistics(TaskStatistics, frozen=True):
     """The progress that its tasks have reported, summed up; None if none has."""
 
 
+class StateStatistics(msgspec.Struct, frozen=True):
+    """Statistics of one state of a bolt."""
+
+    entries: int
+    """Its keys; of maps and lists, their entries."""
+    bytes: int
+    """The size of these entries, about."""
+
+
+class EpochStatistics(msgspec.Struct, frozen=True):
+    """Statistics of the epochs of a topology with state (law K8)."""
+
+    number: int
+    """The last epoch that is durable; 0 before the first."""
+    age: float | None
+    """Seconds since it was committed, also by an earlier run; None before the first."""
+    withheld: int
+    """Messages that are done, of which nobody hears before their epoch is durable (law X3)."""
+    states: Mapping[str, StateStatistics]
+    """By bolt and name, such as ``"count.total"``. An epoch is among them from the moment in which it is written."""
+
+
 class Statistics(msgspec.Struct, frozen=True):
     """Statistics of a topology."""
 
     components: Mapping[str, ComponentStatistics]
     """By component id; the ackers are ``"__acker"``."""
+    epoch: EpochStatistics | None = None
+    """None where messages do not belong to epochs."""
 
     @property
     def dead_letters(self) -> int:

@@ -18,6 +18,7 @@ The rooms, from the ground up; imports go down only, those for the type checker 
     spout/         spout tasks, their sources, and the account of their messages
     tasks          all tasks of a run, and the search for a tree among them
     explain/       why a tree is open
+    epochs/        messages that belong to epochs, and what becomes durable with these
     run/           a run as a whole: assembly, start, drain, end, and the handle that the host holds
 
 The way of a tuple: a source (:mod:`stormlet.runtime.spout.feeds`) gives a value to the tracker

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from stormlet.core.epochs import Attempt, EpochAccount
+from stormlet.core.state.epochs import Attempt, EpochAccount
 
 
 class OpenEpoch:
-    """The epoch that messages belong to which are emitted now. Trackers tell it of messages and failures, and ask it
-    for room; tasks with state note in its attempt what has reached state."""
+    """The epoch that messages belong to which are emitted now. Trackers append messages, tell it of failures, and ask
+    it for room; tasks with state note in its attempt what has reached state."""
 
-    __slots__ = ("abandoned", "account", "attempt", "closing", "happened", "own")
+    __slots__ = ("abandoned", "account", "attempt", "closing", "happened", "messages", "own")
 
     def __init__(self, account: EpochAccount[Any]) -> None:
         self.account = account
+        self.messages = account.messages
+        """The messages of the open epoch: its account's list, to which trackers append."""
         self.attempt = Attempt()
         self.closing = False
         """True once the sources shall give nothing more to it."""
@@ -35,12 +37,6 @@ class OpenEpoch:
     def spoilt(self) -> bool:
         """True if the attempt has failed."""
         return self.account.spoilt
-
-    def add(self, message: Any) -> None:
-        """A message was emitted for the first time."""
-        self.account.add(message)
-        if len(self.account) == 1:
-            self.happened()
 
     def failed(self, message: Any, root: int) -> bool:
         """A message has failed. Returns True if it has reached no state, and may be emitted again alone (law X6)."""

@@ -14,7 +14,7 @@ The rooms, from the ground up; imports go down only, those for the type checker 
     epoch_account  the rows of one epoch: those to emit in an attempt, and those that are given up
     epoch_emitter  attempts at an epoch, until one can be committed beside the next, and the base of the spouts
     source/        ``DataFrameSpout``: a DataFrame, read once
-    sink/          ``DataFrameSink``: batches written at least once, epochs written exactly once
+    sink/          ``DataFrameSink``: batches written at least once, epochs (of the state or a source) exactly once
     stream/        ``stream``: the micro-batches of a streaming DataFrame, each read as a source reads
     engine/        a topology that Spark runs: stages, exchanges, and the ledger over all of them
 

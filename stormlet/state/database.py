@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
@@ -11,13 +11,13 @@ from zlib import crc32
 
 import msgspec
 
+from stormlet.core.state.commits import Column
 from stormlet.errors import StateUnusable
 from stormlet.state.failures import Damaged, named
 
 PATIENCE = 30.0
 """Seconds to wait for another program that writes to the file."""
 
-Column: TypeAlias = str | int | float | bytes | None
 Row: TypeAlias = tuple[Column, ...]
 T = TypeVar("T")
 
@@ -71,6 +71,11 @@ class Database:
         """Carry out one statement, and return the number of rows that it has changed."""
         with named(self.path):
             return self._connection.execute(statement, values).rowcount
+
+    def run_many(self, statement: str, rows: Iterable[Sequence[Column]]) -> None:
+        """Carry out one statement for each of these rows."""
+        with named(self.path):
+            self._connection.executemany(statement, rows)
 
     def put(self, table: str, *row: Column) -> None:
         """Write one row, in the place of one with the same key."""

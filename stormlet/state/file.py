@@ -7,8 +7,8 @@ an upsert writes most pages of the file. What a commit brings is appended to the
 positions, outgoing rows and dead letters, and is fsynced when it returns (write-ahead log, ``synchronous=FULL``).
 Sqlite copies that log into the file now and then, within a commit.
 
-The log is kept short by rounds (:mod:`stormlet.core.commits`): when a round over all keys of a state begins, the rows
-from before the beginning of the last round are dropped. Their pages are used again; the file does not shrink
+The log is kept short by rounds (:mod:`stormlet.core.state.commits`): when a round over all keys of a state begins,
+the rows from before the beginning of the last round are dropped. Their pages are used again; the file does not shrink
 (``auto_vacuum`` would move pages at each commit for that).
 
 Each row ends with a checksum, and a run begins with a check of the structure. So a file that the disk has changed is
@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from stormlet.core.commits import Append, Commit, Shape, StateId, Stored
+from stormlet.core.state.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
 from stormlet.files import Claimed, FileClaim, NotLockable
-from stormlet.state import renaming
+from stormlet.state import renaming, rewinding
 from stormlet.state.backups import back_up
 from stormlet.state.database import Database
 from stormlet.state.layout import (
@@ -51,10 +52,12 @@ from stormlet.state.places import absolute, check_place
 from stormlet.state.reading import last_epoch, load, load_at
 from stormlet.state.refusals import refuse_gap, refuse_large
 from stormlet.state.retention import first_kept
+from stormlet.state.rewinding import Rewound
+from stormlet.state.user_tables import write_rows
 
 
 class StateFile:
-    """One run's hold on a state file: a :class:`~stormlet.core.commits.Store`. Methods block, and raise
+    """One run's hold on a state file: a :class:`~stormlet.core.state.commits.Store`. Methods block, and raise
     :class:`~stormlet.errors.StateUnusable`."""
 
     def __init__(self, path: str | os.PathLike[str], topology: str | None = None) -> None:
@@ -64,7 +67,7 @@ class StateFile:
         if topology is None and not self._path.exists():
             raise StateUnusable(f"there is no file {self._path}; a run with state= makes it")
         self._claim = FileClaim(self._path)
-        _take(self._claim, self._path)
+        _take(self._claim, self._path, "" if topology is None else ", or give this run another file")
         try:
             self._database = _opened(self._path, topology)
         except BaseException:
@@ -89,18 +92,17 @@ class StateFile:
         with self._database.transaction():
             last = last_epoch(self._database)
             refuse_gap(self._path, commit.epoch, last)
-            self._deliver(commit)
+            self._deliver(commit.delivered, commit.letters_delivered)
             self._write(commit)
+            for each in commit.tables:
+                write_rows(self._database, each)
             dropped = self._append(commit.epoch, commit.appends)
             self._forget(first_kept(commit.epoch, dropped=dropped))
 
-    def _deliver(self, commit: Commit) -> None:
-        for committer, epoch in commit.delivered:
+    def _deliver(self, rows: Iterable[tuple[str, int]], letters: int) -> None:
+        for committer, epoch in rows:
             self._database.run("DELETE FROM outbox WHERE committer = ? AND epoch <= ?", committer, epoch)
-        self._drop_letters(commit.letters_delivered)
-
-    def _drop_letters(self, until: int) -> None:
-        self._database.run("DELETE FROM letters WHERE epoch <= ?", until)
+        self._database.run("DELETE FROM letters WHERE epoch <= ?", letters)
 
     def _write(self, commit: Commit) -> None:
         line = meta(self._database, "line")
@@ -144,10 +146,10 @@ class StateFile:
                 first,
             )
 
-    def note_letters(self, epoch: int) -> None:
-        """Note that their sink has the dead letters up to this epoch."""
+    def note_delivered(self, rows: Sequence[tuple[str, int]], letters: int) -> None:
+        """Note what committers and the sink of dead letters have had."""
         with self._database.transaction():
-            self._drop_letters(epoch)
+            self._deliver(rows, letters)
 
     def at(self, epoch: int) -> Stored:
         """All that was durable after this epoch, without what was delivered since."""
@@ -165,9 +167,21 @@ class StateFile:
             self._database.put("meta", *MetaRow("line", line))
         return line
 
+    def rewind(self, epoch: int) -> Rewound:
+        """Forget all epochs after this one, and begin another line of epochs."""
+        return rewinding.rewind(self._database, epoch)
+
+    def epoch_at(self, moment: float) -> int:
+        """The last epoch that was durable at a moment, in seconds since 1970."""
+        return rewinding.epoch_at(self._database, moment)
+
     def drop(self, component: str) -> None:
         """Forget all that is kept under a component's id."""
         renaming.drop(self._database, component)
+
+    def drop_state(self, state: StateId) -> None:
+        """Forget one state of a component."""
+        renaming.drop_state(self._database, state)
 
     def rename(self, old: str, new: str) -> None:
         """Have all that is kept under a component's id go by another one."""
@@ -179,14 +193,23 @@ class StateFile:
         self._claim.release()
 
 
-def _take(claim: FileClaim, path: Path) -> None:
+@contextmanager
+def claimed(path: Path) -> Generator[None]:
+    """Keep a file from runs meanwhile. Raises :class:`~stormlet.errors.StateUnusable` if one has it."""
+    claim = FileClaim(path)
+    _take(claim, path, "")
+    try:
+        yield
+    finally:
+        claim.release()
+
+
+def _take(claim: FileClaim, path: Path, otherwise: str) -> None:
     try:
         claim.take()
     except Claimed as error:
         by = "another run of this process" if error.is_ours else error.by
-        raise StateUnusable(
-            f"{path} is in use by {by}; wait for its end, or give this run another file"
-        ) from error
+        raise StateUnusable(f"{path} is in use by {by}; wait for its end{otherwise}") from error
     except NotLockable as error:
         raise StateUnusable(f"{error}; keep {path} on a disk of this machine") from error
     except OSError as error:

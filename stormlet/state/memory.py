@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from stormlet.core.commits import Append, Commit, Rows, Shape, StateId, Stored
+from stormlet.core.state.commits import Append, Column, Commit, Rows, Shape, StateId, Stored, TableRows
 from stormlet.errors import StateUnusable
 from stormlet.state.refusals import refuse_gap, refuse_unkept
 from stormlet.state.retention import first_kept
@@ -16,7 +16,7 @@ PLACE = "the state in memory"
 
 
 class MemoryStore:
-    """Keeps epochs in dicts, by the rules of a file: it is a :class:`~stormlet.core.commits.Store`."""
+    """Keeps epochs in dicts, by the rules of a file: it is a :class:`~stormlet.core.state.commits.Store`."""
 
     def __init__(self, line: str | None = None) -> None:
         """Begin with nothing. The line is random, as committers may know the epochs of an earlier run; a simulation
@@ -33,6 +33,8 @@ class MemoryStore:
         """The number of the row with which the last round of each state has begun."""
         self._outbox: list[Rows] = []
         self._letters: list[tuple[int, bytes]] = []
+        self.tables: dict[str, dict[tuple[Column, ...], tuple[Column, ...]]] = {}
+        """The rows of tables beside the state, by name of the table and by key."""
 
     @property
     def _first(self) -> int:
@@ -53,7 +55,9 @@ class MemoryStore:
     def commit(self, commit: Commit) -> None:
         """Keep this epoch. Raises :class:`~stormlet.errors.StateUnusable` if it is not the next one."""
         refuse_gap(PLACE, commit.epoch, self._last)
-        self._deliver(commit)
+        self.note_delivered(commit.delivered, commit.letters_delivered)
+        for each in commit.tables:
+            self._put(each)
         for task, position in commit.positions.items():
             self._positions.setdefault(task, []).append((commit.epoch, position))
         self._outbox.extend(commit.outbox)
@@ -74,16 +78,21 @@ class MemoryStore:
         rows.append((self._rows, epoch, append.blob))
         return superfluous > 0
 
-    def _deliver(self, commit: Commit) -> None:
-        for committer, epoch in commit.delivered:
-            self._outbox = [
-                rows for rows in self._outbox if rows.committer != committer or rows.epoch > epoch
-            ]
-        self.note_letters(commit.letters_delivered)
+    def _put(self, rows: TableRows) -> None:
+        names = [name for name, _ in rows.table.columns]
+        kept = self.tables.setdefault(rows.table.name, {})
+        for row in rows.rows:
+            key = tuple(row[names.index(each)] for each in rows.table.key) or (len(kept),)
+            kept.pop(key, None)  # as in a file, where it comes last then
+            kept[key] = tuple(row)
 
-    def note_letters(self, epoch: int) -> None:
-        """Note that their sink has the dead letters up to this epoch."""
-        self._letters = [letter for letter in self._letters if letter[0] > epoch]
+    def note_delivered(self, rows: Sequence[tuple[str, int]], letters: int) -> None:
+        """Note what committers and the sink of dead letters have had."""
+        for committer, epoch in rows:
+            self._outbox = [
+                each for each in self._outbox if each.committer != committer or each.epoch > epoch
+            ]
+        self._letters = [letter for letter in self._letters if letter[0] > letters]
 
     def _forget(self, first: int) -> None:
         """Leave nothing that only epochs before this one have."""

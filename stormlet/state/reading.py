@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from stormlet.core.commits import Rows, Shape, StateId, Stored
+from stormlet.core.state.commits import Rows, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
 from stormlet.state.backups import back_up
 from stormlet.state.database import Database
@@ -17,6 +18,7 @@ from stormlet.state.layout import (
     PositionRow,
     ShapeRow,
     check_marks,
+    check_topology,
     meta,
 )
 from stormlet.state.places import absolute, check_place
@@ -48,6 +50,23 @@ class StateReader:
         """All that was durable after this epoch, without what was delivered since."""
         with self._database.transaction("DEFERRED"):
             return load_at(self._database, epoch)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    def topology(self) -> str:
+        """The name of the topology that the file belongs to."""
+        return meta(self._database, "topology")
+
+    def check_topology(self, topology: str) -> None:
+        """Raise :class:`~stormlet.errors.StateUnusable` for the file of another topology."""
+        check_topology(self._database, topology)
+
+    def epochs(self) -> Sequence[EpochRow]:
+        """The epochs that can be read, in order."""
+        return list(self._database.rows(EpochRow, "epochs", "ORDER BY number"))
 
     def backup(self, path: str) -> None:
         """Write a copy to a new file."""

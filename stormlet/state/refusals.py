@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stormlet.core.commits import Commit
+from stormlet.core.state.commits import Commit
 from stormlet.errors import StateUnusable
 
 LARGEST = 512 * 2**20

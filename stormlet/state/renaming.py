@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from stormlet.core.state.commits import Column, StateId
 from stormlet.errors import StateUnusable
-from stormlet.state.database import Column, Database, Row
+from stormlet.state.database import Database, Row
+from stormlet.state.layout import ShapeRow
 
 
 class Kept(NamedTuple):
@@ -26,6 +28,34 @@ def drop(database: Database, component: str) -> None:
         _check_known(database, component)
         for kept in _kept(database, component):
             database.run(f"DELETE FROM {kept.table} WHERE {kept.column} = ?", kept.name)
+
+
+def drop_state(database: Database, state: StateId) -> None:
+    """Forget one state of a component, and nothing else of it. Raises :class:`~stormlet.errors.StateUnusable` if there
+    is none."""
+    with database.transaction():
+        known = states(database)
+        if state not in known:
+            raise StateUnusable(
+                f"{database.path} has no state {str(state)!r}; it has {_listed(map(str, known))}"
+            )
+        for table in ("log", "shapes"):
+            database.run(
+                f"DELETE FROM {table} WHERE component = ? AND state = ?", state.component, state.state
+            )
+
+
+def states(database: Database) -> set[StateId]:
+    """The states that have a shape or a value."""
+    shapes = database.rows(ShapeRow, "shapes")
+    rows = database.texts("SELECT DISTINCT component || char(0) || state FROM log")
+    return {StateId(row.component, row.state) for row in shapes} | {
+        StateId(*row.split("\0", 1)) for row in rows
+    }
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, sorted(names))) or "nothing"
 
 
 def rename(database: Database, old: str, new: str) -> None:
@@ -61,8 +91,9 @@ def components(database: Database) -> set[str]:
 def _check_known(database: Database, component: str) -> None:
     known = components(database)
     if component not in known:
-        kept = ", ".join(map(repr, sorted(known))) or "nothing"
-        raise StateUnusable(f"{database.path} has nothing of {component!r}; it has what belongs to: {kept}")
+        raise StateUnusable(
+            f"{database.path} has nothing of {component!r}; it has what belongs to: {_listed(known)}"
+        )
 
 
 def _kept(database: Database, component: str) -> Iterator[Kept]:

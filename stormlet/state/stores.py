@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from stormlet.core.commits import Store
+from stormlet.core.state.commits import Store
+from stormlet.errors import StateUnusable
 from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
 
@@ -14,6 +15,10 @@ def opened(target: str | os.PathLike[str] | Store | None, topology: str) -> Stor
     :class:`~stormlet.errors.StateUnusable` for a file that cannot be used."""
     if target is None:
         return MemoryStore()
+    if target == "":
+        raise StateUnusable(
+            "the path of the state file is empty; give the path of a file, or None for state in memory"
+        )
     if isinstance(target, str | os.PathLike):
         return StateFile(target, topology)
     return target

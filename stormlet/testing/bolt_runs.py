@@ -8,13 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, Unpack, cast, overload
 
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.model.builder_types import BoltFactory, BoltOptions
+from stormlet.model.checks.numbers import check_seconds
 from stormlet.model.components import DEFAULT_STREAM, BoltBase, To
-from stormlet.model.number_checks import check_seconds
-from stormlet.model.streams import Stream
+from stormlet.model.logic import component_class
+from stormlet.model.state.keyed import KeyedBolt
+from stormlet.model.streams import Stream, Subscription
 from stormlet.runtime.tree import Tree
 from stormlet.testing.completing import observed_by, refuse_in_a_loop
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
@@ -31,6 +34,7 @@ class BoltRunOptions(BoltOptions, total=False):
     <stormlet.topology.Topology.bolt>` takes."""
 
     schema: object
+    key: str | Callable[[Any], object] | None
     seconds: float
     time_limit: float
     seed: int
@@ -70,10 +74,11 @@ def run_bolt(
     and failed.
 
     ``bolt`` is what :meth:`Topology.bolt <stormlet.topology.Topology.bolt>` takes, and so are ``outputs``, ``tick``,
-    ``concurrency`` and its other options. A value may be an :class:`Input`. ``schema`` says what fields the
-    values have, as ``outputs`` of a spout does. The bolt has ``seconds`` for ticks after the last input; then
-    ``flush`` and ``finish`` are called, and what it still holds after another ``time_limit`` seconds, an hour,
-    counts as held. In a running loop, await :func:`run_bolt_async`.
+    ``concurrency`` and its other options. A value may be an :class:`Input`. ``schema`` says what fields the values
+    have, as ``outputs`` of a spout does. A bolt with state gets its inputs by ``key``, a field or a function of the
+    value; without it the value itself is the key. Each of its inputs is an epoch. The bolt has ``seconds`` for ticks
+    after the last input; then ``flush`` and ``finish`` are called, and what it still holds after another
+    ``time_limit`` seconds, an hour, counts as held. In a running loop, await :func:`run_bolt_async`.
 
     Raises what building and running a topology raises, :class:`~stormlet.testing.Leaked` for values that were
     changed after they were emitted and exceptions for which no input answers, unless ``allow_leaks`` names them, and
@@ -207,6 +212,7 @@ async def try_bolt(
     values: Iterable[object],
     *,
     schema: object = None,
+    key: str | Callable[[Any], object] | None = None,
     seconds: float = 0.0,
     time_limit: float = ONE_HOUR,
     seed: int | None = None,
@@ -217,7 +223,7 @@ async def try_bolt(
     allowed = {"inputs", "trees", *kinds_allowed(allow_leaks)}  # what it holds is in the result
     check_seconds("run_bolt", "seconds", seconds)
     inputs = [cast("Input[object]", each) if isinstance(each, Input) else Input(each) for each in values]
-    trial = _Trial(bolt, inputs, schema, options, time_limit)
+    trial = _Trial(bolt, inputs, schema, key, options, time_limit)
     with observed_by(trial.recorded):
         await trial.run(seed, seconds)
     leaks = not_allowed(trial.recorded.leaks, list(allowed))
@@ -232,6 +238,7 @@ class _Trial:
         bolt: Callable[..., object],
         inputs: Sequence[Input[object]],
         schema: object,
+        key: str | Callable[[Any], object] | None,
         options: dict[str, Any],
         time_limit: float,
     ) -> None:
@@ -240,10 +247,17 @@ class _Trial:
         self._trees: list[Tree[object]] = []
         # Without timeouts: they belong to whole trees, and a slow bolt is no failure here.
         self._topology = Topology(
-            "one bolt", message_timeout=None, max_spout_pending=None, drain_timeout=time_limit
+            "one bolt",
+            message_timeout=None,
+            max_spout_pending=None,
+            drain_timeout=time_limit,
+            epoch_messages=1,  # what fails after it has reached state has nothing else done again
         )
         self._streams = dict(self._feeds(schema))
-        self._topology.bolt(BOLT, bolt, *(each.shuffle() for each in self._streams.values()), **options)
+        made = component_class(bolt)
+        keyed = "state" in options or (made is not None and issubclass(made, KeyedBolt))
+        inputs_of = partial(_by_key, key) if keyed else Stream[Any].shuffle
+        self._topology.bolt(BOLT, bolt, *map(inputs_of, self._streams.values()), **options)
 
     def _feeds(self, schema: object) -> Iterable[tuple[tuple[str, str], Stream[Any]]]:
         names: dict[str, dict[str, object]] = {}
@@ -270,6 +284,12 @@ class _Trial:
         made = [each for each in emissions if each.component == BOLT]
         inputs = [_input_result(one, tree, made) for one, tree in zip(fed, self._trees, strict=True)]
         return BoltResult(inputs, made)
+
+
+def _by_key(key: str | Callable[[Any], object] | None, stream: Stream[Any]) -> Subscription[Any]:
+    if key is None:
+        return stream.fields()
+    return stream.fields(cast("Any", key))
 
 
 def _input_result(fed: Emission, tree: Tree[object], made: Sequence[Emission]) -> InputResult[object]:

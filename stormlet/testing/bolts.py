@@ -9,8 +9,8 @@ from itertools import repeat
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from stormlet.core.tuples import Tuple
+from stormlet.model.checks.numbers import check_seconds
 from stormlet.model.components import BasicBolt, Bolt, Collector
-from stormlet.model.number_checks import check_seconds
 
 T = TypeVar("T")
 

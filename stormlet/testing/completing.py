@@ -11,10 +11,10 @@ from typing import Any, Final, TypeVar, overload
 
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import StormletError
+from stormlet.model.checks.numbers import check_int, check_seconds
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import Description
 from stormlet.model.logic import SourceKind
-from stormlet.model.number_checks import check_int, check_seconds
 from stormlet.model.streams import Stream
 from stormlet.report.statistics import Statistics
 from stormlet.runtime.run.handle import Running

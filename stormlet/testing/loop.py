@@ -45,7 +45,7 @@ from threading import get_ident
 from typing import Any, ClassVar, TypeVar, TypeVarTuple
 
 from stormlet.errors import StormletError
-from stormlet.model.number_checks import check_int, is_int
+from stormlet.model.checks.numbers import check_int, is_int
 from stormlet.runtime.slow_code import suspended_frames
 from stormlet.testing.livelock import Rounds
 from stormlet.testing.outside.world import World

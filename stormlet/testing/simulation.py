@@ -14,7 +14,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
-from stormlet.model.number_checks import check_finite
+from stormlet.model.checks.numbers import check_finite
 from stormlet.runtime.run.observers import OBSERVE
 from stormlet.testing.leaks import Leak
 from stormlet.testing.livelock import Livelock

@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast, overload
 
-from stormlet.core.commits import Store
+from stormlet.core.state.commits import Store
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.builder_types import NumberOptions, TopologyOptions
-from stormlet.model.component_checks import OneShotSources
+from stormlet.model.checks.components import OneShotSources
+from stormlet.model.checks.durable import check_durable, check_volatile
 from stormlet.model.configuration import Configuration, read_options
 from stormlet.model.description import Description
-from stormlet.model.durable_checks import check_durable
 from stormlet.model.planning import plan
 from stormlet.model.streams import Stream
 from stormlet.topology.bolts import BoltBuilder
@@ -34,7 +34,8 @@ RUNTIME: Final = "stormlet.runtime.run.handle"
 
 if TYPE_CHECKING:
     from stormlet.runtime import dead_letters as letters
-    from stormlet.runtime.run import handle, states
+    from stormlet.runtime.epochs import states
+    from stormlet.runtime.run import handle
 else:
 
     class _Late:
@@ -47,7 +48,7 @@ else:
             return getattr(importlib.import_module(self._name), name)
 
     letters, handle = _Late("stormlet.runtime.dead_letters"), _Late(RUNTIME)
-    states = _Late("stormlet.runtime.run.states")
+    states = _Late("stormlet.runtime.epochs.states")
     # A program that has loaded asyncio may build its topology inside a loop, which the import would hold up (law F2).
     if "asyncio" in sys.modules:
         importlib.import_module(RUNTIME)
@@ -91,11 +92,21 @@ class Topology(SpoutBuilder, BoltBuilder):
         # asyncio takes longer to import than all of this.
         importlib.import_module(RUNTIME)
 
+    @property
+    def state(self) -> StateTarget | None:
+        """The place of its state: a file or a store; None where state is lost with the process (law K9)."""
+        return self._state
+
     def describe(self, sources: Sources | None = None) -> Description:
         """Return the frozen description, with these ``sources`` in place of those of spouts; raise
         :class:`~stormlet.errors.InvalidTopology` if it cannot run."""
         description = Description(
-            self.name, self._configuration, dict(self._spouts), dict(self._bolts), self._given
+            self.name,
+            self._configuration,
+            dict(self._spouts),
+            dict(self._bolts),
+            self._given,
+            "" if self._state is None else str(self._state),
         )
         description.validate(state_survives=True)  # that depends on the engine, and is checked for each run
         return description.with_sources(self._by_id(sources or {}))
@@ -131,6 +142,9 @@ class Topology(SpoutBuilder, BoltBuilder):
         changed = configured(self._configuration, configuration, where, self.name)
         given = read_options(configuration, where).values
         described = self.describe(sources)
+        target = self._state if state is None else state
+        if target is None:
+            described = described.without_state()
         description, configurations = described.configured(changed, where, given)
         planned = plan(description, configurations)
 
@@ -139,15 +153,18 @@ class Topology(SpoutBuilder, BoltBuilder):
             options = handle.RunOptions(seed, active, dead_letters)
             return handle.Running(planned, configurations, options, self, state)
 
-        target = self._state if state is None else state
-        if target is None and not any(bolt.keyed for bolt in description.bolts.values()):
+        if target is None:
+            check_volatile(description)
+        if target is None and not description.has_epochs:
             return handle.Run(make)
         if not description.configuration.ackers:
             raise InvalidTopology(f"{where}: state needs acks, and ackers=0 has none; set ackers to 1")
         if target is not None:
             check_durable(description)
         open_store = partial(_opened, target, self.name)
-        return handle.Run(make, partial(states.opened_state, open_store, description))
+        return handle.Run(
+            make, partial(states.opened_state, open_store, description, durable=target is not None)
+        )
 
     def _by_id(self, sources: Sources) -> Mapping[str, object]:
         return {self._spout_of(spout): source for spout, source in sources.items()}

@@ -8,10 +8,11 @@ from typing import Any, TypeVar, Unpack, cast, overload
 import msgspec
 
 from stormlet.core.schema import Schema
-from stormlet.core.tables import Declared
+from stormlet.core.state.tables import Declared
 from stormlet.errors import InvalidTopology
 from stormlet.model.builder_types import AddressedOutputs, BoltFactory, BoltOptions
-from stormlet.model.component_checks import (
+from stormlet.model.checks.committers import check_alone, rows_of, works_by_epochs
+from stormlet.model.checks.components import (
     check_at_least_one,
     check_inputs,
     check_one_of,
@@ -19,19 +20,19 @@ from stormlet.model.component_checks import (
     declared_outputs,
     may_tick,
 )
-from stormlet.model.components import BoltBase, To
-from stormlet.model.configuration import configure
-from stormlet.model.declared_states import Cell, Value
-from stormlet.model.description import BoltSpec, Executor, OnError, SpoutSpec
-from stormlet.model.keyed import KeyedBolt, key_type
-from stormlet.model.keyed_checks import (
+from stormlet.model.checks.keyed import (
     check_calls,
     check_groupings,
     check_stateless,
     states_of_class,
     states_of_function,
 )
+from stormlet.model.components import BoltBase, To
+from stormlet.model.configuration import configure
+from stormlet.model.description import BoltSpec, Executor, OnError, SpoutSpec
 from stormlet.model.logic import check_code, component_class, logic_kind
+from stormlet.model.state.declared import Cell, Value
+from stormlet.model.state.keyed import KeyedBolt, key_type
 from stormlet.model.streams import Stream, StreamId, Subscription
 from stormlet.topology.builder import Builder, listed
 
@@ -222,14 +223,14 @@ class BoltBuilder(Builder):
     ) -> Stream[Any]:
         """Add a bolt and return its default stream.
 
-        ``logic`` is a function or generator function of the value, sync or async, or a ``Bolt``,
-        ``BasicBolt``, ``BatchBolt`` or ``KeyedBolt`` class or factory. With ``state=Value(...)`` a function also
-        takes a :class:`~stormlet.Cell` of the key's state, whose name is that of the parameter (law K1). ``tick`` is
-        the number of seconds between two calls of the bolt's ``tick`` (law B5). ``concurrency`` is the number of inputs
-        that one task processes at a time (law B3); ``executor="thread"`` runs code that blocks in threads (law B9).
-        ``on_error`` is the effect of an exception in ``execute``: "fail" the input and go on, "restart" the task as
-        well, at most ``max_restarts`` times in ``restart_window``, or "stop" the topology (law B4).
-        ``outputs`` and ``overrides`` are as for :meth:`spout`.
+        ``logic`` is a function or generator function of the value, sync or async, or a ``Bolt``, ``BasicBolt``,
+        ``BatchBolt``, ``KeyedBolt``, ``EpochBolt`` or ``Committer`` class or factory. With ``state=Value(...)`` a
+        function also takes a :class:`~stormlet.Cell` of the key's state, whose name is that of the parameter (law K1).
+        ``tick`` is the number of seconds between two calls of the bolt's ``tick`` (law B5). ``concurrency`` is the
+        number of inputs that one task processes at a time (law B3); ``executor="thread"`` runs code that blocks in
+        threads (law B9). ``on_error`` is the effect of an exception in ``execute``: "fail" the input and go on,
+        "restart" the task as well, at most ``max_restarts`` times in ``restart_window``, or "stop" the topology (law
+        B4). ``outputs`` and ``overrides`` are as for :meth:`spout`.
 
         Raises :class:`~stormlet.errors.InvalidTopology` and :class:`~stormlet.errors.InvalidConfiguration`
         naming the component.
@@ -247,6 +248,10 @@ class BoltBuilder(Builder):
         if keyed:
             check_calls(where, logic, concurrency, executor)
             self._check_groupings(where, logic, inputs)
+        rows = rows_of(where, logic)
+        if rows is not None and not rows.in_state_alone:
+            check_alone(where, parallelism, concurrency, executor)
+        by_epochs = works_by_epochs(where, logic, executor)
         given = overrides if tick is None else {**overrides, "tick": tick}
         options = self._options("bolt", id, where, given)
         effective = configure(self._configuration, options, where)
@@ -271,6 +276,8 @@ class BoltBuilder(Builder):
             keyed,
             states,
             cast("Value[Any] | None", state),
+            rows,
+            by_epochs,
         )
         return self._default_stream(id, streams)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stormlet.errors import InvalidTopology
-from stormlet.model.component_checks import check_at_least_one, check_id
+from stormlet.model.checks.components import check_at_least_one, check_id
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.configuration import Configuration, component_options, configure, read_options
 from stormlet.model.description import BoltSpec, SpoutSpec

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar, Unpack, overload
 
 from stormlet.errors import InvalidTopology
 from stormlet.model.builder_types import SpoutOptions
-from stormlet.model.component_checks import check_sharing, declared_outputs
+from stormlet.model.checks.components import check_sharing, declared_outputs
 from stormlet.model.components import Spout, TaskContext, To
 from stormlet.model.configuration import configure
 from stormlet.model.description import SpoutSpec

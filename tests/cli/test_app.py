@@ -163,7 +163,7 @@ def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
 def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C ends a command as it ends any other."""
 
-    def interrupt(called: str | None) -> None:
+    def interrupt(called: str | None, within: str | None) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(app, "_app", interrupt)

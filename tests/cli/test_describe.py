@@ -253,3 +253,30 @@ def test_kinds_of_bolts(logic: Any, kind: str) -> None:
     topology = Topology("kinds")
     topology.bolt("b", logic, topology.spout("s").shuffle())
     assert kind_of(topology.describe().bolts["b"]) == kind
+
+
+def test_what_a_bolt_keeps_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its states with their types, its timers, and the file."""
+    write("""
+        from stormlet import KeyedBolt, MapOf, Value
+        class Count(KeyedBolt[str, str, None]):
+            total = Value(int, 0, ttl=60)
+            prices = MapOf(str, float)
+            def execute(self, tup, out):
+                self.total += 1
+            def on_timer(self, at, out):
+                pass
+        topology = Topology("flow", state="flow.state")
+        topology.bolt("count", Count, topology.spout("words", ["a"]).fields())
+        """)
+    shown = described(capsys).splitlines()
+    assert shown[1] == "state and positions of sources are kept in flow.state"
+    place = shown.index("count  bolt, class Count(KeyedBolt)")
+    assert shown[place + 2 : place + 5] == [
+        "  keeps    total: int by str, for 60 s",
+        "           prices: dict[str, float] by str",
+        "           timers by str",
+    ]
+    found = json.loads(described(capsys, "--json"))
+    assert found["state"] == "flow.state"
+    assert [each["kind"] for each in found["components"][1]["states"]] == ["value", "map", "timers"]

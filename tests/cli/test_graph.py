@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from stormlet import BasicBolt, Bolt, Collector, Spout, SpoutCollector, Stream, Topology, Tuple
+from stormlet import BasicBolt, Bolt, Cell, Collector, Spout, SpoutCollector, Stream, Topology, Tuple, Value
 from stormlet.cli import main
 from stormlet.cli.inspecting.drawing import Drawing, Edge, Node, draw
 from stormlet.cli.inspecting.formats import as_dot, as_mermaid, as_text, escaped, without_marks
@@ -101,6 +101,18 @@ def test_components_come_as_declared_and_say_how_they_run() -> None:
         Node("parse", is_spout=False, details=("1 task", "in threads")),
         Node("index", is_spout=False, details=("1 task",)),
     ]
+
+
+def test_a_bolt_with_state_says_so() -> None:
+    """Its state is a reason for its grouping."""
+
+    def count(word: str, total: Cell[int]) -> None:
+        total.value += 1
+
+    topology = Topology("count")
+    words = topology.spout("words", ["a"])
+    topology.bolt("count", count, words.fields(), state=Value(int, 0))
+    assert drawing(topology).nodes[1].details == ("1 task", "keeps state")
 
 
 def test_nothing_comes_before_what_is_upstream_of_it() -> None:

@@ -14,6 +14,7 @@ from stormlet.cli.units import (
     read_duration,
     rough_duration,
     short_count,
+    size,
 )
 from stormlet.errors import InvalidConfiguration
 
@@ -108,3 +109,19 @@ def test_a_deadline_may_be_none() -> None:
     assert read_deadline("2m") == 120
     with pytest.raises(InvalidConfiguration, match="--drain-timeout never"):
         read_deadline("never")
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.00 kB"),
+        (999_499, "999 kB"),
+        (12_345_678, "12.3 MB"),
+        (7e12, "7000 GB"),
+    ],
+)
+def test_sizes_have_three_digits_and_a_unit(count: float, shown: str) -> None:
+    """As counts have."""
+    assert size(count) == shown

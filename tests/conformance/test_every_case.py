@@ -11,11 +11,11 @@ DEVIATIONS = (Path(__file__).parent / "DEVIATIONS.md").read_text("utf-8")
 COUNTS = {
     "A": 15, "G": 11, "K": 4, "H": 2, "C": 3, "X": 3, "V": 6, "Q": 2, "T": 20, "P": 7,
     "D": 17, "FS-A": 5, "FS-L": 15, "FS-S": 5, "FS-G": 6, "FS-H": 10, "FS-C": 3,
-    "KU-": 10,
+    "KU-": 10, "S": 6, "TR": 10, "TX": 6,
 }  # fmt: skip
 """How many cases each list has."""
 CASES = [f"{kind}{number}" for kind, count in COUNTS.items() for number in range(1, count + 1)]
-ID = r"(?:FS-[A-Z]|KU-|[A-Z])\d+"
+ID = r"(?:FS-[A-Z]|KU-|TR|TX|[A-Z])\d+"
 
 
 def names_in(*folders: str) -> Iterator[str]:
@@ -50,7 +50,7 @@ STATED = rows("Stated by a law test")
 def excused() -> set[str]:
     """The ids that begin a row or a sentence of the last two sections, ranges such as "G5 to G8" included."""
     text = DEVIATIONS.split("## Not recreated", 1)[1]
-    ranges = re.findall(r"\b([A-Z])(\d+) to \1(\d+)", text)
+    ranges = re.findall(r"\b(TR|TX|[A-Z])(\d+) to \1(\d+)", text)
     within = {f"{kind}{number}" for kind, low, high in ranges for number in range(int(low), int(high) + 1)}
     return within | set(re.findall(ID, text))
 

@@ -1,4 +1,4 @@
-"""A word count with durable state, to be killed: ``python -m tests.epochs.counting FILE WORDS``."""
+"""A word count with durable state and two tables, to be killed: ``python -m tests.epochs.counting FILE WORDS``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 import stormlet
-from stormlet import Collector, KeyedBolt, Topology, Tuple, Value
+from stormlet import Collector, KeyedBolt, SqliteTable, Topology, Tuple, Value
 
 
 class Count(KeyedBolt[str, str, str]):
@@ -25,10 +25,11 @@ class Unlucky:
     def __init__(self) -> None:
         self.seen = 0
 
-    def __call__(self, word: str) -> None:
+    def __call__(self, word: str) -> str:
         self.seen += 1
         if self.seen % 1000 == 0:
             raise ValueError("unlucky")
+        return word
 
 
 def words(count: int) -> Iterator[str]:
@@ -45,7 +46,9 @@ def topology(path: str, count: int) -> Topology:
 
     counting = Topology("counting", state=path, epoch_messages=500, replay_delay=0.001)
     counted = counting.bolt("count", Count, counting.spout("words", source).fields(), parallelism=2)
-    counting.bolt("unlucky", Unlucky(), counted.shuffle())
+    passed = counting.bolt("unlucky", Unlucky(), counted.shuffle())
+    counting.bolt("own table", SqliteTable("passed", str), passed.shuffle())
+    counting.bolt("other table", SqliteTable("passed", str, path=f"{path}.rows"), passed.shuffle())
     return counting
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from stormlet.core.commits import Commit, Shape, StateId, Stored
+from stormlet.core.state.commits import Commit, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
 
 
@@ -47,8 +47,8 @@ class Kept:
         self.commits.append(commit)
         self.delivered = max(self.delivered, commit.letters_delivered)
 
-    def note_letters(self, epoch: int) -> None:
-        self.delivered = epoch
+    def note_delivered(self, rows: Sequence[tuple[str, int]], letters: int) -> None:
+        self.delivered = max(self.delivered, letters)
 
     def at(self, epoch: int) -> Stored:
         raise NotImplementedError

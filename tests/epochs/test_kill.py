@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from time import monotonic, sleep
 
-from stormlet.core.commits import StateId
-from stormlet.core.states import State
-from stormlet.model.keyed import states_of
+from stormlet.core.state.commits import StateId
+from stormlet.core.state.states import State
+from stormlet.model.state.keyed import states_of
 from stormlet.state.reading import StateReader
 from tests.epochs.counting import Count, words
 
@@ -51,13 +53,20 @@ def kept(path: Path) -> dict[str, int]:
     return dict(state.tables[0].committed_items())
 
 
+def rows(path: Path) -> Counter[str]:
+    """The words in the table of a file."""
+    with closing(sqlite3.connect(path)) as connection:
+        return Counter(word for (word,) in connection.execute("SELECT value FROM passed"))
+
+
 def test_a_word_count_that_is_killed_counts_each_word_once(tmp_path: Path) -> None:
-    """Six kills at random moments, and failures after words were counted."""
+    """Six kills at random moments, and failures after words were counted; each word is once in each table, too."""
     random, path = Random(16), tmp_path / "counts.state"
     kills = 0
     for _ in range(6):
         kills += not live(path, random.uniform(0.0, 0.15))
     assert live(path, None)
     assert kept(path) == Counter(words(WORDS))
+    assert rows(path) == rows(Path(f"{path}.rows")) == Counter(words(WORDS))
     assert kills
     logging.getLogger(__name__).info("%d kills", kills)

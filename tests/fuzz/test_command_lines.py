@@ -31,6 +31,17 @@ OPTIONS = {
     "new": ["--force"],
     "soak": ["--minutes", "--burst", "--every", "--growth", "--seed"],
     "bench": ["--rounds", "--scale"],
+    "state list": ["--epoch", "--json"],
+    "state show": ["--epoch", "--limit", "--json"],
+    "state get": ["--epoch"],
+    "state diff": ["--epoch", "--limit", "--json"],
+    "state export": ["--epoch"],
+    "state import": ["--arg", "--set", "--config"],
+    "state check": ["--arg", "--set", "--config"],
+    "state rename": ["--epoch"],
+    "state forget": ["--epoch"],
+    "state save": ["--epoch"],
+    "state rewind": ["--epoch", "--at"],
 }
 """The commands, with options that take a value or none."""
 
@@ -48,7 +59,7 @@ def test_any_words(words: list[str]) -> None:
 def commands(draw: st.DrawFn) -> list[str]:
     """A command with a wrong target, or none, and any options."""
     command = draw(st.sampled_from([*OPTIONS]))
-    line = [command, *draw(st.lists(texts.filter(lambda word: "flow" not in word), max_size=2))]
+    line = [*command.split(), *draw(st.lists(texts.filter(lambda word: "flow" not in word), max_size=2))]
     for option in draw(st.lists(st.sampled_from(OPTIONS[command]), max_size=3)):
         line += [option, *draw(st.lists(texts | numbers, max_size=1))]
     return line if command not in ("bench", "new") else [*line, "--no-such-option"]

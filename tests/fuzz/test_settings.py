@@ -79,6 +79,8 @@ def unreadable(there: Path) -> Path:
         "check flow.py:topology --config",
         "run flow.py:topology --replay-dead-letters",
         "dead-letters",
+        "state list",
+        "state rewind --epoch 1",
         "check",
         "run",
     ],

@@ -15,12 +15,14 @@ from tests.law.failing import fail_until
 
 
 def test_C6_the_readme_says_so_on_its_first_screen() -> None:
-    """That state is lost with the process unless it is declared, and that delivery is at least once."""
+    """That delivery is at least once, and that state is lost with the process unless it is declared, and exactly once
+    then."""
     screen = Path(__file__).parents[2].joinpath("README.md").read_text("utf-8").splitlines()[:24]
     text = " ".join(screen).lower()
     assert "in memory" in text
     assert "lost with the process" in text
     assert "at least once" in text
+    assert "in declared state and in sinks that note the epoch each message counts exactly once" in text
     assert "state=" in text
 
 

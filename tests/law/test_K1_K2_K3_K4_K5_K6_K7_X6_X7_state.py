@@ -11,19 +11,23 @@ from stormlet import (
     Bolt,
     Cell,
     Collector,
+    EndOfStream,
     EpochFailed,
     KeyedBolt,
     MapOf,
     Reject,
+    Spout,
+    SpoutCollector,
+    TaskContext,
     Topology,
     TopologyCrashed,
     Tuple,
     Value,
 )
-from stormlet.core.commits import StateId
-from stormlet.core.states import State
+from stormlet.core.state.commits import StateId
+from stormlet.core.state.states import State
 from stormlet.errors import InvalidTopology, StateUnusable
-from stormlet.model.keyed import states_of
+from stormlet.model.state.keyed import states_of
 from stormlet.state.memory import MemoryStore
 
 pytestmark = pytest.mark.simulated_time
@@ -557,3 +561,81 @@ async def test_K7_a_timer_that_is_set_in_an_epoch_ends_it_when_it_is_due() -> No
     topology.bolt("soon", Soon, topology.spout("words", once).fields())
     await run(topology, MemoryStore())
     assert fired == [3.0]
+
+
+class Rarely(Spout[str]):
+    """Gives a word at once and another one after 2,000 seconds; it is asked for more meanwhile."""
+
+    def open(self, context: TaskContext, out: SpoutCollector[str]) -> None:
+        self.left = [(0.0, "a"), (2000.0, "b")]
+
+    def next_tuple(self, out: SpoutCollector[str]) -> None:
+        if not self.left:
+            raise EndOfStream
+        at, word = self.left[0]
+        if asyncio.get_running_loop().time() >= at:
+            out.emit(word, message_id=self.left.pop(0))
+
+
+async def test_X6_a_tick_that_comes_without_messages_does_not_hold_up_the_source() -> None:
+    """An epoch that has nothing to be committed goes on."""
+    topology, seen = ticking(fails=0)
+    async with topology.run() as running:
+        await running.finished()
+    assert [each for each in seen if each != "tick"] == ["a", "b"]
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_X7_ticks_that_fail_now_and_then_neither_stop_nor_crash_the_run() -> None:
+    """There is nothing to be repeated, and they do not fail in a row."""
+    topology, seen = ticking(fails=2)
+    async with topology.run(max_attempts=3) as running:
+        await running.finished()
+    assert [each for each in seen if each != "tick"] == ["a", "b"]
+
+
+def ticking(fails: int) -> tuple[Topology, list[str]]:
+    """Two words with half an hour between them, and a bolt that ticks every five minutes; of its ticks all but each
+    ``fails``-th fail below."""
+
+    class Ticking(KeyedBolt[str, str, str]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            self.total += 1
+            out.emit(tup.value)
+
+        def tick(self, out: Collector[str]) -> None:
+            out.emit("tick")
+
+    seen: list[str] = []
+
+    def see(value: str) -> None:
+        seen.append(value)
+        if value == "tick" and fails and seen.count("tick") % fails:
+            raise ValueError("now and then")
+
+    topology = Topology("ticking")
+    ticks = topology.bolt("tick", Ticking, topology.spout("words", Rarely).fields(), tick=300.0)
+    topology.bolt("see", see, ticks.shuffle())
+    return topology, seen
+
+
+async def test_K7_an_epoch_that_a_timer_has_ended_leaves_nothing_behind() -> None:
+    """Its own time is that of no other one."""
+
+    class Soon(KeyedBolt[str, str, None]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+            self.total += 1
+            self.set_timer(self.now + 3)
+
+        def on_timer(self, at: float, out: Collector[None]) -> None:
+            pass
+
+    topology = Topology("soon", epoch_seconds=1000.0)
+    topology.bolt("soon", Soon, topology.spout("words", Rarely).fields())
+    async with topology.run() as running:
+        await running.finished()
+    assert running.statistics().components["words"].acked == 2

@@ -17,6 +17,7 @@ from stormlet import (
     Reject,
     Spout,
     SpoutCollector,
+    StartFailed,
     TaskContext,
     Topology,
     TopologyCrashed,
@@ -100,6 +101,25 @@ async def test_X8_a_source_that_gives_something_else_fails_the_start() -> None:
         async with other.run(state=store) as running:
             await running.finished()
     assert "gives only 3 values, of which 4 are durable" in str(crash.value.__cause__)
+
+
+async def test_X8_a_source_whose_last_durable_value_is_another_one_fails_the_start() -> None:
+    """It would be gone on with in the midst of something else."""
+    store = Kept()
+    for values in ([1, 2, 3], [1, 2, 30, 4]):
+        topology = Topology("numbers")
+        topology.bolt("see", lambda value: None, topology.spout("numbers", values).shuffle())
+        if 30 in values:
+            with pytest.raises(TopologyCrashed) as crash:
+                await _whole(topology, store)
+            assert "its value 3 is another one now: 30" in str(crash.value.__cause__)
+        else:
+            await _whole(topology, store)
+
+
+async def _whole(topology: Topology, store: Kept) -> None:
+    async with topology.run(state=store) as running:
+        await running.finished()
 
 
 async def test_X3_the_host_hears_when_its_epoch_is_durable() -> None:
@@ -253,6 +273,40 @@ async def test_X8_a_spout_class_is_told_the_last_durable_message_of_each_partiti
     assert "".join(seen) == "abcdefef"
 
 
+async def test_X8_a_spout_class_says_what_it_goes_on_by() -> None:
+    """Where the id alone does not tell; it is asked about the last message of an epoch (law X8)."""
+    asked: list[object] = []
+
+    class Numbers(Spout[int]):
+        resumable = True
+
+        def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+            kept = cast("dict[str, int]", context.resume.get(None, {}))
+            self.left = list(range(kept.get("after", 0), 6))
+            assert context.is_durable
+
+        def next_tuple(self, out: SpoutCollector[int]) -> None:
+            if not self.left:
+                raise EndOfStream
+            out.emit(self.left[0], message_id=f"number {self.left.pop(0)}")
+
+        def position_of(self, message_id: object) -> object:
+            asked.append(message_id)
+            return {"after": int(str(message_id).removeprefix("number ")) + 1}
+
+    topology = Topology("numbers", epoch_messages=2)
+    seen: list[int] = []
+    topology.bolt("see", seen.append, topology.spout("numbers", Numbers).shuffle())
+    store = Kept()
+    async with topology.run(state=store) as running:
+        await running.finished()
+    store.commits.pop()
+    async with topology.run(state=store) as running:
+        await running.finished()
+    assert seen == [0, 1, 2, 3, 4, 5, 4, 5]
+    assert asked == ["number 1", "number 3", "number 5", "number 5"]
+
+
 async def test_X1_a_dead_letter_that_its_sink_has_not_got_comes_in_the_next_run() -> None:
     """It is durable with its epoch, and delivered before anything else (law X1)."""
 
@@ -383,3 +437,27 @@ async def test_X8_a_source_that_has_another_name_is_refused() -> None:
     ):
         async with other.run(state=store):
             pass
+
+
+async def test_X1_a_dead_letter_stays_until_its_sink_has_taken_it() -> None:
+    """A sink that raises at the start of the next run has not."""
+
+    def reject(value: int) -> None:
+        raise Reject("never")
+
+    def lose(letter: DeadLetter) -> None:
+        raise OSError("the sink is gone")
+
+    topology = Topology("rejecting")
+    topology.bolt("reject", reject, topology.spout("numbers", [1]).shuffle())
+    store = Kept()
+    with pytest.raises(TopologyCrashed):
+        async with topology.run(state=store, dead_letters=lose) as running:
+            await running.finished()
+    with pytest.raises(StartFailed, match="delivery of the dead letters of the last run raised"):
+        async with topology.run(state=store, dead_letters=lose):
+            pass
+    letters: list[DeadLetter] = []
+    async with topology.run(state=store, dead_letters=letters.append) as running:
+        await running.finished()
+    assert [each.value for each in letters] == [1]

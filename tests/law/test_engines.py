@@ -14,7 +14,8 @@ from tests.law.test_law import RULES
 
 HERE: Final = Path(__file__).parent
 EPOCHS: Final = "a run in process has epochs of its own; on Spark a micro-batch is one, by rules of its own"
-KEYED_STATE: Final = "keyed state is kept by a run in process; a KeyedBolt is refused on Spark"
+RUNS: Final = "it is about what outlives a run, which tests/spark/engine/test_keyed.py has on Spark"
+TIME: Final = "time stands still in a batch; tests/spark/engine/test_keyed.py has the epochs of streams"
 IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "L2": "it is about the messages of ackers; on Spark one account spans the run",
     "L3": "messages of ackers arrive in any order; a partition has its ledger to itself",
@@ -41,16 +42,19 @@ IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "X3": EPOCHS,
     "X4": EPOCHS,
     "X5": EPOCHS,
-    "X6": EPOCHS,
     "X7": EPOCHS,
     "X8": EPOCHS,
-    "K1": KEYED_STATE,
-    "K2": KEYED_STATE,
-    "K3": KEYED_STATE,
-    "K4": KEYED_STATE,
-    "K5": KEYED_STATE,
-    "K6": KEYED_STATE,
-    "K7": KEYED_STATE,
+    "X9": EPOCHS,
+    "X10": EPOCHS,
+    "X11": EPOCHS,
+    "X12": EPOCHS,
+    "X13": EPOCHS,
+    "X14": EPOCHS,
+    "K5": RUNS,
+    "K6": TIME,
+    "K7": TIME,
+    "K8": RUNS,
+    "K9": RUNS,
 }
 """The other rules, each with its reason."""
 

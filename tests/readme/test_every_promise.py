@@ -31,7 +31,20 @@ def spark_engine() -> tuple[Prose, Prose]:
     return Prose(runs, TESTS.parent / "spark" / "engine"), Prose(opening + plan, TESTS / "spark_engine_page")
 
 
+def state() -> Prose:
+    """The table of failures on the page about state, whose tests stand with their like."""
+    text = (ROOT / "docs" / "state.md").read_text("utf-8")
+    section = text.split("## What happens when\n", 1)[1].split("\n## ", 1)[0]
+    return Prose(section, TESTS.parent)
+
+
 ON_SPARK, PLAN_FOR_SPARK = spark_engine()
+STATE = state()
+STATE_TESTS = [
+    name
+    for folder in ("epochs", "examples", "law", "state")
+    for name in Prose("", TESTS.parent / folder).tests()
+]
 PROSE = [
     what_happens_when(),
     page("explaining.md", "explaining_page"),
@@ -72,7 +85,9 @@ def test_no_page_names_tests_unseen() -> None:
     pages = "\n".join(
         path.read_text("utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
     )
-    named = [name for prose in (*PROSE, ON_SPARK) for promise in prose.promises() for name in promise.tests]
+    named = [
+        name for prose in (*PROSE, ON_SPARK, STATE) for promise in prose.promises() for name in promise.tests
+    ]
     assert pages.count("tested by:") == len(ANCHOR.findall(pages))
     assert sum(len(names.split(",")) for names in ANCHOR.findall(pages)) == len(named)
 
@@ -113,3 +128,11 @@ def test_what_a_run_on_spark_promises_is_held_beside_the_engine() -> None:
     promises = ON_SPARK.promises()
     assert [promise.text for promise in promises if not promise.tests] == []
     assert {name for promise in promises for name in promise.tests} - set(ON_SPARK.tests()) == set()
+
+
+def test_what_happens_to_state_is_held_by_tests() -> None:
+    """Each row of that table names its tests, and they exist; others stand beside them."""
+    promises = STATE.promises()
+    assert len(promises) >= 15
+    assert [promise.text for promise in promises if not promise.tests] == []
+    assert {name for promise in promises for name in promise.tests} - set(STATE_TESTS) == set()

@@ -14,6 +14,8 @@ from stormlet import Bolt, Collector, Reject, Topology, Tuple
 from stormlet.spark import DataFrameSink, DataFrameSpout, spark_session
 
 EPOCH_ROWS = 40
+STATE = "killed.state"
+"""The file of the state, where there is one; as an argument it says so."""
 STARTED = "started"
 """What it prints before the topology starts: from then on it is worth killing."""
 
@@ -80,27 +82,33 @@ class Sum(Bolt[Line, Line]):
             out.fail(self.waiting.popitem()[1], "its other line has not come")
 
 
-def topology(folder: Path, seed: int) -> Topology:
-    """All of it; ``seed`` is of the failures."""
+def topology(folder: Path, seed: int, *, with_state: bool = False) -> Topology:
+    """All of it; ``seed`` is of the failures. Its epochs are those of a state or, without one, of the source."""
     frame = spark_session("local[2]").read.parquet(str(folder / "orders"))
-    made = Topology("killed", max_attempts=1000, replay_delay=0.01)
-    source = DataFrameSpout(frame, as_=Order, checkpoint=folder / "checkpoint", epoch_rows=EPOCH_ROWS)
+    if with_state:
+        made = Topology("killed", state=folder / STATE, epoch_messages=EPOCH_ROWS, epoch_seconds=60.0)
+        source = DataFrameSpout(frame, as_=Order)
+    else:
+        made = Topology("killed", max_attempts=1000, replay_delay=0.01)
+        source = DataFrameSpout(frame, as_=Order, checkpoint=folder / "checkpoint", epoch_rows=EPOCH_ROWS)
     orders = made.spout("orders", source)
     lines = made.bolt("lines", Lines(Random(seed)), orders.shuffle(), outputs=Line)
     sums = made.bolt("sum", Sum, lines.fields("id"), parallelism=2)
     for name, rows, options in (("lines", lines, {}), ("sums", sums, {"partition_by": "part"})):
         sink = DataFrameSink(folder / "out" / name, exactly_once=True, **options)
-        made.bolt(f"write {name}", sink, rows.shuffle(), parallelism=2)
+        made.bolt(f"write {name}", sink, rows.shuffle(), parallelism=1 if with_state else 2)
     return made
 
 
-async def main(folder: Path, seed: int) -> None:
+async def main(folder: Path, seed: int, *, with_state: bool) -> None:
     """Do what is left to do."""
-    made = topology(folder, seed)
+    made = topology(folder, seed, with_state=with_state)
     print(STARTED, flush=True)
-    async with made.run(dead_letters=folder / "letters.jsonl") as running:
+    async with made.run(
+        dead_letters=folder / "letters.jsonl", max_attempts=1000, replay_delay=0.01, replay_delay_max=0.5
+    ) as running:
         await running.finished()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2]), with_state=STATE in sys.argv[3:]))

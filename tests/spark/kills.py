@@ -1,14 +1,17 @@
 """Kills a run that writes exactly once at random moments, starts it again until it ends, and compares what it has
-written with Spark SQL's own answer: ``python -m tests.spark.kills FOLDER --kills 25 --seed 1``."""
+written with Spark SQL's own answer: ``python -m tests.spark.kills FOLDER --kills 25 --seed 1``, and with ``--state 1``
+where the epochs are those of a state."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -16,7 +19,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from stormlet.spark import spark_session
-from tests.spark.killed_epochs import LINES, REJECTED, STARTED, SUMS
+from tests.spark.killed_epochs import LINES, REJECTED, STARTED, STATE, SUMS
 from tests.spark.process_groups import end, has_ended, kill_alone, start, wait
 
 if TYPE_CHECKING:
@@ -35,6 +38,15 @@ def epochs_in_checkpoint(folder: Path) -> int:
     """As a DataFrame's source remembers them."""
     path = folder / "checkpoint"
     return int(json.loads(path.read_text())["checkpoint"]["epochs"]) if path.exists() else 0
+
+
+def epochs_in_state(folder: Path) -> int:
+    """As a state file has them."""
+    if not (folder / STATE).exists():
+        return 0
+    with closing(sqlite3.connect(folder / STATE, timeout=30.0)) as file:
+        (number,) = file.execute("SELECT coalesce(max(number), 0) FROM epochs").fetchone()
+        return int(number)
 
 
 @dataclass
@@ -236,14 +248,17 @@ def repeated(folder: Path) -> int:
 
 def main() -> None:
     """Kill runs that each have orders of their own."""
-    options = read_options(__doc__, rows=3000)
+    options = read_options(__doc__, rows=3000, state=0)
     spark = spark_session("local[2]")
 
     def prepare(folder: Path) -> Callable[[], Iterable[str]]:
         make_orders(spark, folder, options.rows)
         return partial(differences, spark, folder)
 
-    kill_on(options.folder, Kills(options.seed), options.kills, prepare)
+    kills = Kills(options.seed)
+    if options.state:
+        kills = Kills(options.seed, arguments=(STATE,), epochs_done=epochs_in_state)
+    kill_on(options.folder, kills, options.kills, prepare)
     spark.stop()
 
 

@@ -383,14 +383,14 @@ async def test_sources_that_cannot_be(orders: DataFrame, tmp_path: Path) -> None
 
 
 async def test_a_source_without_epochs(orders: DataFrame, tmp_path: Path) -> None:
-    """Refused when the topology is described, so by check, too."""
+    """Refused before it runs, if no state= gives epochs instead."""
     made = Topology("no-epochs")
     rows = made.spout("orders", DataFrameSpout(orders, as_=Order, checkpoint=tmp_path / "c"))
     made.bolt("write", DataFrameSink(tmp_path / "out", exactly_once=True), rows.shuffle())
     with pytest.raises(
         InvalidTopology, match="bolt 'write' writes exactly once, and spout 'orders' gives no"
     ):
-        made.describe()
+        made.run()
 
 
 async def refused(made: Topology, path: Path) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.kills import Kills, differences, make_orders, run_with_kills
+from tests.spark.killed_epochs import STATE
+from tests.spark.kills import Kills, differences, epochs_in_state, make_orders, run_with_kills
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
 
 @pytest.mark.untraced
 @pytest.mark.timeout(900)  # three JVMs start, one after the other
-def test_kills_leave_each_row_once(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kills",
+    [
+        Kills(seed=3, soon=True),
+        Kills(seed=3, soon=True, arguments=(STATE,), epochs_done=epochs_in_state),
+    ],
+    ids=["by the source", "by the state"],
+)
+def test_kills_leave_each_row_once(spark: SparkSession, tmp_path: Path, kills: Kills) -> None:
     """Killed twice at random moments and started again, the sinks are as Spark SQL says, row for row, and every
     rejected row is among the dead letters; a comparison that rows too many or too few do not pass."""
     make_orders(spark, tmp_path, 200)
-    kills = Kills(seed=3, soon=True)
     run_with_kills(tmp_path, kills, 2)
     assert list(differences(spark, tmp_path)) == []
     assert kills.total == 2

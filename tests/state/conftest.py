@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stormlet.core.commits import Store
+from stormlet.core.state.commits import Store
 from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
 

@@ -13,7 +13,7 @@ from random import Random
 
 import msgspec
 
-from stormlet.core.commits import Append, Commit, Rows, Shape, StateId, Store, Stored
+from stormlet.core.state.commits import Append, Commit, Rows, Shape, StateId, Store, Stored
 
 TOTAL, SEEN, LAST = StateId("count", "total"), StateId("count", "seen"), StateId("latest", "value")
 SHAPES = {

@@ -21,8 +21,8 @@ from typing import TypeVar
 
 import msgspec
 
-from stormlet.core.commits import Append, Commit, StateId
-from stormlet.core.states import MOST_ENTRIES, REWRITE
+from stormlet.core.state.commits import Append, Commit, StateId
+from stormlet.core.state.states import MOST_ENTRIES, REWRITE
 from stormlet.state.file import StateFile
 
 TOTAL = StateId("count", "total")

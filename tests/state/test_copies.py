@@ -9,7 +9,7 @@ from threading import Thread
 
 import pytest
 
-from stormlet.core.commits import Commit
+from stormlet.core.state.commits import Commit
 from stormlet.errors import StateUnusable
 from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore

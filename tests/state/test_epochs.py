@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stormlet.core.commits import Append, Commit, Rows, Shape, StateId, Store, Stored
+from stormlet.core.state.commits import Append, Commit, Rows, Shape, StateId, Store, Stored
 from stormlet.errors import StateUnusable
 from stormlet.state import retention
 from stormlet.state.memory import MemoryStore

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from stormlet.core.commits import Append, Commit
+from stormlet.core.state.commits import Append, Commit
 from stormlet.errors import StateUnusable
 from stormlet.state.file import StateFile
 from tests.state.connections import connection_of

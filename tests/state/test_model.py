@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stormlet.core.commits import Store, Stored
+from stormlet.core.state.commits import Store, Stored
 from stormlet.errors import StateUnusable
 from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore

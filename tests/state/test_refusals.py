@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from stormlet.core.commits import Append, Commit, Rows, Stored
+from stormlet.core.state.commits import Append, Commit, Rows, Stored
 from stormlet.errors import StateUnusable
 from stormlet.state.file import StateFile
 from stormlet.state.layout import PAGE

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stormlet.core.commits import Append, Commit, Rows, StateId
+from stormlet.core.state.commits import Append, Commit, Rows, StateId
 from stormlet.errors import StateUnusable
 from stormlet.state.file import StateFile
 from tests.state.programs import LAST, SEEN, SHAPES, TOTAL

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from random import Random
 
-from stormlet.core.commits import Commit, StateId, Store
-from stormlet.core.states import State
-from stormlet.core.tables import Declared
+import pytest
+
+from stormlet.core.state import states
+from stormlet.core.state.commits import Commit, StateId, Store
+from stormlet.core.state.states import State
+from stormlet.core.state.tables import Declared
+
+
+@pytest.fixture(autouse=True, scope="module")
+def rounds_at_once() -> Iterator[None]:
+    """Rounds of small states, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(states, "LEAST_LOG", 0)
+        yield
+
 
 ID = StateId("count", "total")
 KEYS = 500

@@ -13,6 +13,7 @@ from stormlet import (
     BasicBolt,
     BatchBolt,
     Bolt,
+    Cell,
     Collector,
     FailureKind,
     InvalidTopology,
@@ -21,6 +22,7 @@ from stormlet import (
     To,
     TopologyCrashed,
     Tuple,
+    Value,
 )
 from stormlet.testing import Input, Leaked, run_bolt, run_bolt_async
 
@@ -307,3 +309,13 @@ async def test_in_a_coroutine_it_is_awaited() -> None:
 def test_it_shows_itself_in_short() -> None:
     """For the message of a failing assertion."""
     assert repr(run_bolt(Pairs, [1, 2, 3])) == "<BoltResult emitted 1, acked 2, failed 0, held 1>"
+
+
+def test_a_function_with_state_gets_its_inputs_by_key() -> None:
+    """Without a key the value itself is one."""
+
+    def count(word: str, total: Cell[int]) -> int:
+        total.value += 1
+        return total.value
+
+    assert run_bolt(count, ["a", "b", "a"], state=Value(int, 0)).emitted() == [1, 1, 2]  # type: ignore[call-overload]

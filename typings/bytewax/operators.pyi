@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from bytewax.dataflow import Dataflow, Stream
-from bytewax.inputs import DynamicSource
+from bytewax.inputs import DynamicSource, FixedPartitionedSource
 from bytewax.outputs import DynamicSink
 
 X = TypeVar("X")
@@ -17,7 +17,9 @@ class StatefulBatchLogic(Generic[V, W, S]):
     def on_batch(self, values: list[V]) -> tuple[Iterable[W], bool]: ...
     def snapshot(self) -> S: ...
 
-def input(step_id: str, flow: Dataflow, source: DynamicSource[X]) -> Stream[X]: ...
+def input(
+    step_id: str, flow: Dataflow, source: DynamicSource[X] | FixedPartitionedSource[X, Any]
+) -> Stream[X]: ...
 def output(step_id: str, up: Stream[X], sink: DynamicSink[X]) -> None: ...
 def map(step_id: str, up: Stream[X], mapper: Callable[[X], Y]) -> Stream[Y]: ...
 def flat_map(step_id: str, up: Stream[X], mapper: Callable[[X], Iterable[Y]]) -> Stream[Y]: ...

@@ -1,5 +1,13 @@
 from __future__ import annotations
 
-from bytewax.dataflow import Dataflow
+from datetime import timedelta
 
-def run_main(flow: Dataflow) -> None: ...
+from bytewax.dataflow import Dataflow
+from bytewax.recovery import RecoveryConfig
+
+def run_main(
+    flow: Dataflow,
+    *,
+    epoch_interval: timedelta | None = None,
+    recovery_config: RecoveryConfig | None = None,
+) -> None: ...

@@ -146,6 +146,8 @@ def _node(spec: SpoutSpec | BoltSpec) -> Node:
             details.append(f"{spec.concurrency:,} at a time")
         if spec.executor == "thread":
             details.append("in threads")
+        if spec.keyed:
+            details.append("keeps state")
     return Node(spec.id, isinstance(spec, SpoutSpec), tuple(details))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
 import msgspec
@@ -13,7 +14,7 @@ from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.planning import Plan, plan
 from stormlet.model.setting_layers import Layered
-from stormlet.topology import Topology
+from stormlet.topology import StateTarget, Topology
 
 
 class Inspection(msgspec.Struct, frozen=True):
@@ -28,6 +29,19 @@ class Inspection(msgspec.Struct, frozen=True):
     components: Mapping[str, Configuration]
     """By component, with its own options laid over."""
     plan: Plan
+    place: str | None = None
+    """The place of its state; None where it is lost with the process (law K9)."""
+
+    @property
+    def state_words(self) -> str:
+        """The fate of its state, in one line; empty for a topology without."""
+        keepers = [bolt.id for bolt in self.description.bolts.values() if bolt.keyed]
+        if self.place is not None:
+            return f"state and positions of sources are kept in {printable(self.place)}"
+        if keepers:
+            names = ", ".join(printable(each) for each in keepers)
+            return f"the state of {names} is lost with the process; keep it by state= or run --state FILE"
+        return ""
 
     @property
     def counts(self) -> str:
@@ -65,4 +79,9 @@ def inspect_topology(topology: Topology, settings: Layered, *, state_survives: b
     declared = topology.describe()
     description, components = declared.configured(configuration, where, settings.values)
     planned = plan(description, components, state_survives=state_survives)
-    return Inspection(settings, declared, description, components, planned)
+    place = None if topology.state is None else _place(topology.state)
+    return Inspection(settings, declared, description, components, planned, place)
+
+
+def _place(state: StateTarget) -> str:
+    return os.fspath(state) if isinstance(state, str | os.PathLike) else f"a {type(state).__name__}"

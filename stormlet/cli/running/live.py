@@ -22,14 +22,17 @@ from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.screen import Screen
 from stormlet.cli.running.streams import GuardedStream, are_one_terminal
 from stormlet.cli.running.table import closing_table, live_table
-from stormlet.cli.units import duration, rough_duration, short_count
+from stormlet.cli.units import duration, rough_duration, short_count, size
 from stormlet.core.shortened import printable
 from stormlet.report.failures import RepeatedFailure
+from stormlet.report.statistics import EpochStatistics
 
 LONGEST_BAR = 30
 SHOWN_FAILURES = 5
 MOST_REPORTS = 4
 """The most components that report their progress on the terminal, one line each."""
+MOST_STATES = 4
+"""The most states that are shown on the terminal, one line each."""
 ROOMY = 12
 """In a terminal of more lines, one stays empty between the view and what is printed above it."""
 
@@ -40,9 +43,11 @@ def live_view(
     """At most ``height`` lines; of more components, those that do most. ``drain`` says what a drain waits
     for."""
     reports = [Text(fitted(each, width)) for each in reported(frame, short_count)]
+    epochs = [Text(fitted(each, width)) for each in epoch_lines(frame, short_count)]
     below = [
         *_progress(frame.progress, width),
         *reports,
+        *epochs,
         *_drain(drain, width),
         *_last_failure(failures, width),
     ]
@@ -60,6 +65,7 @@ def closing_summary(
     lines = [Text(f"{printable(frame.topology)}: {duration(frame.seconds)}", style="bold")]
     lines += closing_table(frame.rows, width)
     lines += map(Text, reported(frame, "{:,}".format, len(frame.reports)))
+    lines += map(Text, epoch_lines(frame, "{:,}".format, None))
     lines += map(Text, _undone(frame, replayed))
     lines += _failures(failures, width)
     return lines
@@ -81,6 +87,29 @@ def reported(frame: Frame, count: Callable[[int], str], most: int = MOST_REPORTS
         known = "" if each.known is None else f" of {count(each.known)}"
         part = "" if each.known is None or each.done >= each.known else f", {each.done / each.known:.0%}"
         yield printable(f"{component}: {count(each.done)}{known} {each.unit}{part}")
+
+
+def epoch_lines(frame: Frame, count: Callable[[int], str], most: int | None = MOST_STATES) -> Iterator[str]:
+    """``epoch 120 committed 0.4 s ago, 312 messages wait for the next``, and a line for each state."""
+    epoch = frame.epoch
+    if epoch is None:
+        return
+    withheld = f", {counted_messages(epoch.withheld, count)} for the next" if epoch.withheld else ""
+    yield f"{epoch_words(epoch)}{withheld}"
+    for state, each in islice(epoch.states.items(), most):
+        yield printable(f"{state}: {count(each.entries)} entries, {size(each.bytes)}")
+
+
+def counted_messages(number: int, count: Callable[[int], str]) -> str:
+    """``1 message waits``, ``312 messages wait``."""
+    return f"{count(number)} {'message waits' if number == 1 else 'messages wait'}"
+
+
+def epoch_words(epoch: EpochStatistics) -> str:
+    """``epoch 120 committed 0.4 s ago``."""
+    if epoch.age is None:
+        return "no epoch committed yet"
+    return f"epoch {epoch.number:,} committed {duration(epoch.age)} ago"
 
 
 def _title(frame: Frame, width: int) -> Text:

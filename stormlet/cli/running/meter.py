@@ -11,7 +11,7 @@ from operator import length_hint
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.logic import SourceKind
-from stormlet.report.statistics import ComponentStatistics, Progress, Statistics
+from stormlet.report.statistics import ComponentStatistics, EpochStatistics, Progress, Statistics
 
 WINDOW = 2.0
 """Seconds that rates and latencies are means of."""
@@ -72,6 +72,8 @@ class Frame:
     left_over: int
     reports: Mapping[str, Progress] = field(default_factory=dict[str, Progress])
     """The progress that components report of their own work."""
+    epoch: EpochStatistics | None = None
+    """None where messages do not belong to epochs."""
 
     @property
     def tuples_per_second(self) -> float:
@@ -119,7 +121,9 @@ class Meter:
         progress = None if self._total is None else _progress(self._total, self._done(now), seconds)
         own = ((id, now.components[id].progress) for id in self._capacities)
         reports = {id: progress for id, progress in own if progress is not None}
-        return Frame(self._topology, seconds, rows, progress, now.dead_letters, now.left_over, reports)
+        return Frame(
+            self._topology, seconds, rows, progress, now.dead_letters, now.left_over, reports, now.epoch
+        )
 
     def _row(self, id: str, now: ComponentStatistics, before: ComponentStatistics, passed: float) -> Row:
         is_spout = id in self.spouts

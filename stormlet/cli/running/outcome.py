@@ -78,6 +78,7 @@ def as_json(result: Result) -> str:
         "left_over": result.statistics.left_over,
         "error": None if result.error is None else str(result.error).encode("utf-8", "replace").decode(),
         "replayed": result.replayed and asdict(result.replayed),
+        "epoch": result.statistics.epoch,
         "components": {id: _counts(each) for id, each in result.statistics.components.items()},
     }
     return msgspec.json.encode(record).decode()

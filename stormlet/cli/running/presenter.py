@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from stormlet.cli.output import encodable
 from stormlet.cli.running.endings import write_at_once
-from stormlet.cli.running.live import LiveView, closing_summary, is_terminal, reported
+from stormlet.cli.running.live import LiveView, closing_summary, epoch_words, is_terminal, reported
 from stormlet.cli.running.meter import Frame
 from stormlet.cli.running.observation import PATIENCE, Observation
 from stormlet.cli.running.streams import GuardedStream
@@ -122,6 +122,8 @@ def _parts(frame: Frame) -> Iterator[str]:
         yield f"and {len(spouts) - MOST_SPOUTS} spouts more"
     yield from reported(frame, "{:,}".format)
     yield f"{short_count(frame.tuples_per_second)} tuples/s"
+    if frame.epoch is not None:
+        yield epoch_words(frame.epoch)
     if frame.dead_letters:
         yield f"{frame.dead_letters:,} dead letters"
     progress = frame.progress

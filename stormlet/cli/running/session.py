@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from stormlet.cli.running.endings import Ending, Stage, ended_by_closed_output, ended_by_signals
+from stormlet.cli.running.fresh import move_aside
 from stormlet.cli.running.loops import (
     await_default_threads,
     await_threads,
@@ -47,6 +48,8 @@ class How:
     """Seconds after which it drains; None: when its sources have ended."""
     state: Path | None = None
     """The file that state is kept in; the topology's own where there is none."""
+    fresh: bool = False
+    """True if the file is moved aside first."""
     dead_letters: Path | None = None
     replay: Path | None = None
     """The dead letters that are emitted instead of what the sources have."""
@@ -145,6 +148,8 @@ class Session:
                 state=how.state,
                 **cast("TopologyOptions", how.settings.values),
             )
+            if how.fresh:
+                move_aside(self._topology, how.state, self._presenter.say)
             async with self._run_of_topology as running:
                 self._began = time.monotonic()
                 self._running = running

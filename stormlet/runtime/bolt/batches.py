@@ -14,8 +14,8 @@ from stormlet.core.outcomes import spelt
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import HELD, Tuple
 from stormlet.errors import InvalidTopology
+from stormlet.model.checks.numbers import is_int, is_seconds
 from stormlet.model.components import BatchBolt, Bolt, Collector, TaskContext, overrides
-from stormlet.model.number_checks import is_int, is_seconds
 from stormlet.runtime.bolt.executions import Executions
 from stormlet.runtime.bolt.functions import BoltWorker
 from stormlet.runtime.bolt.threads import ThreadedBatchBolt

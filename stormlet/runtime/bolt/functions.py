@@ -71,7 +71,7 @@ class Stop(msgspec.Struct, frozen=True):
     value: object
     """That input."""
     error: BaseException | None = None
-    """What it has raised; None if its result must be awaited."""
+    """Its exception; None if its result must be awaited."""
 
 
 class Odd(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ class Odd(msgspec.Struct, frozen=True):
     """Its input."""
     result: object
     error: BaseException | None = None
-    """What it has raised."""
+    """Its exception."""
 
 
 class FunctionWorker(Worker):

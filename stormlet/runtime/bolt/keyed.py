@@ -17,21 +17,43 @@ other (law K2).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from inspect import isawaitable
 from typing import Any, cast
 
-from stormlet.core.timers import NAME
-from stormlet.core.tuples import ACKED, OPEN, PLAIN
+from stormlet.core.state.timers import NAME
+from stormlet.core.tuples import ACKED, OPEN, PLAIN, Source
+from stormlet.model.checks.keyed import whole
 from stormlet.model.components import DEFAULT_STREAM
-from stormlet.model.declared_states import Cell
-from stormlet.model.keyed import KeyedBolt, attach, view_of
+from stormlet.model.state.declared import Cell
+from stormlet.model.state.keyed import KeyedBolt, attach
+from stormlet.model.state.slots import view_of
 from stormlet.runtime.bolt.functions import BasicWorker, FunctionWorker
-from stormlet.runtime.bolt.task_state import TaskState
+from stormlet.runtime.bolt.task_state import KeyReader, TaskState
 from stormlet.runtime.bolt.worker import Method, Pause, Raised, Wiring, own_context, raised_on
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
 
 DEAD = "another tuple of its tree has failed, and the message is processed again as a whole"
+
+
+class Calls:
+    """The beginnings of calls: what has changed is of the last one, and its key is that of its input. Keys are read by
+    the reader for the source of the last input, as many of one source come after each other."""
+
+    __slots__ = ("_columns", "_read", "_source", "_state")
+
+    def __init__(self, state: TaskState) -> None:
+        self._state = state
+        self._columns = state.columns
+        self._source: Source | None = None
+        self._read: KeyReader = whole
+
+    def begin(self, tup: AnyTuple) -> Any:
+        """A call with this input begins: return its key."""
+        for column in self._columns:
+            column.touched = False
+        if tup.source is not self._source:
+            self._source, self._read = tup.source, self._state.reader_of(tup.source)
+        return tup.value if self._read is whole else self._read(tup.value)
 
 
 class KeyedWorker(BasicWorker):
@@ -45,28 +67,29 @@ class KeyedWorker(BasicWorker):
         self._state = state
         self._attempt = state.attempt
         self._overlaps = at_once > 1
-        attach(bolt, state.tables, state.timers)
+        self._hand = attach(bolt, state.tables, state.timers)
+        self._calls = Calls(state)
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         bolt, state, attempt, out, outbox = self._keyed, self._state, self._attempt, self.out, self.outbox
-        execute, key_of, columns, reached = bolt.execute, state.key_of, state.columns, attempt.reached
-        crowded = outbox.crowded
+        execute, reached, hand, last = bolt.execute, attempt.reached, self._hand, 0
+        crowded, calls = outbox.crowded, self._calls
         bolt.now = state.now
         for tup in tuples:
             lineage = tup.lineage
             if (lineage is not PLAIN and self.needs_care(tup, lineage)) or attempt.has_dead:
                 return self.carefully(tup)
             out.default_anchors = tup
-            for column in columns:
-                column.touched = False
             try:
-                bolt.key = key_of(tup)
+                hand.key = calls.begin(tup)
                 result = execute(tup, out)
             except Exception as error:
-                self._note_raised(tup)
+                state.note_raised(tup)
                 return raised_on(tup, error)
             root = tup.root
-            reached[root] = None
+            if root != last:  # tuples of one tree come one after the other
+                reached[root] = None
+                last = root
             if result is not None:
                 return self.returned(tup, result)
             if tup.state == OPEN:  # else user code has settled it by ``out.ack`` or ``out.fail``
@@ -80,10 +103,10 @@ class KeyedWorker(BasicWorker):
         return None
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
-        key = self._state.key_of(tup)
+        key = self._calls.begin(tup)
         self._keyed.now = self._state.now  # of all views, too: time stands still within an epoch
         if not self._overlaps:
-            self._keyed.key = key
+            self._hand.key = key
             await self._process(self._keyed, tup, out)
             return
         async with self._state.turn(key):
@@ -96,26 +119,13 @@ class KeyedWorker(BasicWorker):
             return
         context = own_context(tup)
         out.default_anchors = tup
-        self._state.begin_call()
-        try:
-            result: object = (
-                bolt.execute(tup, out) if context is None else context.run(bolt.execute, tup, out)
-            )
-        except BaseException:
-            self._note_raised(tup)
-            raise
-        self._attempt.reach(tup.roots)
+        result = self._state.call(tup, context, bolt.execute, tup, out)
         if isawaitable(result):
             result = await self.awaited(result, context)
         self._check(result)
 
-    def _note_raised(self, tup: AnyTuple) -> None:
-        if self._state.touched:
-            self._attempt.reach(tup.roots)
-
     def method(self, name: str) -> Method | None:
-        with suppress(AttributeError):
-            del self._keyed.key  # what it calls now has no key
+        del self._keyed.key  # what it calls now has no key
         if name == NAME:
             return self._fire
         return BasicWorker.method(self, name)
@@ -126,7 +136,7 @@ class KeyedWorker(BasicWorker):
         bolt.now = now
         try:
             for at, key in [] if timers is None else timers.due(now):
-                bolt.key = key
+                self._hand.key = key
                 result: object = bolt.on_timer(at, cast("Any", out))
                 if isawaitable(result):
                     await self.awaited(result, None)
@@ -154,6 +164,7 @@ class CellWorker(FunctionWorker):
         self._state = state
         self._attempt = state.attempt
         self._overlaps = at_once > 1
+        self._calls = Calls(state)
 
     def _called(self, value: Any) -> object:
         return self._of_cell(value, self._cell)
@@ -166,7 +177,7 @@ class CellWorker(FunctionWorker):
             self.outbox,
             self._of_cell,
         )
-        key_of, columns, reached = state.key_of, state.columns, attempt.reached
+        reached, calls, last = attempt.reached, self._calls, 0
         outlet = self._outlets.get(DEFAULT_STREAM, self._undeclared)
         crowded = outbox.crowded
         cell.now = state.now
@@ -174,19 +185,19 @@ class CellWorker(FunctionWorker):
             lineage = tup.lineage
             if (lineage is not PLAIN and self.needs_care(tup, lineage)) or attempt.has_dead:
                 return self.carefully(tup)
-            for column in columns:
-                column.touched = False
+            root = tup.root
             try:
-                cell.key = key_of(tup)
+                cell.key = calls.begin(tup)
                 result = function(tup.value, cell)
                 if result is not None and self._emits_more(tup, result, outlet):
-                    reached[tup.root] = None
+                    reached[root] = None
                     return self._rest(tup, result)
             except Exception as error:
-                self._note_raised(tup)
+                state.note_raised(tup)
                 return Raised((tup,), error)
-            root = tup.root
-            reached[root] = None
+            if root != last:  # tuples of one tree come one after the other
+                reached[root] = None
+                last = root
             tup.state = ACKED  # nobody else has it
             if root == outbox.run:
                 outbox.delta ^= tup.edge
@@ -197,7 +208,7 @@ class CellWorker(FunctionWorker):
         return None
 
     async def process(self, tup: AnyTuple, out: BoltCollector) -> None:
-        key = self._state.key_of(tup)
+        key = self._calls.begin(tup)
         if not self._overlaps:
             self._cell.key, self._cell.now = key, self._state.now
             await self._process(self._cell, tup, out)
@@ -210,24 +221,6 @@ class CellWorker(FunctionWorker):
             out.fail(tup, DEAD)
             return
         context = own_context(tup)
-        self._state.begin_call()
-        try:
-            call = self._of_cell if context is None else _in(context, self._of_cell)
-            result = call(tup.value, cell)
-        except BaseException:
-            self._note_raised(tup)
-            raise
         # A generator does its work only when it is drained, and must not do it after its tree was replayed.
-        self._attempt.reach(tup.roots)
+        result = self._state.call(tup, context, self._of_cell, tup.value, cell)
         await self._deal(tup, result, out, context)
-
-    def _note_raised(self, tup: AnyTuple) -> None:
-        if self._state.touched:
-            self._attempt.reach(tup.roots)
-
-
-def _in(context: Any, function: Callable[..., object]) -> Callable[..., object]:
-    def call(*arguments: object) -> object:
-        return context.run(function, *arguments)
-
-    return call

@@ -511,7 +511,7 @@ class BoltTask(Task):
         await self._clean_up()
 
     async def _end_calls(self) -> None:
-        calls = list(self._calls)
+        calls = list(self.concurrent_calls)
         # User code may swallow a cancellation, which comes only once; then its next await is cancelled (law C5).
         self.life.calls_cancelled = True
         for call in calls:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
+from contextvars import Context
 from typing import Any
 
-from stormlet.core.tables import AnyTable
-from stormlet.core.timers import Timers
-from stormlet.core.tuples import Tuple
+from stormlet.core.state.map_table import AnyTable
+from stormlet.core.state.outgoing import Outgoing, OutgoingTable
+from stormlet.core.state.timers import Timers
+from stormlet.core.tuples import Source, Tuple
 from stormlet.runtime.epoch import OpenEpoch
 
 KeyReader = Callable[[Any], Any]
@@ -21,11 +23,16 @@ class TaskState:
     def __init__(
         self,
         epoch: OpenEpoch,
-        tables: Mapping[str, AnyTable],
+        tables: dict[str, AnyTable],
         timers: Timers | None,
         readers: Mapping[tuple[str, str], KeyReader],
+        outgoing: Outgoing | OutgoingTable | None = None,
     ) -> None:
-        """``readers`` read the key from a value of each input, by component and stream."""
+        """``readers`` read the key from a value of each input, by component and stream; ``outgoing`` has the rows of a
+        committer."""
+        self.outgoing = outgoing
+        self.has_gathered = False
+        """True if an instance of this attempt has inputs that live on in it alone (law X7)."""
         self.attempt = epoch.attempt
         self.spoil = epoch.spoil
         self.tables = tables
@@ -34,22 +41,36 @@ class TaskState:
         """The time of the epoch, in seconds since 1970."""
         self.columns = tuple(tables.values())
         self._readers = readers
+        self._by_source: dict[Source, KeyReader] = {}
         self._turns: dict[Any, asyncio.Lock] = {}
         self._waiting: dict[Any, int] = {}
 
-    def key_of(self, tup: Tuple[Any]) -> Any:
-        """Return the key of an input, by what its grouping says."""
-        return self._readers[tup.component, tup.stream](tup.value)
+    def reader_of(self, source: Source) -> KeyReader:
+        """Return the function that reads the key from a value of this source, by what its grouping says."""
+        found = self._by_source.get(source)
+        if found is None:
+            found = self._by_source[source] = self._readers[source.component, source.stream]
+        return found
 
-    @property
-    def touched(self) -> bool:
-        """True if something has changed since the last :meth:`begin_call`."""
-        return any(each.touched for each in self.columns)
-
-    def begin_call(self) -> None:
-        """A call of user code begins."""
+    def call(
+        self, tup: Tuple[Any], context: Context | None, function: Callable[..., object], *arguments: object
+    ) -> object:
+        """Call user code with an input, in this context if there is one; note that its trees have reached state."""
         for each in self.columns:
             each.touched = False
+        try:
+            result = function(*arguments) if context is None else context.run(function, *arguments)
+        except BaseException:
+            self.note_raised(tup)
+            raise
+        # Before anything is awaited: it must not go on after its tree was replayed.
+        self.attempt.reach(tup.roots)
+        return result
+
+    def note_raised(self, tup: Tuple[Any]) -> None:
+        """A call with this input has raised: its trees have reached state if it has changed something."""
+        if any(each.touched for each in self.columns):
+            self.attempt.reach(tup.roots)
 
     @asynccontextmanager
     async def turn(self, key: Any) -> AsyncGenerator[None]:

@@ -192,7 +192,7 @@ class ThreadWorker(Worker):
         self._slices = wiring.slices
         self._pace = Pace()
         self._recorded: deque[tuple[AnyTuple, Recording]] = deque()
-        """What the last hand-over of a chunk has brought, and the loop has not done yet."""
+        """Results of the last hand-over of a chunk that the loop has not applied yet."""
 
     @property
     def restartable(self) -> bool:

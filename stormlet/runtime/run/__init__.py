@@ -9,10 +9,8 @@
     wiring        the outlets of tasks, which deliver into the inboxes of their consumers
     kit           the parts that simulations replace
     host_streams  where the host emits, and what it collects
+    host_states   the states of bolts, as the host sees them
     conductor     notices when nothing moves, and takes the next step: flush, finish, end
-    states        the durable state of a run: its store, and the tables of bolts
-    epochs        the keeper of the epochs: closes them, has them tried again or made durable, tells of them
-    kept_letters  dead letters that are kept with their epoch
     background    coroutines beside the tasks: rotation, ticks, the conductor, reports of what is stuck
     lifecycle     start, drain, cancel, crash, end (law C1 to C5)
     observers     those who look on, such as the command line and tests

@@ -14,6 +14,7 @@ import msgspec
 from stormlet.core.ids import IdSource
 from stormlet.core.ledger import Ledger
 from stormlet.core.schema import Schema
+from stormlet.core.state.outgoing import Epoch
 from stormlet.model.components import SharedObjects, TaskContext
 from stormlet.model.configuration import Configuration
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
@@ -26,14 +27,15 @@ from stormlet.report.statistics import Progress
 from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.acker.holders import Unsettled
 from stormlet.runtime.acker.task import AckerTask
+from stormlet.runtime.bolt.committer import CommitterTask
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.epoch import OpenEpoch
+from stormlet.runtime.epochs.states import KeptState, position_name
 from stormlet.runtime.run.instances import Instances, making
 from stormlet.runtime.run.kit import Kit
-from stormlet.runtime.run.states import KeptState, position_name
 from stormlet.runtime.run.wiring import Producer, Wires
 from stormlet.runtime.spout import positions
 from stormlet.runtime.spout.context import FeedContext
@@ -84,6 +86,9 @@ class Assembly:
             state_of=None
             if state is None or engine.epoch is None
             else partial(_state_of, state, engine.epoch),
+            open_epoch=None
+            if state is None or engine.epoch is None
+            else partial(_open_epoch, state, engine.epoch),
         )
         self._shared = SharedObjects()
         self._progress = dict[int, Progress]()
@@ -115,7 +120,13 @@ class Assembly:
         outbox = self._outbox(plan)
         bound = min(context.config.queue_capacity, sys.maxsize)  # which no list exceeds
         with making(f"bolt {spec.id!r}"):
-            return BoltTask(
+            outgoing = None if self._state is None else self._state.outgoing.get(spec.id)
+            make = (
+                BoltTask
+                if outgoing is None or self._state is None
+                else partial(CommitterTask, outgoing, self._state.epoch_of)
+            )
+            return make(
                 plan,
                 self._engine,
                 context,
@@ -182,6 +193,7 @@ class Assembly:
             self._dead_letters.sync,
             self._shared,
             partial(self._progress.__setitem__, plan.task),
+            is_durable=self._state is not None and self._state.durable,
         )
 
     def _schema(self, stream: StreamId) -> Schema:
@@ -217,6 +229,10 @@ class Assembly:
 
 def _state_of(state: KeptState, epoch: OpenEpoch, plan: TaskPlan, spec: BoltSpec) -> TaskState:
     return state.of(plan, spec, epoch)
+
+
+def _open_epoch(state: KeptState, epoch: OpenEpoch) -> Epoch:
+    return state.epoch_of(epoch.account.number)
 
 
 def _feed_of(

@@ -4,17 +4,22 @@ stuck trees (law L12, B5)."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from math import ceil
 from typing import Any
 
 from stormlet.model.description import Description
 from stormlet.runtime.acker.task import AckerTask
 from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.epochs.keeper import EpochKeeper
 from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.explain.stuck import StuckTrees
 from stormlet.runtime.run.conductor import Conductor
 from stormlet.runtime.tasks import Tasks
+
+
+def _never() -> bool:
+    return False
 
 
 async def rotate_ackers(ackers: Sequence[AckerTask], message_timeout: float, buckets: int) -> None:
@@ -44,11 +49,14 @@ async def rotate_ackers(ackers: Sequence[AckerTask], message_timeout: float, buc
         last = loop.time()
 
 
-async def tick_bolts(tasks: Sequence[BoltTask], seconds: float) -> None:
+async def tick_bolts(
+    tasks: Sequence[BoltTask], seconds: float, leaves_out: Callable[[], bool] = _never
+) -> None:
     """Have ``tick`` called every so many seconds at each of these tasks, without drift.
 
-    Ticks that a lagging loop has missed are left out. After a tick that took longer than its interval comes a
-    pause: else there might never be a quiet moment, and a finite run would not end (law S5).
+    Ticks that a lagging loop has missed are left out, and those for which ``leaves_out`` says so. After a tick that
+    took longer than its interval comes a pause: else there might never be a quiet moment, and a finite run would not
+    end (law S5).
     """
     loop = asyncio.get_running_loop()
     start = loop.time()
@@ -57,6 +65,8 @@ async def tick_bolts(tasks: Sequence[BoltTask], seconds: float) -> None:
         # Counted from the start, and not from the last tick: the time that a tick takes would add up.
         ticks = max(ticks, int((loop.time() - start) / seconds)) + 1
         await _until(loop, start + ticks * seconds)
+        if leaves_out():
+            continue
         for task in tasks:
             # Each task for itself: one that is slow must not take their ticks from the others.
             if not task.has_just_ticked(seconds):
@@ -84,7 +94,11 @@ ORPHAN_TIMEOUT = 30.0
 
 
 def background(
-    description: Description, tasks: Tasks, conductor: Conductor, explainer: Explainer
+    description: Description,
+    tasks: Tasks,
+    conductor: Conductor,
+    explainer: Explainer,
+    epochs: EpochKeeper | None,
 ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """Each with its name; to be run from the start of the spouts to the end."""
     configuration = description.configuration
@@ -96,7 +110,9 @@ def background(
         # run(tick=) is for all bolts of a topology, and most of them have nothing to do at a tick.
         ticked = [task for task in tasks.bolts[id] if task.worker.method("tick") is not None]
         if spec.tick is not None and ticked:
-            yield f"ticks of {id}", tick_bolts(ticked, spec.tick)
+            # What a tick emits after bolts were told of the end of an epoch would be missing in it (law X5).
+            leaves_out = _never if epochs is None else epochs.is_ending
+            yield f"ticks of {id}", tick_bolts(ticked, spec.tick, leaves_out)
     if configuration.explain_stuck is not None and tasks.ackers:
         stuck = StuckTrees(
             description.name, explainer, configuration.explain_stuck, configuration.message_timeout

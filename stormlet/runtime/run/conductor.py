@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from stormlet.core.progress import BoltState, EpochState, Step, Survey, next_step
 from stormlet.errors import StillHeld
 from stormlet.runtime.bolt.task import BoltTask
-from stormlet.runtime.run.epochs import EpochKeeper
+from stormlet.runtime.epochs.keeper import EpochKeeper
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.tasks import Tasks
 

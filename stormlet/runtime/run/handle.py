@@ -12,9 +12,9 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
-from stormlet.errors import InvalidTopology, TaskKilled, TopologyStopping
+from stormlet.errors import InvalidTopology, StartFailed, TaskKilled, TopologyStopping
+from stormlet.model.checks.numbers import check_int
 from stormlet.model.configuration import Configuration, configure
-from stormlet.model.number_checks import check_int
 from stormlet.model.plan import ACKER
 from stormlet.model.planning import Plan
 from stormlet.model.streams import Stream
@@ -24,18 +24,19 @@ from stormlet.report.health import Health, RunState
 from stormlet.report.statistics import Statistics, of_component
 from stormlet.runtime.context import engine_on
 from stormlet.runtime.dead_letters import DeadLetters, DeadLetterTarget
+from stormlet.runtime.epochs.keeper import EpochKeeper
+from stormlet.runtime.epochs.states import KeptState
 from stormlet.runtime.explain.explainer import Explainer
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.assembly import Assembly
 from stormlet.runtime.run.background import background
 from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
-from stormlet.runtime.run.epochs import EpochKeeper
+from stormlet.runtime.run.host_states import HostStates
 from stormlet.runtime.run.host_streams import HostStreams
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.lifecycle import Lifecycle
 from stormlet.runtime.run.observers import OBSERVE, ObservedRun, Observers
-from stormlet.runtime.run.states import KeptState
 from stormlet.runtime.slices import Activity
 from stormlet.runtime.spout.host import HostEmits
 from stormlet.runtime.spout.messages import HostMessage
@@ -100,6 +101,7 @@ class Running:
         self._record(self._configuration.record_edges)
         self._host_streams = HostStreams(self._engine, self._tasks, topology)
         self._epochs = self._keeper(state, assembly)
+        self._host_states = HostStates(self._name, () if state is None else state.states, self._epochs)
         self._conductor = Conductor(loop, activity, self._tasks, plan.order, epochs=self._epochs)
         self._lifecycle = Lifecycle(
             self._name,
@@ -107,7 +109,7 @@ class Running:
             self._block,
             self._tasks,
             self._conductor,
-            partial(background, description, self._tasks, self._conductor, self._explainer),
+            partial(background, description, self._tasks, self._conductor, self._explainer, self._epochs),
             self._failures,
             self._observer,
             self._epochs,
@@ -269,8 +271,23 @@ class Running:
             {
                 name: of_component({task.plan.task: task.statistics() for task in each}, self._tasks.progress)
                 for name, each in tasks.items()
-            }
+            },
+            None if self._epochs is None else self._epochs.statistics(),
         )
+
+    def state(self, bolt: str | Stream[Any], name: str | None = None) -> Mapping[Any, Any]:
+        """Return a view of what is durable of a bolt's state, by key, such as ``running.state("count")["moon"]``: whole
+        epochs only, as nobody outside hears of one before (law X3, K8). A map of a key is a dict, a list is a list.
+
+        ``bolt`` is its id or one of its streams, ``name`` that of the state where the bolt has several. The view goes
+        on with the run, and stays readable after it.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` for a state that does not exist, and
+        :class:`~stormlet.errors.StateUnusable` if an epoch could not be written.
+        """
+        self._check_loop("state")
+        id = bolt if isinstance(bolt, str) else bolt.component
+        return self._host_states.look(id, name)
 
     def _tasks_by_component(self) -> Mapping[str, Sequence[Any]]:
         return {ACKER: self._tasks.ackers, **self._tasks.spouts, **self._tasks.bolts}
@@ -340,6 +357,8 @@ class Running:
             closing=tuple(lifecycle.closing()) if lifecycle.ended else (),
             # At the end nothing is restarted any more, and what is closing is of interest.
             restarting=() if lifecycle.ended else tuple(lifecycle.restarting()),
+            epoch=None if self._epochs is None else self._epochs.durable,
+            epoch_age=None if self._epochs is None else self._epochs.age,
         )
 
     # What its block does.
@@ -350,9 +369,12 @@ class Running:
         if self._epochs is not None:
             try:
                 await self._epochs.deliver_letters(self._dead_letters)
-            except BaseException:
+            except BaseException as error:
                 await self._epochs.close()
-                raise
+                if not isinstance(error, Exception):
+                    raise
+                what = "delivery of the dead letters"
+                raise StartFailed(self._name, "the last run", what) from error
         await self._lifecycle.start()
 
     async def leave(self, error: BaseException | None) -> None:

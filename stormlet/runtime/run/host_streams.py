@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import Any
 
 from stormlet.errors import InvalidTopology
-from stormlet.model.number_checks import is_int
+from stormlet.model.checks.numbers import is_int
 from stormlet.model.streams import Stream
 from stormlet.runtime.bolt.task import BoltTask
 from stormlet.runtime.context import Engine

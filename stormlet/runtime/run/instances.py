@@ -8,15 +8,20 @@ from contextvars import ContextVar
 from typing import Any, Final, TypeVar, cast
 
 from stormlet.core.shortened import shortened
-from stormlet.core.tables import ValueTable
+from stormlet.core.state.outgoing import Epoch
+from stormlet.core.state.value_table import ValueTable
 from stormlet.errors import InvalidTopology, StartFailed
 from stormlet.model.components import BasicBolt, BatchBolt, Bolt, BoltBase, Spout, overrides
-from stormlet.model.declared_states import Cell, Value
 from stormlet.model.description import BoltSpec, SpoutSpec
-from stormlet.model.keyed import KeyedBolt
 from stormlet.model.logic import LogicKind, check_bolt, check_spout
 from stormlet.model.plan import TaskPlan
+from stormlet.model.state.committers import BatchCommitter, Committer
+from stormlet.model.state.declared import Cell, Value
+from stormlet.model.state.epoch_bolts import EpochBolt
+from stormlet.model.state.keyed import KeyedBolt
 from stormlet.runtime.bolt.batches import BatchRunner, BatchWorker, check_batch
+from stormlet.runtime.bolt.committer import BatchCommitterWorker, CommitterWorker
+from stormlet.runtime.bolt.epoch_worker import EpochWorker
 from stormlet.runtime.bolt.functions import BasicWorker, BoltWorker, FunctionWorker
 from stormlet.runtime.bolt.keyed import CellWorker, KeyedWorker
 from stormlet.runtime.bolt.task_state import TaskState
@@ -41,13 +46,15 @@ class Instances:
         tracked: bool,
         simulated: bool,
         state_of: Callable[[TaskPlan, BoltSpec], TaskState] | None = None,
+        open_epoch: Callable[[], Epoch] | None = None,
     ) -> None:
-        """``state_of`` gives the state of a task, where messages belong to epochs."""
+        """``state_of`` gives the state of a task and ``open_epoch`` the open epoch, where messages belong to epochs."""
         self._topology = topology
         self._kit = kit
         self._tracked = tracked
         self._simulated = simulated
         self._state_of = state_of
+        self._open_epoch = open_epoch
 
     def worker(self, spec: BoltSpec, wiring: Wiring) -> Worker:
         """Return the worker for a new instance of a bolt.
@@ -80,10 +87,14 @@ class Instances:
                 f"bolt {spec.id!r} has tick={spec.tick}, but {type(bolt).__name__} defines no tick(self, out)"
             )
         self._kit.instance(wiring.plan, bolt)
+        if isinstance(bolt, Committer):
+            return self._committer_worker(spec, wiring, cast("Any", bolt))
         if isinstance(bolt, BatchBolt):
             check_batch(spec.id, bolt)
             batches = ThreadedBatchBolt(bolt, wiring, threads) if threads else bolt
             return BatchWorker(wiring, BatchRunner(batches, wiring))
+        if isinstance(bolt, EpochBolt):
+            return self._epoch_worker(spec, wiring, cast("Any", bolt))
         if isinstance(bolt, KeyedBolt):
             return self._keyed_worker(spec, wiring, cast("Any", bolt))
         if isinstance(bolt, BasicBolt):
@@ -97,6 +108,35 @@ class Instances:
                 f"returns: -> {type(bolt).__name__}"
             )
         return KeyedWorker(wiring, bolt, self._state_of(wiring.plan, spec), at_once=spec.concurrency)
+
+    def _epoch_worker(self, spec: BoltSpec, wiring: Wiring, bolt: EpochBolt[Any, Any]) -> EpochWorker:
+        if self._state_of is None or self._open_epoch is None or not spec.by_epochs:
+            raise InvalidTopology(
+                f"bolt {spec.id!r}: its factory made an EpochBolt, for which messages must belong to epochs; annotate "
+                f"what it returns: -> {type(bolt).__name__}"
+            )
+        first = [bolt]
+
+        def make() -> EpochBolt[Any, Any]:
+            if first:
+                return first.pop()
+            made = self._make(f"bolt {spec.id!r}", cast("Callable[[], EpochBolt[Any, Any]]", spec.logic))
+            self._kit.instance(wiring.plan, made)
+            return made
+
+        return EpochWorker(wiring, make, self._state_of(wiring.plan, spec), self._open_epoch)
+
+    def _committer_worker(self, spec: BoltSpec, wiring: Wiring, bolt: Committer[Any]) -> Worker:
+        state = None if self._state_of is None else self._state_of(wiring.plan, spec)
+        if state is None or state.outgoing is None:
+            raise InvalidTopology(
+                f"bolt {spec.id!r}: its factory made a Committer, whose rows must be known before; annotate what it "
+                f"returns: -> {type(bolt).__name__}"
+            )
+        if isinstance(bolt, BatchCommitter):
+            check_batch(spec.id, bolt)
+            return BatchCommitterWorker(wiring, bolt, state.outgoing, state.attempt)
+        return CommitterWorker(wiring, bolt, state.outgoing, state.attempt)
 
     def _cell_worker(
         self, spec: BoltSpec, wiring: Wiring, declaration: Value[Any], state: TaskState

@@ -25,10 +25,10 @@ from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER
 from stormlet.report.failures import log_fields
 from stormlet.report.health import RunState
+from stormlet.runtime.epochs.keeper import EpochKeeper
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.block import Block
 from stormlet.runtime.run.conductor import Conductor
-from stormlet.runtime.run.epochs import EpochKeeper
 from stormlet.runtime.run.observers import Observer
 from stormlet.runtime.slow_code import wait_for_end
 from stormlet.runtime.task import Task

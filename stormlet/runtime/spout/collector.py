@@ -13,8 +13,8 @@ from stormlet.core.outcomes import DeadLetter, Failure
 from stormlet.core.shortened import shortened
 from stormlet.core.tuples import Lineage
 from stormlet.errors import InvalidEmit, TopologyStopping
+from stormlet.model.checks.numbers import is_int
 from stormlet.model.components import DEFAULT_STREAM
-from stormlet.model.number_checks import is_int
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.context import FeedContext
 from stormlet.runtime.spout.messages import lineage_now, spout_message

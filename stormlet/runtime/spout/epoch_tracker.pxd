@@ -1,8 +1,11 @@
+cimport cython
 from stormlet.core.ledger cimport OpenTree
+from stormlet.runtime.spout.messages cimport Message
 from stormlet.runtime.spout.tracker cimport Tracker
 
 cdef class EpochTracker(Tracker):
     cdef object _epoch
+    cdef list _messages
     cdef Py_ssize_t _withheld
     cdef long long _acked_attempts
     cdef object _backlog
@@ -11,3 +14,5 @@ cdef class EpochTracker(Tracker):
     cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
     cdef _add(self, OpenTree tree)
     cdef bint _settle(self, OpenTree tree) except -1
+    @cython.locals(message=Message, unseen=bint)
+    cpdef tell(self, object messages)

@@ -39,6 +39,7 @@ class EpochTracker(Tracker):
         self.pending = 0
         self.keeps_all = True
         self._epoch = epoch
+        self._messages: list[OpenTree] = epoch.messages
         self._withheld = 0
         self._acked_attempts = 0
         self._backlog: deque[Message] = deque()
@@ -60,6 +61,11 @@ class EpochTracker(Tracker):
         """Counts since the start; what is withheld is pending for those who look from outside."""
         counts = Tracker.statistics(self)
         return msgspec.structs.replace(counts, pending=self.pending + self._withheld)
+
+    @property
+    def withheld(self) -> int:
+        """Messages that are settled, of which nobody has heard."""
+        return self._withheld
 
     @property
     def acked_attempts(self) -> int:
@@ -95,7 +101,9 @@ class EpochTracker(Tracker):
 
     def _add(self, tree: OpenTree) -> None:
         tree.spout = self._number  # by which it finds its way back, whether it has reached a task or not
-        self._epoch.add(tree)
+        self._messages.append(tree)
+        if len(self._messages) == 1:
+            self._epoch.happened()
 
     # The outcome of an attempt.
 
@@ -181,10 +189,10 @@ class EpochTracker(Tracker):
 
     def tell(self, messages: Sequence[Message]) -> None:
         """The epoch of these messages is durable: they are settled for good (law X3)."""
-        acked = 0
+        acked, unseen = 0, self.observer is None
         for message in messages:
             # Most have nobody to hear of them, and nothing else to be done for them.
-            if type(message) is Message and message.failure is None and self.observer is None:
+            if unseen and type(message) is Message and message.failure is None:
                 acked += 1
             else:
                 self._durable.append(message)

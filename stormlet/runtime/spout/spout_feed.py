@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from inspect import isawaitable
+from itertools import islice
 from typing import Any, Protocol
 
 from stormlet.core.ledger import OpenTree
@@ -81,8 +82,13 @@ class SpoutFeed(Feed):
         return {**self._context.last_durable, **self._last_of(messages)}
 
     def _last_of(self, messages: Sequence[Message]) -> dict[Hashable, object]:
-        ids = (each.message_id for each in messages if each.message_id is not None)
-        return {self._spout.partition(each): each for each in ids}
+        spout = self._spout
+        ids = (each.message_id for each in reversed(messages) if each.message_id is not None)
+        last: dict[Hashable, object] = {}
+        # With one partition there is no need to ask for each message.
+        for each in ids if overrides(spout, Spout, "partition") else islice(ids, 1):
+            last.setdefault(spout.partition(each), each)
+        return {partition: spout.position_of(each) for partition, each in last.items()}
 
     def renewed(self) -> Feed:
         """Another instance."""

@@ -6,13 +6,15 @@ From the ground up::
     writer          the destination, the sink's columns, and the writes of tables and of epochs; all of it blocks
     portions        rows on their way to one write: converted a portion at a time, beside the write before, and bounded
     bolts           the bolt that writes each row at least once, and that of ``exactly_once=True``
-    dataframe_sink  the class that users name: it checks its arguments and makes one of the two bolts
+    committed       the bolt of ``exactly_once=True`` with ``state=``: a committer, which writes epochs that are durable
+    dataframe_sink  the class that users name: it checks its arguments and makes one of the three bolts
 
-Both bolts gather values into batches (:class:`stormlet.model.components.BatchBolt`) and call their writer in threads of
+The bolts gather values into batches (:class:`stormlet.model.components.BatchBolt`) and call their writer in threads of
 their task, so that a write never holds the loop. The batches of the first are portions of a write, as many as have come
 while Spark was busy with the one before. Values that do not fit their columns are rejected one by one; an error of
 Spark's fails all rows of the write, which are replayed.
 
-With ``exactly_once=True`` the bolt keeps its rows in memory, and the source of the run has them written when an epoch
-is complete: see :mod:`stormlet.spark.epochs`.
+With ``exactly_once=True`` and ``state=`` the bolt keeps its rows with the epoch of the state. Without ``state=`` it
+keeps them in memory, and the source of the run has them written when an epoch is complete: see
+:mod:`stormlet.spark.epochs`.
 """

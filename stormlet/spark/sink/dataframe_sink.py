@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from os import PathLike, fspath
 from typing import Any, ClassVar, get_args
 
 from stormlet.errors import InvalidConfiguration
+from stormlet.model.checks.numbers import is_int, is_seconds
 from stormlet.model.components import BatchBolt
-from stormlet.model.number_checks import is_int, is_seconds
+from stormlet.model.state.committers import CommitterFactory, RowSpec
 from stormlet.spark.sink.bolts import BatchWriter, EpochSink
+from stormlet.spark.sink.committed import CommittedSink
 from stormlet.spark.sink.portions import AT_ONCE
 from stormlet.spark.sink.writer import Destination, EpochWriter, Mode, SparkWriter
 
@@ -17,7 +20,7 @@ PENDING_BATCHES = 4
 """Portions of ``rows`` rows that may be pending for each task of an exactly-once sink, which acks what it has kept."""
 
 
-class DataFrameSink:
+class DataFrameSink(CommitterFactory):
     """Writes a stream to files or a table with Spark, as in ``topology.bolt("write", DataFrameSink("out/"),
     rows.shuffle())``.
 
@@ -33,8 +36,12 @@ class DataFrameSink:
     - A write begins when there are ``rows``, when the first row is ``seconds`` old, and when no more can come. While it
       goes on, more rows are gathered, up to sixteen times as many or 64 MiB, and the next write has all of them.
 
-    With ``exactly_once=True`` each row of the source is written once, whatever fails and whenever the process is
-    killed: rows are acked when they are kept for their epoch, and each epoch of a source that gives epochs
+    With ``exactly_once=True`` each row is written once, whatever fails and whenever the process is killed. In a
+    topology with ``state=`` the sink is a :class:`~stormlet.Committer`: each epoch that has rows is written as a whole
+    into a directory of its own, ``source=.../epoch=...``, once it is durable. Sources may be of any kind that goes on
+    by the state.
+
+    Without ``state=`` rows are acked when they are kept for their epoch, and each epoch of a source that gives epochs
     (``DataFrameSpout(df, checkpoint=..., epoch_rows=...)``) is written as a whole into a directory of its own,
     ``source=.../epoch=...``. A reader of the path finds these two as additional columns. The rows of one epoch are in
     memory until then. A tuple that comes from no row of the source, such as one emitted by ``finish`` or without
@@ -98,19 +105,31 @@ class DataFrameSink:
             'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
         )
         """See :attr:`stormlet.model.traits.BoltTraits.state_advice`."""
+        self._is_committer = exactly_once
         self.needs_epochs = exactly_once
         """See :attr:`stormlet.model.traits.BoltTraits.needs_epochs`."""
         self.epochs_advice = (
-            "use DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), "
+            "set state= on the topology, use DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), "
             "or leave out exactly_once="
         )
         """See :attr:`stormlet.model.traits.BoltTraits.epochs_advice`."""
 
+    @property
+    def rows_kept(self) -> RowSpec | None:
+        """Tables of Arrow, with ``exactly_once=True``."""
+        return RowSpec(bytes, in_state_alone=True) if self._is_committer else None
+
+    def without_state(self) -> DataFrameSink:
+        """Return the sink for a topology without ``state=``, whose epochs are those of its source."""
+        other = copy(self)
+        other._is_committer = False
+        return other
+
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""
         if self.needs_epochs:
-            writer = EpochWriter(self.destination, self.schema)
-            return EpochSink(writer, self._rows, self._seconds)
+            kind = CommittedSink if self._is_committer else EpochSink
+            return kind(EpochWriter(self.destination, self.schema), self._rows, self._seconds)
         return BatchWriter(self._writer(), self._rows, self._seconds)
 
     def _writer(self) -> SparkWriter:

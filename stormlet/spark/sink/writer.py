@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from threading import Lock
@@ -213,6 +214,14 @@ class EpochWriter(SparkWriter):
                     f"be there twice; give the same epoch_rows= as then, write elsewhere, or remove it"
                 )
 
+    def epochs_by_line(self, owner: str) -> Iterator[tuple[str, str, int]]:
+        """Iterate over what a sink has written: each directory, its line of epochs, and the last epoch there."""
+        for name in self._folder.names():
+            found = re.fullmatch(rf"{SOURCE}={re.escape(owner)}-([^-]+)", name)
+            if found is not None:
+                place = self._folder.below(name)
+                yield place, found[1], max(_epochs_in(Folder(self._session, place)), default=0)
+
     def write_epoch(self, source: SourceKey, epoch: int, tables: Sequence[pa.Table]) -> None:
         """Replace all rows of the epoch by these, durably. Raises :class:`~stormlet.errors.SparkFailed`."""
         import pyarrow as pa
@@ -225,6 +234,13 @@ class EpochWriter(SparkWriter):
 
         folder = self._destination.below(*epoch_names(source, epoch))
         self._in_turn(f"writing {rows:,} rows to {folder}", replace)
+
+
+def _epochs_in(folder: Folder) -> Iterator[int]:
+    for name in folder.names():
+        kind, _, number = name.partition("=")
+        if kind == EPOCH and number.isdecimal():
+            yield int(number)
 
 
 def epoch_names(source: SourceKey, epoch: int) -> tuple[str, str]:

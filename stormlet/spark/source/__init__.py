@@ -6,6 +6,7 @@ From the ground up::
     reading          chunks of values, partition by partition; and the code that runs on Spark's executors
     ordering         the same in the order of a unique key, from any row on
     checkpoint       the file that keeps how far a source has come, and what it is made of
+    positions        the position that a topology with state= keeps with each epoch, instead of a checkpoint
     progress         reports of rows or partitions read
     puller           the thread that pulls chunks from Spark, and the bounded queue to the loop
     reader           the spouts: row by row, without a checkpoint and with one, and in epochs

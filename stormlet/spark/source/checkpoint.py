@@ -15,7 +15,7 @@ from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.files import sync
 from stormlet.spark.files import Claim
 from stormlet.spark.source.ordering import WHOLE, Key, OrderedRead
-from stormlet.spark.source.plans import Fingerprint, fingerprint_in_order, fingerprint_of
+from stormlet.spark.source.plans import Fingerprint, differences, fingerprint_in_order, fingerprint_of
 from stormlet.spark.source.reading import ALL, Done, Read
 
 if TYPE_CHECKING:
@@ -92,11 +92,7 @@ class CheckpointFile:
             return Checkpoint(fingerprint, {})
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidTopology(f"{self._path} cannot be read as a checkpoint: {error}") from error
-        differs = [
-            name
-            for name in fingerprint.__struct_fields__
-            if getattr(found.fingerprint, name) != getattr(fingerprint, name)
-        ]
+        differs = differences(found.fingerprint, fingerprint)
         if differs == ["epoch_rows"]:
             raise InvalidTopology(_of_other_epochs(self._path, found.fingerprint.epoch_rows))
         if differs:

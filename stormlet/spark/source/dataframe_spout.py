@@ -45,6 +45,9 @@ class DataFrameSpout(Generic[T]):
     order of rows within a partition is kept. In memory are two partitions in Spark's driver, and a few record
     batches here (``spark.sql.execution.arrow.maxRecordsPerBatch`` rows each).
 
+    In a topology with ``state=`` another run goes on after the rows that are durable there, and they may feed bolts
+    with state; the DataFrame must be one that a checkpoint could be kept of. No ``checkpoint`` is needed then.
+
     With ``checkpoint=path`` a run that was killed goes on with the rows that were not done: those neither acked
     nor durably among the dead letters, for which ``run(dead_letters=...)`` is needed. Rows that were done after
     the first one that was not, and in the last second, come again. The DataFrame must be a scan of files with
@@ -130,6 +133,8 @@ class DataFrameSpout(Generic[T]):
         self._batches = batches
         self.resumes = checkpoint is not None
         """See :attr:`stormlet.model.components.Spout.resumes`."""
+        self.resumable = checkpoint is None
+        """See :attr:`stormlet.model.components.Spout.resumable`."""
         self.gives_epochs = epoch_rows is not None
         """See :attr:`stormlet.model.traits.SpoutTraits.gives_epochs`."""
         self._epoch_rows = epoch_rows
@@ -168,12 +173,13 @@ class DataFrameSpout(Generic[T]):
         return cast("Spout[T]", self._reader(self._new_read()))
 
     def _reader(self, read: Read) -> Spout[object]:
+        columns, in_batches = self._conversion.names, self._batches
         if self._checkpoint is None:
-            return FrameReader(self._frame, read)
-        file, columns = CheckpointFile(self._checkpoint), self._conversion.names
+            return FrameReader(self._frame, read, columns, in_batches=in_batches)
+        file = CheckpointFile(self._checkpoint)
         bookmark = Bookmark(self._frame, read, columns, file, self._epoch_rows)
         if self._epoch_rows is None:
-            return ResumingReader(self._frame, read, bookmark, in_batches=self._batches)
+            return ResumingReader(self._frame, read, columns, bookmark, in_batches=in_batches)
         return EpochReader(self._frame, read, bookmark, self._epoch_rows)
 
 

@@ -97,6 +97,10 @@ class KeyTrail:
         self._parts = deque[tuple[int, Sequence[Sequence[object]]]]()
         self._start: tuple[int, Key] = (0, ())
 
+    def keep(self) -> None:
+        """Keep all from now on."""
+        self._until_forgotten = True
+
     def begin(self, rows: int, key: Key) -> None:
         """Go on from another run, which has read ``rows`` rows, the last one with this key."""
         self._start = (rows, key)
@@ -185,7 +189,7 @@ class OrderedRead:
         if first is None or key_of(first.keys[0]) != last:
             raise SparkFailed(
                 f"the DataFrame has changed: it was read up to {self._said(last)}, and has no such row now; remove the "
-                f"checkpoint to begin anew"
+                f"checkpoint, or run with another state=, to begin anew"
             )
         if len(first.keys) > 1:
             yield KeyedBatch(first.rows.slice(1), first.keys[1:])

@@ -35,6 +35,7 @@ COUNTED = frozenset({SCAN, "RangeExec", "ProjectExec", "UnionExec"})
 """Operators that neither leave out nor add rows."""
 FORMATS = frozenset({"ParquetFileFormat", "OrcFileFormat"})
 """Formats whose files contain their number of rows."""
+CHECKPOINT = "checkpoint="
 MOST_PARTITIONS = 1000
 """With more partitions even the ends of files take long to read, and the source would wait for that."""
 
@@ -79,7 +80,7 @@ def kind_of(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def check_resumable(frame: DataFrame) -> None:
+def check_resumable(frame: DataFrame, needed_by: str = CHECKPOINT) -> None:
     """Raise :class:`~stormlet.errors.InvalidTopology` for a DataFrame whose rows may be others, or in other places,
     when it is read again."""
     execution = execution_of(frame)
@@ -87,32 +88,32 @@ def check_resumable(frame: DataFrame) -> None:
     if others:
         what = others[0].removesuffix("Exec")
         raise InvalidTopology(
-            f"checkpoint= needs rows that keep their places, and this DataFrame's plan has {what}; give order_by= a "
+            f"{needed_by} needs rows that keep their places, and this DataFrame's plan has {what}; give order_by= a "
             f"unique key, or write it to files first, and read those"
         )
-    _check_deterministic(execution)
+    _check_deterministic(execution, needed_by)
 
 
-def check_repeatable(frame: DataFrame) -> None:
+def check_repeatable(frame: DataFrame, needed_by: str = CHECKPOINT) -> None:
     """Raise :class:`~stormlet.errors.InvalidTopology` for a DataFrame that may have other rows when it is read again,
     in any order."""
     execution = execution_of(frame)
-    _check_deterministic(execution)
+    _check_deterministic(execution, needed_by)
     nodes = nodes_of(execution.optimizedPlan())
     kinds = chain.from_iterable((kind_of(node), *map(kind_of, expressions_in(node))) for node in nodes)
     chosen = next((CHOOSING[kind] for kind in kinds if kind in CHOOSING), None)
     if chosen is not None:
         raise InvalidTopology(
-            f"checkpoint= needs the same rows in every run, and {chosen} may take others each time; write this "
+            f"{needed_by} needs the same rows in every run, and {chosen} may take others each time; write this "
             f"DataFrame to files first, and read those"
         )
 
 
-def _check_deterministic(execution: Any) -> None:
+def _check_deterministic(execution: Any, needed_by: str) -> None:
     if not execution.optimizedPlan().deterministic():
         raise InvalidTopology(
-            "checkpoint= needs the same rows in every run, and this DataFrame computes some anew, as by rand(); "
-            "write it to files first, and read those"
+            f"{needed_by} needs the same rows in every run, and this DataFrame computes some anew, as by rand(); "
+            f"write it to files first, and read those"
         )
 
 
@@ -131,6 +132,11 @@ class Fingerprint(msgspec.Struct, frozen=True):
     """The columns of the key that orders the rows; then all of them count as one partition."""
     epoch_rows: int | None = None
     """Rows of an epoch, for a source that gives epochs."""
+
+
+def differences(one: Fingerprint, other: Fingerprint) -> Sequence[str]:
+    """Return the names of the parts that differ."""
+    return [name for name in one.__struct_fields__ if getattr(one, name) != getattr(other, name)]
 
 
 def fingerprint_of(frame: DataFrame, columns: Sequence[str]) -> Fingerprint:

@@ -21,12 +21,12 @@ from stormlet.spark.files import sync_of_letters
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.checkpoint import Bookmark, Checkpoint, DoneRows
 from stormlet.spark.source.plans import Fingerprint
+from stormlet.spark.source.positions import FramePositions
 from stormlet.spark.source.puller import Chunks, Rows, rows_per_call
-from stormlet.spark.source.reading import ALL, Chunk, Done, Read, divided
+from stormlet.spark.source.reading import ALL, Chunk, Done, Read, divided, rows_of
 from stormlet.spark.threads import in_thread
 
 if TYPE_CHECKING:
-    from pyarrow import RecordBatch
     from pyspark.sql import DataFrame
 
 
@@ -39,18 +39,28 @@ class FrameReader(ReliableSpout[object]):
 
     single_task = True
     restartable = False  # another one would read from the beginning
+    resumable = True
 
-    def __init__(self, frame: DataFrame, read: Read) -> None:
+    def __init__(self, frame: DataFrame, read: Read, columns: Sequence[str], *, in_batches: bool) -> None:
         self.frame = frame
+        self.in_batches = in_batches
+        """True if a value has many rows."""
+        self._positions = FramePositions(frame, read, columns)
         self._chunks = Chunks(frame, read)
         self._rows = Rows(self._chunks.take)
         """The rows to emit."""
         self._most_pending: int | None = None
 
-    def open(self, context: TaskContext, out: SpoutCollector[object]) -> Awaitable[None] | None:
-        """Start to pull."""
-        self.pull({}, context, out)
-        return None
+    async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
+        """Start to pull, with ``state=`` after the rows that are durable."""
+        done: Done = {}
+        if context.is_durable:
+            done = await in_thread(partial(self._positions.load, context.resume), "stormlet spark position")
+        self.pull(done, context, out)
+
+    def position_of(self, message_id: object) -> object:
+        """Return the position after a message, by which another run goes on."""
+        return self._positions.after(cast("Origin", message_id))
 
     def pull(self, done: Done, context: TaskContext, out: SpoutCollector[object]) -> None:
         """Start to pull the rows that are not done."""
@@ -64,6 +74,8 @@ class FrameReader(ReliableSpout[object]):
 
     def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
         """Emit these values, each with its origin."""
+        if self.in_batches:
+            self._positions.emitted(values, origins)
         out.emit_many(values, message_ids=origins, origins=origins)
 
     async def close(self) -> None:
@@ -76,11 +88,13 @@ class ResumingReader(FrameReader):
 
     needs_acks = True
     resumes = True
+    resumable = False
 
-    def __init__(self, frame: DataFrame, read: Read, bookmark: Bookmark, *, in_batches: bool) -> None:
-        super().__init__(frame, read)
+    def __init__(
+        self, frame: DataFrame, read: Read, columns: Sequence[str], bookmark: Bookmark, *, in_batches: bool
+    ) -> None:
+        super().__init__(frame, read, columns, in_batches=in_batches)
         self._bookmark = bookmark
-        self._in_batches = in_batches
         self._done = DoneRows({})
         self._sync_letters: Callable[[], None] = lambda: None
         self._saving: asyncio.Task[None] | None = None
@@ -99,7 +113,7 @@ class ResumingReader(FrameReader):
     def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
         """Emit these values, and note that they are open."""
         for value, origin in zip(values, origins, strict=True):
-            rows = cast("RecordBatch", value).num_rows if self._in_batches else 1
+            rows = rows_of(value) if self.in_batches else 1
             self._done.emitted(origin.partition, origin.row, rows)
         super().emit(values, origins, out)
 

@@ -88,6 +88,11 @@ class Chunk:
     """One for each row, or one batch of all rows."""
 
 
+def rows_of(value: object) -> int:
+    """The number of rows in a value of a read of record batches."""
+    return cast("RecordBatch", value).num_rows
+
+
 def divided(chunk: Chunk, rows: int) -> tuple[Chunk, Chunk | None]:
     """At most the first ``rows`` of a chunk, and the rest."""
     if chunk.rows <= rows:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from stormlet.errors import InvalidConfiguration
-from stormlet.model.number_checks import check_int, is_finite
+from stormlet.model.checks.numbers import check_int, is_finite
 
 
 class FaultKind(StrEnum):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from stormlet.errors import InvalidConfiguration, StormletError
-from stormlet.model.number_checks import check_int
+from stormlet.model.checks.numbers import check_int
 from stormlet.testing.chaos.comparing import Compared
 from stormlet.testing.chaos.evidence import SeedResult
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, FaultsLike, read_faults

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError, TopologyCrashed
+from stormlet.model.checks.numbers import check_seconds
 from stormlet.model.configuration import Configuration
-from stormlet.model.number_checks import check_seconds
 from stormlet.runtime.run.handle import Running
 from stormlet.runtime.tasks import Tasks
 from stormlet.testing.chaos.disturbed_run import DisturbedRun

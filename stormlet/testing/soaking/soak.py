@@ -11,7 +11,7 @@ from random import Random, SystemRandom
 from typing import Any
 
 from stormlet.errors import InvalidTopology, StormletError
-from stormlet.model.number_checks import check_finite
+from stormlet.model.checks.numbers import check_finite
 from stormlet.runtime.run.handle import Running
 from stormlet.testing.chaos.faults import FaultKind
 from stormlet.testing.chaos.journal import silence

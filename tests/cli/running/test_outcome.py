@@ -58,6 +58,7 @@ def test_scripts_get_one_line_with_everything() -> None:
         "left_over": 0,
         "error": "? broke",
         "replayed": None,
+        "epoch": None,
     }
     assert components["lines"]["dead_letters"] == 1
     assert components["lines"]["execute_latency"] is None

@@ -7,13 +7,29 @@ from collections import Counter
 from collections.abc import Iterator
 from contextvars import ContextVar
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from msgspec.structs import replace
 
-from stormlet import BasicBolt, Bolt, Collector, FailureKind, Reject, TaskContext, Topology, Tuple
+from stormlet import (
+    BasicBolt,
+    Bolt,
+    Collector,
+    FailureKind,
+    KeyedBolt,
+    Reject,
+    TaskContext,
+    Topology,
+    Tuple,
+    Value,
+)
+from stormlet.core.state.commits import StateId
+from stormlet.core.state.states import State
 from stormlet.spark.engine.partition.account import differences
+from stormlet.spark.engine.partition.keyed.tables import blob_in
+from stormlet.spark.engine.partition.rows import Kind
 from stormlet.spark.engine.planning.layout import lay_out
+from stormlet.state.memory import MemoryStore
 from stormlet.testing import complete, run_simulated
 from tests.cast import AckLater, Join, Note, raise_value_error, same, twice
 from tests.helpers import run_to_end
@@ -362,6 +378,76 @@ def test_no_finish_in_a_stream() -> None:
     seen: list[list[int]] = []
     epochs(flow(same, Last, partial(Note, seen), parallelism=1), [1], [2])
     assert seen == []
+
+
+class Counts(KeyedBolt[Any, Any, Any]):
+    """Counts, and refuses odd numbers then; sets a timer for the next minute."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[Any], out: Collector[Any]) -> None:
+        self.total += 1
+        self.set_timer(self.now + 60)
+        out.emit((tup.value, self.now))
+        if tup.value == "odd":
+            raise Reject("odd")
+
+    def on_timer(self, at: float, out: Collector[Any]) -> None:
+        out.emit(("timer", at))
+
+
+def counting(*behind: Any) -> Topology:
+    """A keyed bolt, and one behind an exchange."""
+    topology: Any = Topology("counting", replay_delay=0)
+    counts = topology.bolt("count", Counts, topology.spout("s", ["a"]).fields(), parallelism=2)
+    for each in behind:
+        topology.bolt("behind", each, counts.fields(str))
+    return cast("Topology", topology)
+
+
+def states(run: Twin) -> dict[Any, int]:
+    """The totals that it leaves."""
+    blobs = [blob_in(row) for row in run.left if row.kind == Kind.KEYED]
+    state = State(StateId("count", "total"), Counts.total.declaration.declared)  # type: ignore[attr-defined]
+    state.load([blob.entries for blob in blobs if blob.state == "total"])
+    return dict(state.tables[0].committed_items())
+
+
+def test_keyed_state() -> None:
+    """In process and on Spark nothing is left of what is given up, and the rest is done again."""
+    values = ["a", "b", "odd", "a"]
+    run = twin(counting(), {"s": values}, spouts=1)
+    assert (states(run), run.failed) == ({"a": 2, "b": 1}, ["odd"])
+    assert run.statistics().components["count"].executed > len(values)
+    store = MemoryStore()
+    done = complete(counting(), {"s": values}, state=store, allow_leaks=["errors"])
+    assert done.statistics.components["count"].executed > len(values)
+
+
+def test_keyed_state_of_earlier_stages() -> None:
+    """It counts a message that is given up in a later one."""
+    run = twin(counting(raise_value_error), {"s": ["a"]})
+    assert (states(run), run.failed) == ({"a": 1}, ["a"])
+
+
+def test_keyed_state_after_a_run() -> None:
+    """The next epoch begins with it."""
+    first, second = epochs(counting(), ["a"], ["a", "b"])
+    assert (states(first), states(second)) == ({"a": 1}, {"a": 2, "b": 1})
+
+
+def test_now() -> None:
+    """It is told by the driver, and the same for all."""
+    run = twin(counting(), {"s": ["a", "b"]}, now=5.0)
+    assert [now for _, now in run.emitted("count")] == [5.0, 5.0]
+
+
+def test_timers() -> None:
+    """One that is due is called at the end; one that a batch sets is not."""
+    first = twin(counting(), {"s": ["a"]}, now=0.0)
+    second = twin(counting(), {"s": ["b"]}, now=60.0, states=first.left)
+    assert first.emitted("count") == [("a", 0.0)]
+    assert second.emitted("count") == [("b", 60.0), ("timer", 60.0)]
 
 
 def test_state_in_a_stream() -> None:

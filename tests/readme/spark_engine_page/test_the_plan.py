@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import DirectStream, InvalidTopology, Topology
+from stormlet import Collector, DirectStream, InvalidTopology, KeyedBolt, Topology, Tuple
 from stormlet.cli import main
 from stormlet.cli.inspecting.checks import findings
 from stormlet.spark import DataFrameSink, DataFrameSpout, SparkFailed
@@ -136,6 +136,25 @@ def test_notes_of_a_run(
     noted = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
     assert shown.endswith(" ".join(f"{each}." for each in noted))
     assert len(noted) == 2
+
+
+class Reminds(KeyedBolt[int, int, None]):
+    """Has timers."""
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        """Do nothing."""
+
+    def on_timer(self, at: float, out: Collector[None]) -> None:
+        """Do nothing."""
+
+
+def test_notes_of_state() -> None:
+    """Timers, and the topology's own file."""
+    topology = Topology("state", state="counts.state")
+    topology.bolt("remind", Reminds, spout(topology).fields())
+    description = topology.describe()
+    said = list(notes(description, lay_out(description), {}))
+    assert [each.split()[0] for each in said] == ["state='counts.state'", "timers"]
 
 
 def test_functions_that_keep_something() -> None:

@@ -11,7 +11,7 @@ from stormlet import Topology
 from stormlet.model.configuration import Configuration
 from stormlet.spark.engine.partition.account import Line, differences
 from stormlet.spark.engine.partition.inputs import GivenUp
-from stormlet.spark.engine.partition.partition import Partition
+from stormlet.spark.engine.partition.keyed.partition import partition_at
 from stormlet.spark.engine.partition.rows import Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.planning.refusals import check_batch
@@ -49,7 +49,7 @@ async def _run(ran: Ran) -> None:
 
 
 async def _run_partition(ran: Ran, place: Place) -> None:
-    partition = Partition(ran.cluster, place, 7)
+    partition = partition_at(ran.cluster, place, 7)
     await partition.start()
     spouts = ran.cluster.plan.description.spouts
     for task in ran.cluster.tasks_at(place):

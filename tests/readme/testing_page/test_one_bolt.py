@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stormlet import BasicBolt, Bolt, Collector, Tuple
+from stormlet import BasicBolt, Bolt, Collector, KeyedBolt, Tuple, Value
 from stormlet.testing import Input, Simulation, run_bolt, run_bolt_async
 
 
@@ -94,3 +94,29 @@ async def test_in_a_coroutine(sim: Simulation) -> None:
     """In a coroutine, await `run_bolt_async`."""
     result = await run_bolt_async(str.upper, [Input("a", after=5.0)])
     assert (result.emitted(), sim.now) == (["A"], 5.0)
+
+
+class Count(KeyedBolt[str, str, tuple[str, int]]):
+    """Counts words; refuses one after it has counted it."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[str], out: Collector[tuple[str, int]]) -> None:
+        self.total += 1
+        if tup.value == "never":
+            raise ValueError(tup.value)
+        out.emit((self.key, self.total))
+
+
+def test_a_bolt_with_state_gets_its_inputs_by_key() -> None:
+    """One that fails leaves nothing behind, and is failed once."""
+    result = run_bolt(Count, ["a", "b", "never", "a"])
+    assert result.emitted() == [("a", 1), ("b", 1), ("a", 2)]
+    assert result.failed == ["never"]
+
+
+def test_the_key_is_a_field_or_a_function_of_the_value() -> None:
+    """As for fields()."""
+    by_letter = run_bolt(Count, ["apple", "ant"], key=lambda word: word[0])
+    by_field = run_bolt(Count, [("a", 1), ("a", 2)], schema=["letter", "number"], key="letter")  # type: ignore[list-item]
+    assert by_letter.emitted() == by_field.emitted() == [("a", 1), ("a", 2)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import partial
@@ -16,8 +16,11 @@ from stormlet import (
     BasicBolt,
     Bolt,
     Collector,
+    Committer,
     DeadLetter,
+    Epoch,
     FailureKind,
+    KeyedBolt,
     Place,
     Reject,
     Running,
@@ -28,9 +31,11 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
     TupleTimedOut,
+    Value,
     is_compiled,
 )
 from stormlet.cli.inspecting.checks import findings
+from stormlet.state.memory import MemoryStore
 from tests.cast import Forget, Refuse, take_a_second
 from tests.helpers import run_to_end
 from tests.law.puppets import script, threads
@@ -323,3 +328,69 @@ async def test_when_a_bolt_is_slow() -> None:
                 await asyncio.sleep(1)
                 assert len(called) <= running.statistics().components["slow"].executed + 2 * 10 + 100 + 3
     assert len(called) == 1500
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_when_a_bolt_raises_after_it_has_changed_state() -> None:
+    """A bolt with state raises after it has changed state. All that the epoch has changed is forgotten. The messages
+    before that one are tried again and committed, and it is the first one of the next epoch, so that each counts once.
+    """
+    calls: list[int] = []
+    epochs: list[tuple[int, Sequence[int]]] = []
+
+    class Count(KeyedBolt[str, str, int]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[int]) -> None:
+            self.total += 1
+            calls.append(self.total)
+            out.emit(self.total)
+            if len(calls) == 3:
+                raise ConnectionError("once")
+
+    class Note(Committer[int]):
+        def commit(self, epoch: Epoch, rows: Sequence[int]) -> None:
+            epochs.append((epoch.number, rows))
+
+    topology = Topology("counting")
+    counts = topology.bolt("count", Count, topology.spout("words", ["a", "a", "a", "a"]).fields())
+    topology.bolt("note", Note, counts.shuffle())
+    await run_to_end(topology)
+    assert calls[-4:] == [1, 2, 3, 4]
+    assert len(calls) > 4
+    assert [row for _, rows in epochs for row in rows] == [1, 2, 3, 4]
+    assert epochs[0] == (1, [1, 2])
+
+
+@pytest.mark.simulated_time(allow_leaks=["errors"])
+async def test_when_a_commit_raises() -> None:
+    """The `commit` of a committer raises. Its task dies and is restarted after 0.1 s, then 0.2 s, 0.4 s, and gets the
+    same epoch again. The next epoch runs meanwhile, and waits for it. After three restarts in 60 s the topology crashes
+    by default; with `state=` the next run begins with that epoch.
+    """
+    store = MemoryStore()
+    called: list[tuple[float, int, Sequence[int]]] = []
+    passed: list[int] = []
+
+    class Away(Committer[int]):
+        fails = True
+
+        def commit(self, epoch: Epoch, rows: Sequence[int]) -> None:
+            called.append((round(asyncio.get_running_loop().time(), 1), epoch.number, rows))
+            if self.fails:
+                raise ConnectionError("the sink is away")
+
+    def note(value: int) -> int:
+        passed.append(value)
+        return value
+
+    topology = Topology("writing", epoch_messages=2)
+    noted = topology.bolt("note", note, topology.spout("numbers", [1, 2, 3, 4, 5, 6]).shuffle())
+    topology.bolt("write", Away, noted.shuffle())
+    with pytest.raises(TopologyCrashed):
+        await run_to_end(topology, state=store)
+    assert called == [(0.0, 1, [1, 2]), (0.1, 1, [1, 2]), (0.3, 1, [1, 2]), (0.7, 1, [1, 2])]
+    assert passed == [1, 2, 3, 4]
+    Away.fails = False
+    await run_to_end(topology, state=store)
+    assert [(number, rows) for _, number, rows in called[4:]] == [(1, [1, 2]), (2, [3, 4]), (3, [5, 6])]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from stormlet import BasicBolt, Collector, Reject, Topology, Tuple
+from stormlet import BasicBolt, Collector, KeyedBolt, Reject, Topology, Tuple, Value
 from stormlet.spark import DataFrameSink, stream
 
 if TYPE_CHECKING:
@@ -44,6 +44,25 @@ class Count(BasicBolt[Word, Seen]):
             raise Reject(f"{word} is bad")
         self.counts[word] += 1
         out.emit(Seen(word, self.counts[word]))
+
+
+class CountByKey(KeyedBolt[str, Word, Seen]):
+    """Counts words in keyed state. Words that begin with ``bad`` are rejected after they were counted."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[Word], out: Collector[Seen]) -> None:
+        """Count one."""
+        self.total += 1
+        out.emit(Seen(self.key, self.total))
+        if self.key.startswith("bad"):
+            raise Reject(f"{self.key} is bad")
+
+
+class SumByKey(CountByKey):
+    """Has another state beside the one that it inherits."""
+
+    sums = Value(int, 0)
 
 
 class Locked(Count):

@@ -26,6 +26,7 @@ REFUSED: Final[Mapping[str, str]] = {
         "do after the run what comes after the sink"
     ),
     "recipes/broker.py": "spout 'orders' is made by a Spout class, which only a task in this process can ask",
+    "recipes/postgres.py": "bolt 'write' works on epochs, which a run in this process has",
 }
 """The sentence of each."""
 ARGUMENTS: Final[Mapping[str, Sequence[str]]] = {

@@ -35,6 +35,18 @@ def test_kills_leave_each_count_once(spark: SparkSession, tmp_path: Path) -> Non
 
 @pytest.mark.untraced
 @pytest.mark.timeout(900)  # three JVMs start, one after the other
+def test_kills_leave_each_count_of_a_key_once(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where each process that is started has another number of tasks, so that the keyed state moves."""
+    words = make_words(tmp_path, 2, 6)
+    kills = counting_kills(5, soon=True, keyed=True)
+    run_with_kills(tmp_path, kills, 2)
+    assert list(differences(spark, tmp_path, words)) == []
+    assert kills.total == 2
+    assert (tmp_path / "lives.txt").read_text().split() == ["1", "2", "3"]
+
+
+@pytest.mark.untraced
+@pytest.mark.timeout(900)  # three JVMs start, one after the other
 def test_kills_leave_no_sink_that_only_looks_whole(tmp_path: Path) -> None:
     """Killed twice while it writes and started again, a batch has written both sinks once; rows that are missing show,
     and a sink that is not whole."""

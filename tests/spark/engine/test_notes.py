@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from stormlet import Topology
+from stormlet import Collector, KeyedBolt, Topology, Tuple
 from stormlet.model.configuration import OPTIONS
 from stormlet.spark.engine.planning.layout import lay_out
 from stormlet.spark.engine.planning.notes import notes
@@ -57,6 +57,42 @@ def test_options_of_the_topology(option: dict[str, Any], shown: str, reason: str
     (name,) = option
     assert said(simple(**option)) == [f"{name}={shown} has no effect on Spark: {reason}"]
     assert said(simple(), **option) == said(simple(**option))
+
+
+class Reminds(KeyedBolt[int, int, None]):
+    """Has timers."""
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        self.set_timer(self.now + 60)
+
+    def on_timer(self, at: float, out: Collector[None]) -> None:
+        """Do nothing."""
+
+
+def test_timers_in_a_batch() -> None:
+    """In a stream they are called with one of the next epochs."""
+    topology = Topology("timers")
+    topology.bolt("remind", Reminds, topology.spout("numbers", [1]).fields())
+    (sentence,) = said(topology)
+    assert sentence == (
+        "timers of bolt 'remind' are called in a batch if they are due when it begins, as time stands still in it; "
+        "others stay in its state"
+    )
+    assert said(topology, in_epochs=True) == []
+
+
+def test_the_state_of_the_topology_itself() -> None:
+    """A run on Spark neither reads the file nor writes it, unless it is told to."""
+    topology = Topology("kept", state="counts.state")
+    topology.bolt("end", ignore, topology.spout("numbers", [1]).shuffle())
+    (sentence,) = said(topology)
+    assert sentence == (
+        "state='counts.state' has no effect on Spark: a batch begins with the state of the file that initial_state= "
+        "names, and its result has save_state"
+    )
+    assert said(topology, in_epochs=True) == [
+        "state='counts.state' has no effect on Spark: a stream keeps the state in its checkpoint"
+    ]
 
 
 def test_the_setting_that_wins_is_the_one_that_is_told() -> None:

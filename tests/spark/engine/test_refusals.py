@@ -17,6 +17,7 @@ from stormlet import (
     DirectStream,
     InvalidTopology,
     KeyedBolt,
+    SqliteTable,
     TaskContext,
     Topology,
     Tuple,
@@ -25,7 +26,7 @@ from stormlet import (
 from stormlet.model.configuration import configure
 from stormlet.model.description import Description
 from stormlet.spark import DataFrameSink, DataFrameSpout
-from stormlet.spark.engine.planning.refusals import check_batch, check_on_spark, check_stream
+from stormlet.spark.engine.planning.refusals import check_batch, check_on_spark, check_replays, check_stream
 from stormlet.spark.stream.stream import StreamSource
 from tests.cast import Burst, Counting, Ticks, given, ignore, same
 from tests.spark.engine.sketches import sketch
@@ -475,18 +476,48 @@ def test_what_runs_in_epochs(logic: object) -> None:
     check_on_spark(reading(logic).describe())
 
 
-def test_keyed_state_is_refused() -> None:
-    """A run in this process keeps it."""
+class Counted(KeyedBolt[str, str, None]):
+    """Has keyed state, and an argument that pickle refuses."""
 
-    class Counted(KeyedBolt[str, str, None]):
-        total = Value(int, 0)
+    total = Value(int, 0)
 
-        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
-            self.total += 1
+    def __init__(self, key: object) -> None:
+        self.key_of = key
 
-    topology = Topology("counted")
-    topology.bolt("count", Counted, topology.spout("words", ["a"]).fields())
-    assert reasons(topology)[0] == (
-        "bolt 'count' has keyed state, which a run in this process keeps; leave out --engine spark, or keep the state "
-        "in attributes of a BasicBolt"
+    def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+        self.total += 1
+
+
+def counted(source: object) -> Topology:
+    topology: Any = Topology("counted")
+    topology.bolt("count", partial(Counted, Lock()), topology.spout("words", source).fields())
+    return cast("Topology", topology)
+
+
+def test_keyed_state_is_for_batches_and_streams() -> None:
+    """Attributes of its bolt are no state, so that a stream need not save them."""
+    check_batch(counted(["a"]).describe())
+    check_stream(counted(unmade(StreamSource)).describe())
+
+
+def test_keyed_state_and_replays_from_the_source() -> None:
+    """A message would change it once more."""
+    with pytest.raises(InvalidTopology) as refused:
+        check_replays(counted(["a"]).describe())
+    (reason,) = sentences(refused.value)
+    assert reason == (
+        "bolt 'count' has keyed state, which a replay from the source would change once more; leave out "
+        'replays="source"'
     )
+
+
+def test_committers_and_epoch_bolts_are_refused() -> None:
+    """A batch has no epochs."""
+    topology = Topology("epochs")
+    topology.bolt(
+        "write", SqliteTable("entries", str, path="some.db"), topology.spout("words", ["a"]).shuffle()
+    )
+    with pytest.raises(
+        InvalidTopology, match="bolt 'write' works on epochs, which a run in this process has"
+    ):
+        check_batch(topology.describe())

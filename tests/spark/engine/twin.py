@@ -24,8 +24,9 @@ from stormlet.report.statistics import Statistics
 from stormlet.spark.engine.partition.account import Account, Line, differences
 from stormlet.spark.engine.partition.equipment import Equipment
 from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.keyed.partition import partition_at
 from stormlet.spark.engine.partition.partition import Partition, root_of
-from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row, unpacked
+from stormlet.spark.engine.partition.rows import CHUNK, STATES, Kind, Row, unpacked
 from stormlet.spark.engine.passage.messages import by_message, letters_of
 from stormlet.spark.engine.passage.reports import Report, opened, pickled, report_of, statistics_of
 from stormlet.spark.engine.passage.sources import values_of
@@ -150,8 +151,8 @@ class Twin:
             self._note_end(place, partition, leaving)
             if self.fault is not None:
                 leaving = self.fault(place, leaving, partial(_rows_of, attempt))
-            self.left += [row for row in leaving if row.kind == Kind.STATE]
-            _send(arriving, [row for row in leaving if row.kind != Kind.STATE])
+            self.left += [row for row in leaving if row.kind in STATES]
+            _send(arriving, [row for row in leaving if row.kind not in STATES])
         self._open_groups()
         assert not arriving, f"rows for places that are not there: {[*arriving]}"
 
@@ -162,7 +163,8 @@ class Twin:
         for place in self._places():
             partition, leaving = await self._work(place, _in_order(arriving, place), values)
             self._note_end(place, partition, leaving)
-            _send(arriving, leaving)
+            self.left += [row for row in leaving if row.kind in STATES]
+            _send(arriving, [row for row in leaving if row.kind not in STATES])
         self._open_groups()
         assert not arriving, f"rows for places that are not there: {[*arriving]}"
 
@@ -226,7 +228,7 @@ class Twin:
             self.read[root_of(task, position)] = value
 
     def _partition(self, place: Place) -> Partition:
-        partition = Partition(self.cluster, place, self.seed, by_root=True)
+        partition = partition_at(self.cluster, place, self.seed, by_root=True)
         equipment: Equipment = partition._equipment  # pyright: ignore[reportPrivateUsage]
         for plan in self.cluster.tasks_at(place):
             outlets = equipment.outlets_of(plan.task)
@@ -268,10 +270,11 @@ def twin(
     real_time: bool = False,
     kind: type[Twin] = Twin,
     states: Sequence[Row] | None = None,
+    now: float = 0.0,
 ) -> Twin:
     """Run a topology; each spout has so many partitions. With ``states`` it is an epoch of a stream, after the one that
-    has left them."""
-    run, values = _planned(topology, sources or {}, spouts, seed, kind, in_epochs=states is not None)
+    has left them. ``now`` is the time for bolts with keyed state."""
+    run, values = _planned(topology, sources or {}, spouts, seed, kind, in_epochs=states is not None, now=now)
     run.fault, run.states = fault, states or ()
     run.run(values, real_time=real_time)
     return run
@@ -294,13 +297,14 @@ def _planned(
     kind: type[Twin],
     *,
     in_epochs: bool = False,
+    now: float = 0.0,
 ) -> tuple[Twin, Mapping[str, Sequence[Any]]]:
     described = topology.describe(sources)
     # All but where classes are defined: rows stay in this process.
     assert not [*reasons(described)]
     description, configurations = described.configured(described.configuration, "run")
     tasks = dict.fromkeys(description.spouts, spouts) if isinstance(spouts, int) else spouts
-    run = kind(number(description, configurations, tasks, in_epochs=in_epochs), seed)
+    run = kind(number(description, configurations, tasks, in_epochs=in_epochs, now=now), seed)
     # The driver reads the sources in a context of its own.
     read = {id: copy_context().run(_read, run.cluster, spout) for id, spout in description.spouts.items()}
     return run, read

@@ -27,6 +27,7 @@ from stormlet import (
     TopologyCrashed,
     Tuple,
 )
+from stormlet.cli import main
 from stormlet.cli.inspecting.checks import findings
 from stormlet.core.schema import Schema
 from stormlet.spark.arrow.tables import Batch
@@ -373,7 +374,23 @@ def test_a_source_without_epochs() -> None:
     values = topology.spout("values", Counting)
     topology.bolt("write", DataFrameSink("out", exactly_once=True), values.shuffle())
     with pytest.raises(InvalidTopology, match=r"use DataFrameSpout\(.*\) or stream\(\.\.\.\), or leave out"):
-        topology.describe()
+        topology.run()
+
+
+def test_check_refuses_a_source_without_epochs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the topology has a state, any source does."""
+    code = """
+from stormlet import Topology
+from stormlet.spark import DataFrameSink
+topology = Topology("exactly", state={state!r})
+sink = DataFrameSink("out", exactly_once=True)
+topology.bolt("write", sink, topology.spout("values", [1]).shuffle())
+"""
+    for name, state, exit_code in (("without.py", None, 2), ("with.py", "some.state", 0)):
+        file = tmp_path / name
+        file.write_text(code.format(state=state), "utf-8")
+        assert main(["check", str(file)]) == exit_code
+    assert "gives no epochs" in capsys.readouterr().err
 
 
 class Total(BasicBolt[int, int]):

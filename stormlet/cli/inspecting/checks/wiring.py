@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from stormlet.cli.inspecting.anchoring import code_in, tracks
 from stormlet.cli.inspecting.checks.finding import Finding, options_of, sources_of, upstream
 from stormlet.core.groupings import Fields, Global, PartialKey
+from stormlet.model.checks.key_types import unroutable_types
 from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
-from stormlet.model.key_types import unroutable_types
 from stormlet.model.logic import SourceKind
 from stormlet.model.streams import Subscription
 

@@ -18,10 +18,12 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
+from time import time
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import msgspec
 
+from stormlet.core.state.commits import Stored
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.model.components import DEFAULT_STREAM
@@ -31,16 +33,18 @@ from stormlet.runtime.dead_letters import DeadLetterSink, DeadLetterTarget, open
 from stormlet.spark.engine.batch.outcomes import Outcomes, letter_frame
 from stormlet.spark.engine.batch.passes import Done, PassageOf, Passes, in_one_pass
 from stormlet.spark.engine.batch.result import BatchResult
+from stormlet.spark.engine.partition.keyed.carried import EndStates, rows_with, stored_in
+from stormlet.spark.engine.partition.rows import Kind
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, check_paths, explained, hand_over, settings
 from stormlet.spark.engine.passage.connect import check_reach
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
-from stormlet.spark.engine.passage.passage import Passage
+from stormlet.spark.engine.passage.passage import Passage, saved_in
 from stormlet.spark.engine.passage.sources import SourceFrames
 from stormlet.spark.engine.passage.staging import Staging
 from stormlet.spark.engine.planning.numbering import ClusterPlan, number
-from stormlet.spark.engine.planning.refusals import check_batch
+from stormlet.spark.engine.planning.refusals import check_batch, check_replays
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.writer import Destination
 from stormlet.topology import Sources, Topology
@@ -65,6 +69,7 @@ def run_on_spark(
     staging: str | os.PathLike[str] | None = None,
     ledger: Literal["checksum", "roots"] = "checksum",
     replays: Literal["stage", "source"] = "stage",
+    initial_state: str | os.PathLike[str] | None = None,
     **configuration: Unpack[TopologyOptions],
 ) -> BatchResult:
     """Run a topology as one batch on Spark, and return when all is done. It blocks: in a service, await it by
@@ -77,7 +82,9 @@ def run_on_spark(
     run keeps what it has not checked yet; without it, a temporary one of this machine. ``ledger`` is ``"checksum"``, or
     ``"roots"`` to have the messages named that are open where the run does not add up. ``replays`` are from the
     ``"stage"`` in which an input has failed, or from the ``"source"``: then the message is emitted again, as in
-    process, in another pass over all stages. ``configuration`` overrides the topology's options.
+    process, in another pass over all stages. ``initial_state`` is a state file, with whose keyed state the bolts begin:
+    with the state alone, as the sources are read from their beginning. The file stays as it is. ``configuration``
+    overrides the topology's options.
 
     Raises :class:`~stormlet.errors.InvalidTopology` for a topology that Spark cannot run, and
     :class:`~stormlet.errors.SparkFailed` if Spark, a bolt outside of ``execute``, or the ledger fails: then no sink is
@@ -94,6 +101,9 @@ def run_on_spark(
         raise InvalidConfiguration(f'{where}: ledger must be "checksum" or "roots", not {ledger!r}')
     if replays not in ("stage", "source"):
         raise InvalidConfiguration(f'{where}: replays must be "stage" or "source", not {replays!r}')
+    if replays == "source":
+        check_replays(described)
+    stored = None if initial_state is None else stored_in(initial_state)
     topology._one_shot.use(described.spouts.values())  # pyright: ignore[reportPrivateUsage] - as a run in process does
     sink, _ = opened(dead_letters)
     session = spark_session() if spark is None else spark
@@ -106,6 +116,7 @@ def run_on_spark(
         dead_letters=sink,
         by_root=ledger == "roots",
         replays_in_stage=replays == "stage",
+        stored=stored,
     )
     return batch.run(None if staging is None else os.fspath(staging))
 
@@ -133,6 +144,7 @@ class Batch:
         dead_letters: DeadLetterSink | None,
         by_root: bool,
         replays_in_stage: bool,
+        stored: Stored | None,
     ) -> None:
         self._session = session
         self._seed = SystemRandom().getrandbits(64) if seed is None else seed
@@ -151,7 +163,9 @@ class Batch:
             partitions,
             in_epochs=not replays_in_stage,
             replays_in_stage=replays_in_stage,
+            now=time(),
         )
+        self._states = () if stored is None else rows_with(self._cluster, stored.states, stored.shapes)
         self._pickled = pickled(self._cluster)
 
     def run(self, staging: str | None) -> BatchResult:
@@ -188,6 +202,7 @@ class Batch:
             },
             partial(outcomes.frame, self._session),
             partial(letter_frame, self._session, letters, datetime.now(UTC)),
+            EndStates(cluster.plan.description, partial(done.kept.rows, Kind.KEYED)),
             folder,
         )
 
@@ -207,7 +222,8 @@ class Batch:
 
     def _passes(self, passage_of: PassageOf, place: Path) -> Done:
         if self._cluster.replays_in_stage:
-            return in_one_pass(self._cluster, passage_of, self._leaving, place)
+            saved = saved_in(self._session, self._states)
+            return in_one_pass(self._cluster, passage_of, self._leaving, place, saved)
         return Passes(self._cluster, passage_of, self._leaving).run(place)
 
 

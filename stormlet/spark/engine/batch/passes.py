@@ -54,10 +54,10 @@ class Done(msgspec.Struct, frozen=True):
 
 
 def in_one_pass(
-    cluster: ClusterPlan, passage_of: PassageOf, leaving: Mapping[str, Leaving], place: Path
+    cluster: ClusterPlan, passage_of: PassageOf, leaving: Mapping[str, Leaving], place: Path, saved: Saved
 ) -> Done:
-    """Run a batch whose inputs are executed again in their stages."""
-    passed = passage_of(cluster, None, 0).run(str(place), leaving)
+    """Run a batch whose inputs are executed again in their stages; ``saved`` are the states that it begins with."""
+    passed = passage_of(cluster, None, 0).run(str(place), leaving, saved)
     replayed = dict[int, int]()
     for report in passed.reports:
         for root, attempts in report.replayed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from stormlet.model.components import DEFAULT_STREAM
 from stormlet.model.streams import Stream
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import Statistics
+from stormlet.spark.engine.partition.keyed.carried import EndStates
 from stormlet.spark.engine.passage.outputs import stream_name
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class BatchResult:
         streams: Mapping[str, Callable[[], DataFrame]],
         outcomes: Callable[[], DataFrame],
         letters: Callable[[], DataFrame],
+        states: EndStates,
         kept: object,
     ) -> None:
         self.statistics = statistics
@@ -39,6 +42,7 @@ class BatchResult:
         self._streams = streams
         self._outcomes = outcomes
         self._letters = letters
+        self._states = states
         self._kept = kept
 
     @property
@@ -76,6 +80,18 @@ class BatchResult:
                 f"no stream {wanted!r} is kept; there are {_listed(self._streams)}: add it to streams="
             )
         return self._streams[wanted]()
+
+    def state(self, bolt: Stream[Any] | str, name: str | None = None) -> dict[Any, Any]:
+        """Return the keyed state of a bolt at the end, by its keys: of the bolt whose stream or id this is, and under
+        this name, which a bolt with a single state need not be given. It is read into this process. Raise
+        :class:`KeyError` naming the states there are."""
+        return self._states.values(bolt.component if isinstance(bolt, Stream) else bolt, name)
+
+    def save_state(self, path: str | os.PathLike[str]) -> None:
+        """Write all keyed state into a state file, in the place of what it has, as one more epoch of it: a run in
+        process goes on with that by ``state=``, another one on Spark by ``initial_state=``. Raise
+        :class:`~stormlet.errors.StateUnusable`, naming the file, if it is not the topology's, or is in use."""
+        self._states.save(path)
 
     def __repr__(self) -> str:
         return f"<BatchResult: {self.acked:,} acked, {len(self.dead_letters):,} given up>"

@@ -28,20 +28,30 @@ class Unreadable(Exception):
 class Deliveries:
     """Makes tuples."""
 
-    def __init__(self, cluster: ClusterPlan, ids: Iterable[int], draws_edges: Callable[[int], bool]) -> None:
-        """``draws_edges`` says if the outputs of a task may go to other tasks here."""
+    def __init__(
+        self,
+        cluster: ClusterPlan,
+        ids: Iterable[int],
+        draws_edges: Callable[[int], bool],
+        *,
+        tracks_all: bool = False,
+    ) -> None:
+        """``draws_edges`` says if the outputs of a task may go to other tasks here. With ``tracks_all`` inputs that
+        belong to no message have trees here, too (law X5)."""
         self._cluster = cluster
         self._edges = iter(ids)
         self._draws_edges = draws_edges
         self._sources: dict[tuple[int, str], Source] = {}
         self._lineages = {1: PLAIN}
+        self._tracks_all = tracks_all
 
     def tuples_of(self, batch: Batch) -> list[AnyTuple]:
         """Return the tuples of a batch, whose edges are noted in it."""
         first, count = batch.first, len(batch.values)
         roots: Sequence[int] = range(first, first + count)
         edges = self._new_edges(batch.target, count)
-        if 0 in batch.counts:  # what belongs to no message has no tree here, either (law L10)
+        # What belongs to no message has no tree here, either (law L10).
+        if 0 in batch.counts and not self._tracks_all:
             edges = [edge if count else 0 for edge, count in zip(edges, batch.counts, strict=True)]
             roots = [root if edge else 0 for root, edge in zip(roots, edges, strict=True)]
         batch.edges = dict(zip(roots, edges, strict=True))

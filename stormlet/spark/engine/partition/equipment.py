@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from time import monotonic
+from typing import TypeAlias
 
 from stormlet.core.life import TaskEvent
 from stormlet.errors import StartFailed
@@ -16,6 +17,7 @@ from stormlet.model.description import BoltSpec
 from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Link
 from stormlet.runtime.bolt.task import BoltTask
+from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.context import CrashSite, Engine
 from stormlet.runtime.failure_log import FailureLog
 from stormlet.runtime.run.instances import Instances
@@ -29,6 +31,8 @@ from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.outlets import OutletsToStages
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 
+StateOf: TypeAlias = Callable[[TaskPlan, BoltSpec], TaskState]
+"""Gives the state of a task."""
 STEP = 1000
 """Inputs that a task executes before it looks around: nobody else waits for the loop."""
 
@@ -120,11 +124,13 @@ def equip(
     post: Post,
     exits: Exits,
     crashed: Callable[[CrashSite, BaseException], None],
+    state_of: StateOf | None = None,
 ) -> Equipment:
-    """Make the tasks of one partition. Acks and fails go to ``post``, tuples for other places into ``exits``."""
+    """Make the tasks of one partition. Acks and fails go to ``post``, tuples for other places into ``exits``.
+    ``state_of`` gives the state of a task with a keyed bolt."""
     engine = _engine(cluster, seed, crashed)
     plans = cluster.tasks_at(place)
-    maker = _Maker(cluster, engine, kit, post)
+    maker = _Maker(cluster, engine, kit, post, state_of)
     tasks = {each.task: maker.bolt(each) for each in plans if each.component in maker.bolts}
     links = cluster.links_from(place)
     here = {stream: [each for each in all_ if not _leaves(each, exits)] for stream, all_ in links.items()}
@@ -152,7 +158,9 @@ def _leaves(link: Link, exits: Exits) -> bool:
 class _Maker:
     """Makes bolt tasks."""
 
-    def __init__(self, cluster: ClusterPlan, engine: Engine, kit: Kit, post: Post) -> None:
+    def __init__(
+        self, cluster: ClusterPlan, engine: Engine, kit: Kit, post: Post, state_of: StateOf | None
+    ) -> None:
         self._cluster = cluster
         self._engine = engine
         self._kit = kit
@@ -160,7 +168,7 @@ class _Maker:
         self._shared = SharedObjects()
         self.bolts: Mapping[str, BoltSpec] = cluster.plan.description.bolts
         name = cluster.plan.description.name
-        self._instances = Instances(name, kit, tracked=True, simulated=engine.simulated)
+        self._instances = Instances(name, kit, tracked=True, simulated=engine.simulated, state_of=state_of)
 
     def bolt(self, plan: TaskPlan) -> BoltTask:
         """Make the task of a bolt. Raises :class:`~stormlet.errors.StartFailed`."""

@@ -63,6 +63,11 @@ class Exits:
         """True if tuples wait for the outcomes of their trees."""
         return any(lane.waiting.values for lane in self._lanes.values())
 
+    def drop_waiting(self) -> None:
+        """Forget all tuples that wait: what they come of is undone."""
+        for lane in self._lanes.values():
+            lane.take()
+
     def release(self, messages_of: MessagesOf) -> None:
         """Let those tuples leave whose trees have their outcomes."""
         for lane in self._lanes.values():

@@ -70,6 +70,8 @@ class Input(msgspec.Struct):
     attempts: int
     """Attempts so far that count (law S6)."""
     history: History = msgspec.field(default_factory=History)
+    place: int = 0
+    """Its place in the batch that it came with."""
 
 
 class GivenUp(msgspec.Struct, frozen=True):
@@ -84,10 +86,10 @@ class Inputs:
     """Those that are not settled, and as much of the others as their outputs need."""
 
     def __init__(
-        self, account: Account, policy_of: Callable[[int], ReplayPolicy], *, replays: bool = True
+        self, account: Account, policy_of: Callable[[Sequence[int]], ReplayPolicy], *, replays: bool = True
     ) -> None:
-        """``policy_of`` gives the policy for a message, by its root. With ``replays=False`` an input that fails is
-        given up at once."""
+        """``policy_of`` gives the policy for an input, by its messages. With ``replays=False`` one that fails
+        is given up at once."""
         self._replays = replays
         self.given_up: list[GivenUp] = []
         self.replayed: dict[int, int] = {}
@@ -208,6 +210,7 @@ class Inputs:
                 self._settled(word, messages)
                 continue
             each = Input(batch.target, value, source, messages, word, attempt, attempt - 1)
+            each.place = root - batch.first
             begun.append((root, batch.edges.get(root, 0), each))
         self.begin(begun)
 
@@ -223,6 +226,9 @@ class Inputs:
     def _ack(self, root: int) -> None:
         each = self._open.pop(root)
         self._acked[root] = each.messages
+        self._note_acked(each)
+
+    def _note_acked(self, each: Input) -> None:
         self._settled(each.word, each.messages)
         # Earlier attempts were noted where they were made: of messages that were joined, only some have had them.
         if each.history:
@@ -234,14 +240,17 @@ class Inputs:
         each = self._open.pop(root)
         each.history = each.history.and_also(failure)
         if self._gives_up(each, failure):
-            self._settled(each.word, each.messages)
-            self.given_up.append(GivenUp(each.messages, each.attempts, each.history.without_frames()))
+            self._note_given_up(each)
             return None
         each.attempt += 1
         return each
 
+    def _note_given_up(self, each: Input) -> None:
+        self._settled(each.word, each.messages)
+        self.given_up.append(GivenUp(each.messages, each.attempts, each.history.without_frames()))
+
     def _gives_up(self, each: Input, failure: Failure) -> bool:
-        policy = self._policy_of(each.messages[0])
+        policy = self._policy_of(each.messages)
         each.attempts += policy.counts(failure)
         return not self._replays or policy.gives_up(failure, each.attempts)
 

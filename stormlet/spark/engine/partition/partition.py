@@ -45,7 +45,7 @@ from stormlet.runtime.wire.outbox import Control
 from stormlet.runtime.wire.outlets import Outlet
 from stormlet.spark.engine.partition.account import Account, Line
 from stormlet.spark.engine.partition.deliveries import Deliveries, Unreadable
-from stormlet.spark.engine.partition.equipment import Equipment, equip
+from stormlet.spark.engine.partition.equipment import Equipment, StateOf, equip
 from stormlet.spark.engine.partition.exits import Exits
 from stormlet.spark.engine.partition.inputs import NO_WORD, Batch, GivenUp, Input, Inputs
 from stormlet.spark.engine.partition.rest import Crashes, Rest
@@ -72,6 +72,9 @@ def origin_of(root: int) -> tuple[int, int]:
 class Partition:
     """The tasks of one partition; made and used on its loop."""
 
+    state_of: StateOf | None = None
+    """Gives the state of a task with a keyed bolt, where there is one."""
+
     def __init__(self, cluster: ClusterPlan, place: Place, seed: int, *, by_root: bool = False) -> None:
         self._cluster = cluster
         self._name = cluster.plan.description.name
@@ -81,7 +84,7 @@ class Partition:
         self._account = AccountByRoot(place, cluster.driver) if by_root else Account(place)
         self._place = place
         self._word = asyncio.Event()
-        self._inputs = Inputs(self._account, self._policy_of, replays=cluster.replays_in_stage)
+        self._inputs = self._make_inputs(self._account)
         words = Random(f"{purpose}/words")
         self._exits = Exits(cluster.places_after(place), self._account, words, cluster.driver)
         self._pauses = Random(f"{purpose}/pauses")
@@ -89,10 +92,20 @@ class Partition:
         self._states = None if cluster.span is Span.WHOLE else BoltStates()
         self._saved: list[bytes] = []
         self._equipment: Equipment = equip(
-            cluster, place, seed, self._states or Kit(), self._post, self._exits, self._rest.crashed
+            cluster,
+            place,
+            seed,
+            self._states or Kit(),
+            self._post,
+            self._exits,
+            self._rest.crashed,
+            self.state_of,
         )
         self._deliveries = Deliveries(
-            cluster, IdSource(Random(f"{purpose}/edges")), self._equipment.draws_edges
+            cluster,
+            IdSource(Random(f"{purpose}/edges")),
+            self._equipment.draws_edges,
+            tracks_all=self.state_of is not None,
         )
         self._shortcut: Shortcut | None = None
         self._tasks = self._equipment.tasks
@@ -323,10 +336,15 @@ class Partition:
         return ()
 
     async def _pause(self, again: Sequence[Input]) -> None:
-        pauses = (self._policy_of(each.messages[0]).pause(len(each.history), self._pauses) for each in again)
+        pauses = (self._policy_of(each.messages).pause(len(each.history), self._pauses) for each in again)
         await asyncio.sleep(max(pauses))
 
     def _leave(self) -> Iterator[Row]:
+        self._release()
+        return self._full()
+
+    def _release(self) -> None:
+        """Let the outputs leave whose trees have their outcomes."""
         inputs, whole = self._inputs, self._inputs.whole
         with self._crashes.raised():
             if whole is None:
@@ -337,7 +355,6 @@ class Partition:
                 self._exits.release(partial(self._messages_of, whole))
         if not self._exits.waiting:
             inputs.forget()
-        return self._full()
 
     def _messages_of(self, whole: Batch, roots: Sequence[int]) -> tuple[int, ...] | None:
         self._inputs.know_all(whole)
@@ -375,6 +392,11 @@ class Partition:
             raise undeclared(outlets, stream, plan)
         return outlets[stream]
 
-    def _policy_of(self, message: int) -> ReplayPolicy:
-        config = self._cluster.configurations[self._cluster.component_of(origin_of(message)[0])]
+    def _make_inputs(self, account: Account) -> Inputs:
+        return Inputs(account, self._policy_of, replays=self._cluster.replays_in_stage)
+
+    def _policy_of(self, messages: Sequence[int]) -> ReplayPolicy:
+        config = self._cluster.plan.description.configuration
+        if messages:
+            config = self._cluster.configurations[self._cluster.component_of(origin_of(messages[0])[0])]
         return ReplayPolicy(config.max_attempts, config.replay_delay, config.replay_delay_max)

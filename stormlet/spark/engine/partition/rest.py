@@ -67,12 +67,12 @@ class Rest:
             else:
                 return
 
-    async def conducted(self, equipment: Equipment) -> None:
+    async def conducted(self, equipment: Equipment, *, finishes: bool = True) -> None:
         """Have the bolts flush, and finish if this was the last, upstream first, until there is nothing left to do
-        (law C2)."""
+        (law C2). With ``finishes=False`` more will come."""
         loop, activity = asyncio.get_running_loop(), equipment.engine.activity
         tasks = Tasks((), {}, equipment.by_component(), {})
-        order, finishes = self._cluster.plan.order, self._cluster.span is not Span.EPOCH
+        order, finishes = self._cluster.plan.order, finishes and self._cluster.span is not Span.EPOCH
         conductor = Conductor(loop, activity, tasks, order, finishes=finishes)
         running = [loop.create_task(each) for each in (conductor.run(), conductor.quiescent())]
         running[1].add_done_callback(lambda _: self._bell.set())
@@ -100,7 +100,7 @@ def _ignore(loop: asyncio.AbstractEventLoop, context: object) -> None:
 
 
 class Crashes:
-    """What user code of one partition raises where no input answers for it, with its task and the way out."""
+    """Errors that user code of one partition raises where no input answers for it, with its task and the way out."""
 
     def __init__(self, cluster: ClusterPlan, place: Place) -> None:
         self._cluster = cluster

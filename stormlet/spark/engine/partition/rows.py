@@ -53,6 +53,12 @@ class Kind(IntEnum):
     they were settled."""
     MEMBERS = 5
     """The messages of what was merged, for the driver (:mod:`stormlet.spark.engine.partition.merging`)."""
+    KEYED = 6
+    """A blob of the keyed state of one task (:mod:`stormlet.spark.engine.partition.keyed.tables`)."""
+
+
+STATES: Final = (Kind.STATE, Kind.KEYED)
+"""Rows that bring a state back to its place."""
 
 
 class Row(msgspec.Struct, frozen=True):

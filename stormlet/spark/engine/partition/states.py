@@ -34,6 +34,7 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 from stormlet.core.tuples import Delivered, JoinedTuple
 from stormlet.model.components import BoltBase, SharedObjects, Spout, TaskContext
 from stormlet.model.plan import TaskPlan
+from stormlet.model.state.keyed import KeyedBolt
 from stormlet.runtime.run.kit import Kit
 
 Attributes: TypeAlias = Mapping[str, Any]
@@ -71,7 +72,8 @@ class BoltStates(Kit):
 
     def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
         """See :meth:`Kit.instance <stormlet.runtime.run.kit.Kit.instance>`."""
-        if isinstance(instance, BoltBase):
+        # What a keyed bolt declares belongs to its task, and what it does not is lost (law K3).
+        if isinstance(instance, BoltBase) and not isinstance(instance, KeyedBolt):
             object.__setattr__(instance, "restartable", False)  # as classes may be frozen
             self._bolts[plan.component] = instance
             self._constructed[plan.component] = attributes(instance)
@@ -241,7 +243,7 @@ _REDUCERS: Final = ChainMap[type, Any](
     },
     copyreg.dispatch_table,
 )
-"""What is pickled in another way."""
+"""Classes whose objects are pickled in another way."""
 
 
 def has_own_state(bolt: BoltBase[Any, Any]) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from stormlet.spark.engine.partition.rows import Row
+from stormlet.spark.engine.passage.connect import frame_of_table
 from stormlet.spark.files import literally
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ BATCH_BYTES: Final = 8 << 20
 def rows_in(session: SparkSession, *folders: str) -> DataFrame:
     """Return the rows that were written into folders."""
     return session.read.schema(DDL).parquet(*map(literally, folders))
+
+
+def frame_of(session: SparkSession, rows: Iterable[Row]) -> DataFrame:
+    """Return rows of this process as a DataFrame."""
+    import pyarrow as pa
+
+    return frame_of_table(session, pa.Table.from_batches(batches_of(rows), schema()))
 
 
 def schema() -> pa.Schema:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -19,8 +19,8 @@ from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.partition import origin_of
-from stormlet.spark.engine.partition.rows import Kind
-from stormlet.spark.engine.passage.arrow_rows import DDL
+from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.passage.arrow_rows import DDL, frame_of
 from stormlet.spark.engine.passage.chain import chained
 from stormlet.spark.engine.passage.driver import Driver
 from stormlet.spark.engine.passage.ledger import Ledger
@@ -45,6 +45,13 @@ class Saved(msgspec.Struct, frozen=True):
     """The XOR of the hashes of these rows."""
     driver: bytes = b""
     """The state of the bolts in the driver."""
+
+
+def saved_in(session: SparkSession, rows: Sequence[Row]) -> Saved:
+    """Return states that this process has in rows."""
+    if not rows:
+        return Saved()
+    return Saved(frame_of(session, rows), reduce(int.__xor__, (row.hash for row in rows)))
 
 
 class Passed(msgspec.Struct, frozen=True):

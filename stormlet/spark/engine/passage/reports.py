@@ -19,7 +19,7 @@ from stormlet.spark.engine.partition.account import Account, Line, added
 from stormlet.spark.engine.partition.inputs import GivenUp
 from stormlet.spark.engine.partition.merging import is_group, members_in
 from stormlet.spark.engine.partition.partition import Partition, origin_of
-from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.partition.rows import STATES, Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import rows_of
 from stormlet.spark.engine.passage.outputs import OURS
 from stormlet.spark.engine.passage.staging import Kept
@@ -108,7 +108,7 @@ class Ending(msgspec.Struct, frozen=True):
                     continue
                 if row.kind == Kind.REPORT:
                     reports.append(row.payload)
-                elif row.kind == Kind.STATE:
+                elif row.kind in STATES:
                     states.read(row)
                 else:
                     accounts[row.target in self.in_driver].arrived(row)

@@ -14,6 +14,7 @@ import msgspec
 
 from stormlet.core.tracebacks import raised_in
 from stormlet.errors import SparkFailed, TopologyCrashed
+from stormlet.spark.engine.partition.keyed.partition import partition_at
 from stormlet.spark.engine.partition.partition import Partition
 from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import batches_of, rows_of
@@ -115,7 +116,7 @@ class Work:
         return left
 
     async def _started(self) -> Partition:
-        partition = Partition(self._cluster, self._place, self._seed, by_root=self._by_root)
+        partition = partition_at(self._cluster, self._place, self._seed, by_root=self._by_root)
         self._partition = partition
         try:
             await partition.start()

@@ -1,5 +1,5 @@
-"""What functions keep from one call to the next: the object that one is a method of, cells of a closure, and arguments
-that are bound to it.
+"""State that functions keep from one call to the next: the object that one is a method of, cells of a closure, and
+arguments that are bound to it.
 
 Functions travel by value, and each partition has a copy of theirs. So what they change there is seen by nobody else.
 Whatever is hashed by its value is taken for unchangeable. A name at the top level of a module is not looked at: of

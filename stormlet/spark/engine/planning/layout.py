@@ -15,6 +15,8 @@ has as few as possible:
 - In a *stream*, where a layout serves one epoch after another, the partitions of stage 0 are as many as the epoch
   happens to have. A bolt class may have state, which belongs to one task for good. So only functions are fused into
   stage 0.
+- A bolt with keyed state always begins: its inputs come by fields or global_. So each of its partitions has one such
+  task, to which all inputs of the partition go.
 - A bolt of one task, all of whose inputs come by global_ or from such a bolt, and whose outputs nobody else takes, runs
   in the *driver*, after all stages: it prints a report, or writes to the console.
 
@@ -128,8 +130,12 @@ def _is_fused(bolt: BoltSpec, stages: Mapping[str, int]) -> bool:
 
 
 def may_have_state(bolt: BoltSpec) -> bool:
-    """True for a bolt of the user's that is more than a function."""
-    return bolt.kind is not LogicKind.FUNCTION and not isinstance(bolt.logic, DataFrameSink | TableMaker)
+    """True for a bolt of the user's that is more than a function, and keeps what it has changed in itself."""
+    return (
+        not bolt.keyed
+        and bolt.kind is not LogicKind.FUNCTION
+        and not isinstance(bolt.logic, DataFrameSink | TableMaker)
+    )
 
 
 def _in_driver(description: Description, order: Sequence[str]) -> Sequence[str]:
@@ -151,8 +157,8 @@ def _in_driver(description: Description, order: Sequence[str]) -> Sequence[str]:
 
 
 def _may_leave_the_cluster(bolt: BoltSpec) -> bool:
-    # Spark itself writes what goes into a sink.
-    return bolt.parallelism == 1 and not isinstance(bolt.logic, DataFrameSink | TableMaker)
+    # Spark itself writes what goes into a sink. Keyed state is kept where the stages keep it.
+    return bolt.parallelism == 1 and not bolt.keyed and not isinstance(bolt.logic, DataFrameSink | TableMaker)
 
 
 def _comes_to_one_task(bolt: BoltSpec, driver: Collection[str]) -> bool:

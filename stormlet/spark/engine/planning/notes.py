@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from stormlet.core.state.timers import NAME
 from stormlet.model.components import BoltBase, overrides
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import LogicKind, component_class, what_is_called
@@ -38,6 +39,13 @@ def notes(description: Description, layout: Layout, settings: Mapping[str, objec
     """Iterate over what the user should know, a sentence each. ``description`` is the topology as it was declared;
     ``settings`` are those of file, environment and command line, which win."""
     yield from _in_vain({**description.options, **settings}, "")
+    if description.state:
+        yield _note(
+            f"state={description.state!r}",
+            "a batch begins with the state of the file that initial_state= names, and its result has save_state"
+            if not layout.in_epochs
+            else "a stream keeps the state in its checkpoint",
+        )
     for component in description.components.values():
         where = f" of {_kind(component)} {component.id!r}"
         yield from _in_vain(component.options, where)
@@ -50,6 +58,11 @@ def notes(description: Description, layout: Layout, settings: Mapping[str, objec
         if layout.in_epochs and _finishes(bolt.logic):
             yield f"finish of bolt {bolt.id!r} is never called, as no stream ends; emit in flush, which ends an epoch"
         yield from _kept(bolt, layout)
+        if NAME in bolt.states and not layout.in_epochs:
+            yield (
+                f"timers of bolt {bolt.id!r} are called in a batch if they are due when it begins, as time stands "
+                "still in it; others stay in its state"
+            )
         if bolt.id not in layout.driver and _prints(bolt.logic):
             yield (
                 f"bolt {bolt.id!r} prints where its tasks run, which may be on other machines; let one task take its "

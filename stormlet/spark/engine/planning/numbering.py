@@ -53,6 +53,8 @@ class ClusterPlan(msgspec.Struct, frozen=True):
     span: Span = Span.WHOLE
     replays_in_stage: bool = True
     """False if an input that fails is given up at once, as its message is replayed from its source."""
+    now: float = 0.0
+    """The time for bolts with keyed state, in seconds since 1970: a run, or an epoch, is a moment to them (law K6)."""
 
     @property
     def end(self) -> str:
@@ -119,9 +121,10 @@ def number(
     *,
     in_epochs: bool = False,
     replays_in_stage: bool = True,
+    now: float = 0.0,
 ) -> ClusterPlan:
     """Number the tasks of a topology whose ``spouts`` have so many partitions each; ``in_epochs`` is true where its
-    messages come in several passages."""
+    messages come in several passages. ``now`` is the time for bolts with keyed state."""
     layout = lay_out(description, in_epochs=in_epochs)
     sized = _sized(description, layout, spouts)
     planned = plan(sized, configurations, state_survives=in_epochs)
@@ -140,7 +143,7 @@ def number(
     for id in layout.driver:
         places[planned.tasks[id][0].task] = Place(len(layout.stages), 0)
     span = Span.EPOCH if in_epochs else Span.WHOLE
-    return ClusterPlan(planned, layout, configurations, [*partitions, 1], places, span, replays_in_stage)
+    return ClusterPlan(planned, layout, configurations, [*partitions, 1], places, span, replays_in_stage, now)
 
 
 def _sized(description: Description, layout: Layout, spouts: Mapping[str, int]) -> Description:
@@ -166,7 +169,8 @@ def _with_bolt(bolt: BoltSpec, parallelism: int) -> BoltSpec:
 
 def _first_partitions(heads: Sequence[str], description: Description) -> Mapping[str, int]:
     first, following = dict[str, int](), 0
-    for head in heads:
+    # Keyed bolts come last: with another parallelism of theirs the tasks of others stay where they are.
+    for head in sorted(heads, key=lambda id: id in description.bolts and description.bolts[id].keyed):
         first[head] = following
         following += description.components[head].parallelism
     return first

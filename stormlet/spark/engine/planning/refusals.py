@@ -48,6 +48,18 @@ def _refuse(found: Sequence[str]) -> None:
         raise InvalidTopology("\n".join(f"on Spark, {each}" for each in found))
 
 
+def check_replays(description: Description) -> None:
+    """Raise it for one whose messages cannot be replayed from their sources."""
+    _refuse(
+        [
+            f"bolt {id!r} has keyed state, which a replay from the source would change once more; leave out "
+            'replays="source"'
+            for id, bolt in description.bolts.items()
+            if bolt.keyed
+        ]
+    )
+
+
 def reasons(description: Description) -> Iterator[str]:
     """Iterate over the reasons why the topology cannot run as a batch, on however many machines."""
     yield from _of_topology(description)
@@ -75,7 +87,8 @@ def reasons_in_epochs(description: Description) -> Iterator[str]:
             )
     for bolt in description.bolts.values():
         yield from _of_bolt(bolt, description)
-        yield from unsaved(bolt)
+        if not bolt.keyed:  # whose attributes are no state
+            yield from unsaved(bolt)
         traits = bolt_traits(bolt.logic)
         if isinstance(bolt.logic, DataFrameSink) and traits.keeps_state:
             yield f"bolt {bolt.id!r} is a sink whose {traits.state_advice}"
@@ -144,10 +157,10 @@ def _of_bolt(bolt: BoltSpec, description: Description) -> Iterator[str]:
                 f"{where} takes from sink {each!r}, which is written when all bolts have finished; do after the run "
                 "what comes after the sink"
             )
-    if bolt.keyed:
+    if bolt.by_epochs or (bolt.rows is not None and not bolt.rows.in_state_alone):
         yield (
-            f"{where} has keyed state, which a run in this process keeps; leave out --engine spark, or keep the state "
-            "in attributes of a BasicBolt"
+            f"{where} works on epochs, which a run in this process has; leave out --engine spark, or write with a "
+            "DataFrameSink"
         )
     merge = merge_of(bolt)
     if merge is not None and not takes_two(merge):

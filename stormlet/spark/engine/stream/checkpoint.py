@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from stormlet.errors import InvalidTopology, SparkFailed
+from stormlet.core.state.commits import Shape, StateId
+from stormlet.errors import InvalidTopology, SparkFailed, StateUnusable
+from stormlet.model.description import Description
+from stormlet.spark.engine.partition.keyed.carried import check_shapes
 from stormlet.spark.engine.planning.numbering import Place
 from stormlet.spark.failures import summary
 from stormlet.spark.files import Folder
@@ -39,6 +42,10 @@ class EpochRecord(msgspec.Struct, frozen=True):
     """The XOR of the hashes of all rows with state, those of the driver left out."""
     driver: bytes
     """The state of the bolts in the driver."""
+    keyed: Mapping[str, Sequence[Place]] = {}
+    """The places of the tasks of each bolt with keyed state."""
+    shapes: Sequence[tuple[StateId, Shape]] = ()
+    """The types of their states."""
 
 
 class Checkpoint:
@@ -66,6 +73,13 @@ class Checkpoint:
             before, now = list(last.tasks.get(id, ())), list(tasks.get(id, ()))
             if before != now:
                 raise InvalidTopology(_changed(self._path, id, before, now))
+
+    def check_states(self, description: Description) -> None:
+        """Raise it if the last epoch had keyed state that the topology does not declare as it was (law K5)."""
+        try:
+            check_shapes(description, dict(() if self.last is None else self.last.shapes))
+        except StateUnusable as error:
+            raise InvalidTopology(f"checkpoint {self._path}: {error}") from error
 
     def is_done(self, epoch: int, query: str) -> bool:
         """True if this epoch of a query has a record, so that only Spark's own note of it is missing. Raise

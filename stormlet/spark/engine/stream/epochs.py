@@ -14,26 +14,38 @@ killed between the record and Spark's note is given the micro-batch again, and l
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from random import SystemRandom
+from time import time
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from stormlet.core.outcomes import DeadLetter
+from stormlet.core.state.commits import Stored
 from stormlet.errors import SparkFailed
 from stormlet.model.description import Description
 from stormlet.runtime.dead_letters import DeadLetterSink
-from stormlet.spark.engine.partition.rows import Kind
-from stormlet.spark.engine.passage.arrow_rows import rows_in
+from stormlet.spark.engine.partition.keyed.carried import (
+    EndStates,
+    check_shapes,
+    keyed_places,
+    rows_with,
+    shapes_of,
+)
+from stormlet.spark.engine.partition.keyed.tables import blob_in, by_state
+from stormlet.spark.engine.partition.rows import STATES, Kind
+from stormlet.spark.engine.passage.arrow_rows import frame_of, rows_in
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, explained, hand_over, settings
 from stormlet.spark.engine.passage.connect import partitions_of
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
-from stormlet.spark.engine.passage.passage import Passage, Saved
+from stormlet.spark.engine.passage.passage import Passage, Saved, saved_in
 from stormlet.spark.engine.passage.reports import Totals, failures_of, statistics_of
 from stormlet.spark.engine.passage.sources import SourceFrames
+from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.layout import may_have_state
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
 from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
@@ -57,8 +69,11 @@ class Epochs:
         files: Sequence[Path],
         sink: DeadLetterSink | None,
         sync: Callable[[], None] | None,
+        stored: Stored | None = None,
     ) -> None:
-        """``sink`` takes dead letters, and ``sync`` has the device hold those that it was given."""
+        """``sink`` takes dead letters, and ``sync`` has the device hold those that it was given. ``stored`` has the
+        keyed state that the first epoch of all begins with."""
+        self._stored = stored
         self._spout = spout
         self._source = source
         self._files = files
@@ -89,6 +104,9 @@ class Epochs:
         session, cluster = query.frame.sparkSession, self._numbered(1)
         checkpoint = Checkpoint(session, query.checkpoint)
         checkpoint.check(cluster.plan.description.name, _tasks(cluster))
+        checkpoint.check_states(self._description)
+        if checkpoint.last is None and self._stored is not None:
+            check_shapes(self._description, self._stored.shapes)
         check_executors(session)
         code = [pickled(cluster), *map(code_of, self._description.spouts.values())]
         ship(session, code, self._files)
@@ -116,7 +134,8 @@ class Epochs:
         with cancelled(session), settings(session):
             seed = SystemRandom().getrandbits(64)
             passage = Passage(session, cluster, pickled(cluster), sources, seed)
-            passed = passage.run(checkpoint.begin(epoch), self._leaving, self._saved(session, checkpoint))
+            saved_before = self._saved(session, checkpoint, cluster)
+            passed = passage.run(checkpoint.begin(epoch), self._leaving, saved_before)
             letters = [_in_epoch(epoch, each) for each in passage.letters(passed.given_up)]
             self._check(epoch, letters)
             hand_over(letters, self._sink)
@@ -125,20 +144,43 @@ class Epochs:
             write = _writer(SourceKey(f"query-{query}"), epoch)
             write_sinks(self._leaving, passed.kept, cluster, write)
         name, saved = cluster.plan.description.name, passed.saved
-        checkpoint.end(EpochRecord(epoch, query, name, _tasks(cluster), saved.hashes, saved.driver))
+        record = EpochRecord(
+            epoch,
+            query,
+            name,
+            _tasks(cluster),
+            saved.hashes,
+            saved.driver,
+            keyed_places(cluster),
+            [*shapes_of(self._description).items()],
+        )
+        checkpoint.end(record)
         statistics = statistics_of(cluster, passed.reports, passed.given_up)
         self.totals.add(statistics, failures_of(passed.reports))
 
     def _numbered(self, partitions: int) -> ClusterPlan:
         spouts = {self._spout: partitions}
-        return number(self._description, self._configurations, spouts, in_epochs=True)
+        return number(self._description, self._configurations, spouts, in_epochs=True, now=time())
 
-    def _saved(self, session: SparkSession, checkpoint: Checkpoint) -> Saved:
-        place, record = checkpoint.rows_of_last(), checkpoint.last
+    def states(self, session: SparkSession) -> EndStates:
+        """Return the keyed states that the last epoch has left."""
+        place = None if self._checkpoint is None else self._checkpoint.rows_of_last()
+        kept = None if place is None else Kept(session, place)
+        return EndStates(self._description, lambda: () if kept is None else kept.rows(Kind.KEYED))
+
+    def _saved(self, session: SparkSession, checkpoint: Checkpoint, cluster: ClusterPlan) -> Saved:
+        place, record, stored = checkpoint.rows_of_last(), checkpoint.last, self._stored
         if place is None or record is None:
-            return Saved()
+            return saved_in(session, rows_with(cluster, stored.states, stored.shapes) if stored else ())
         rows = rows_in(session, place)
-        return Saved(rows.where(rows["kind"] == int(Kind.STATE)), record.states, record.driver)
+        if record.keyed == keyed_places(cluster):
+            return Saved(rows.where(rows["kind"].isin(*map(int, STATES))), record.states, record.driver)
+        # Keys go to other tasks by now. What they had must have been all, or the ledger does not add up.
+        before = [*Kept(session, place).rows(Kind.KEYED)]
+        moved = rows_with(cluster, by_state([*map(blob_in, before)]), dict(record.shapes))
+        others = rows.where(rows["kind"] == int(Kind.STATE))
+        hashes = reduce(int.__xor__, (row.hash for row in (*before, *moved)), record.states)
+        return Saved(others.unionAll(frame_of(session, moved)), hashes, record.driver)
 
     def _check(self, epoch: int, letters: Sequence[DeadLetter]) -> None:
         """Raise :class:`~stormlet.errors.SparkFailed` if the epoch may not give up a message."""

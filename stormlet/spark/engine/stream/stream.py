@@ -10,15 +10,17 @@ from functools import partial
 from pathlib import Path
 from threading import Event, Thread, get_ident
 from types import TracebackType
-from typing import Unpack
+from typing import Any, Unpack
 
 import msgspec
 
 from stormlet.errors import EndOfStream, InvalidTopology, SparkFailed
 from stormlet.model.builder_types import TopologyOptions
+from stormlet.model.streams import Stream
 from stormlet.report.failures import RepeatedFailure
 from stormlet.report.statistics import Statistics
 from stormlet.runtime.dead_letters import DeadLetterTarget, opened
+from stormlet.spark.engine.partition.keyed.carried import EndStates, stored_in
 from stormlet.spark.engine.passage.conduct import check_paths
 from stormlet.spark.engine.planning.refusals import check_stream
 from stormlet.spark.engine.stream.epochs import Epochs
@@ -36,6 +38,7 @@ def stream_on_spark(
     *,
     files: Iterable[str | os.PathLike[str]] = (),
     dead_letters: DeadLetterTarget | None = None,
+    initial_state: str | os.PathLike[str] | None = None,
     **configuration: Unpack[TopologyOptions],
 ) -> StreamRun:
     """Run a topology on Spark whose only spout is fed by :func:`~stormlet.spark.stream`; return when the query has
@@ -44,8 +47,9 @@ def stream_on_spark(
     What a bolt has changed in itself is saved with each epoch, in the checkpoint of the query, and given to its next
     instance: so it survives the process, and each epoch changes it once. A row that is given up becomes a dead letter,
     or fails its batch, as ``on_failure`` of the stream says. A sink with ``exactly_once=True`` has the rows of each
-    epoch once, others at least once. ``files`` are as for :func:`~stormlet.spark.run_on_spark`, and ``configuration``
-    overrides the topology's options.
+    epoch once, others at least once. ``files`` are as for :func:`~stormlet.spark.run_on_spark`. ``initial_state`` is a
+    state file, with whose keyed state the first epoch of a checkpoint begins; where there are epochs already, it has no
+    effect. ``configuration`` overrides the topology's options.
 
     Raises :class:`~stormlet.errors.InvalidTopology` for a topology that cannot run so, and for a checkpoint of another
     topology or of other numbers of tasks.
@@ -67,7 +71,8 @@ def stream_on_spark(
             f'(--dead-letters), or feed it with on_failure="fail_batch"'
         )
     rehearse(described)
-    epochs = Epochs(described, spout.id, source, [Path(each) for each in files], sink, sync)
+    stored = None if initial_state is None else stored_in(initial_state)
+    epochs = Epochs(described, spout.id, source, [Path(each) for each in files], sink, sync, stored)
     run = StreamRun(source, epochs)
     run.start()
     return run
@@ -112,6 +117,21 @@ class StreamRun:
     def acked(self) -> int:
         """The number of messages that were acked."""
         return self.messages - self.statistics.dead_letters
+
+    def state(self, bolt: Stream[Any] | str, name: str | None = None) -> dict[Any, Any]:
+        """Return the keyed state of a bolt after the last epoch, when the stream has ended; see
+        :meth:`BatchResult.state`."""
+        return self._states().values(bolt.component if isinstance(bolt, Stream) else bolt, name)
+
+    def save_state(self, path: str | os.PathLike[str]) -> None:
+        """Write all keyed state after the last epoch into a state file, when the stream has ended; see
+        :meth:`BatchResult.save_state`."""
+        self._states().save(path)
+
+    def _states(self) -> EndStates:
+        if not self._ended.is_set():
+            raise RuntimeError("the next epoch may be changing the state; call stop() first, or wait()")
+        return self._epochs.states(self._source.query.frame.sparkSession)
 
     def start(self) -> None:
         """Start the query, and return when it runs. Raises the error of the start. One that is interrupted ends the

@@ -1,0 +1,143 @@
+"""The ``state check`` and ``state import`` commands, which need the topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from time import time
+from typing import Annotated, Any, cast
+
+import msgspec
+from cyclopts import Parameter
+
+from stormlet.cli.inspecting.inspection import Inspection, inspect_topology
+from stormlet.cli.output import write_text
+from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions
+from stormlet.cli.state.files import File, check_there
+from stormlet.cli.units import counted
+from stormlet.core.shortened import cut, printable
+from stormlet.core.state.commits import Append, Commit, StateId
+from stormlet.core.state.states import State
+from stormlet.errors import TargetError
+from stormlet.model.builder_types import TopologyOptions
+from stormlet.runtime.epochs.states import KeptState
+from stormlet.state.entries import blobs_of, decoder_of
+from stormlet.state.file import StateFile
+from stormlet.state.memory import MemoryStore
+from stormlet.state.reading import StateReader
+
+EXAMPLES = {
+    "check": """\
+stormlet state check topology.py counts.state""",
+    "import": """\
+stormlet state import topology.py new.state counts.jsonl""",
+}
+
+
+def check(target: Target, path: File, /, *, options: TargetOptions = DEFAULTS) -> int:
+    """See if a topology would start with a state file, by the same refusals as a run; nothing runs, and the file stays
+    as it is.
+
+    The exit code is 1 if the file would be refused, 2 if the topology would.
+    """
+    inspection = _inspected(target, path, options)
+    check_there(path)
+    with closing(StateReader(path)) as reader:
+        reader.check_topology(inspection.description.name)
+        stored = reader.load()
+    kept = KeptState(MemoryStore(), stored, inspection.description)
+    begins = "begin" if not stored.epoch else f"go on after epoch {stored.epoch:,}"
+    write_text(f"{printable(str(path))} fits {inspection.headline}; a run would {begins}\n")
+    for state in kept.states:
+        new = "" if state.id in stored.shapes or state.id in stored.states else ", which is new"
+        write_text(f"  {cut(str(state.id))}: {_entries(state.size)}{new}\n")
+    return 0
+
+
+def _inspected(target: str, path: Path, options: TargetOptions) -> Inspection:
+    settings = options.layered()
+    topology = options.topology(target)
+    inspection = inspect_topology(topology, settings)
+    topology.run(
+        state=path, **cast("TopologyOptions", settings.values)
+    )  # for its checks alone: it is not entered
+    return inspection
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
+
+
+def import_(
+    target: Target,
+    path: File,
+    file: Annotated[Path, Parameter(name="FILE", show_default=False)],
+    /,
+    *,
+    options: TargetOptions = DEFAULTS,
+) -> int:
+    """Put the entries of a file of JSON lines, as "state export" writes them, into a state file, as one more epoch.
+
+    The file is made if it is missing. Entries take the place of those with the same key; others stay, and so do the
+    positions of sources. All of them are put, or none. No run may have the file.
+
+    Parameters
+    ----------
+    file
+        JSON lines, each with state, key and value.
+    """
+    inspection = _inspected(target, path, options)
+    states = {
+        state.id: state
+        for bolt in inspection.description.bolts.values()
+        for state in (State(StateId(bolt.id, name), declared) for name, declared in bolt.states.items())
+    }
+    entries = _read(file, states)
+    with closing(StateFile(path, inspection.description.name)) as store:
+        stored = store.load()
+        KeptState(MemoryStore(), stored, inspection.description)
+        appends = [Append(id, blob) for id, each in entries.items() for blob in blobs_of(each)]
+        for id in entries:
+            blobs = [*stored.states.get(id, ()), *(each.blob for each in appends if each.state == id)]
+            states[id].load(blobs)
+        store.declare({id: state.declared.shape for id, state in states.items()})
+        store.commit(Commit(stored.epoch + 1, time(), {}, appends, letters_delivered=0))
+    total = sum(map(len, entries.values()))
+    write_text(f"{_entries(total)} of {counted(len(entries), 'state')} in {printable(str(path))}\n")
+    return 0
+
+
+class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    state: str
+    key: msgspec.Raw
+    value: msgspec.Raw
+    written: float | None = None
+
+
+def _read(path: Path, states: Mapping[StateId, State]) -> Mapping[StateId, Mapping[Any, Any]]:
+    """The entries of each state, with their times where there is a ttl."""
+    by_name = {str(id): state for id, state in states.items()}
+    read = {name: decoder_of(state.declared) for name, state in by_name.items()}
+    found: dict[StateId, dict[Any, Any]] = {}
+    for number, text in _lines(path):
+        try:
+            line = msgspec.json.decode(text, type=_Line)
+            if line.state not in by_name:
+                known = ", ".join(by_name) or "none"
+                raise ValueError(f"there is no state {cut(line.state)!r} in this topology; it has {known}")
+            key, value = read[line.state](bytes(line.key), bytes(line.value), line.written)
+        except (msgspec.MsgspecError, ValueError, TypeError) as error:
+            raise TargetError(
+                f"{path}, line {number}: {error}; nothing was put into the state file"
+            ) from None
+        found.setdefault(by_name[line.state].id, {})[key] = value
+    return found
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as file:
+            yield from ((number, line) for number, line in enumerate(file, 1) if line.strip())
+    except OSError as error:
+        raise TargetError(f"the entries of {path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,15 @@
+"""Epochs and keyed state, as rules without a store, a clock or a loop.
+
+Reading order::
+
+    epochs         the account of an epoch: what spoils an attempt, and what the next one is made of
+    commits        the record of an epoch that becomes durable as a whole, and the interface of stores
+    codecs         types of keyed state: what can be kept, and the bytes of its values
+    tables         keyed state in one task: what is committed, and the overlay of the open attempt
+    value_table    one value for each key
+    map_table      a map or a list for each key
+    states         keyed state in all tasks, and the log of blobs in which a store keeps it
+    committed      a view of what is durable, for those outside
+    timers         timers of keys, kept as state is
+    stored_values  values in stores that others keep, changed once by each epoch
+"""

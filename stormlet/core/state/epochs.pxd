@@ -1,0 +1,5 @@
+cdef class Attempt:
+    cdef public dict reached
+    cdef public bint has_dead
+    cdef public bint is_entangled
+    cdef dict _dead

@@ -1,0 +1,265 @@
+"""States of bolts, each with its tables in all tasks, and the log of blobs in which a store keeps it (law X1, K5).
+
+Theory of operation
+-------------------
+*Seal* ends the epoch: the overlay becomes a blob for the store, and goes into ``live``. :meth:`State.encode` comes
+first and is all that can fail; the states of a topology are encoded before the first of them is sealed.
+
+*The log.* Blobs say what has changed, so a store of them grows with every epoch. Each seal therefore adds
+:data:`REWRITE` times as many bytes of what has not changed, key by key, in rounds over the tables of all tasks. The
+store drops what is older than the round before the one that begins (see :mod:`stormlet.core.state.commits`). So it has
+two rounds at most, each of the S bytes of the live keys and S / REWRITE bytes of changes: with 2, three times the live
+state together. No round begins before :data:`LEAST_LOG` bytes of changes: a small state would be written whole with
+each epoch otherwise, and no epoch but the last could be read.
+
+After a start nothing is known of the round that was interrupted. The first round is taken for the rest of it, and is
+written at once where restarts have made the log too long.
+
+An entry that is too old by its ``ttl`` is left out by the round, which frees its memory, too (law K6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+
+from stormlet.core.state.codecs import NIL, Keys, Values, encoded, optional, reader, timed
+from stormlet.core.state.commits import Append, StateId
+from stormlet.core.state.map_table import AnyTable, MapTable
+from stormlet.core.state.tables import Declared
+from stormlet.core.state.value_table import ValueTable, without_value
+from stormlet.errors import StateUnusable
+
+REWRITE: Final = 2.0
+"""Bytes that are rewritten for each byte that has changed."""
+LEAST_LOG = 4 << 20
+"""Bytes of changes from the beginning of a round to that of the next one, at least."""
+MOST_BYTES: Final = 1 << 20
+"""Bytes of a blob, unless one value has more: a store reads and writes it as a whole."""
+MOST_ENTRIES: Final = 100_000
+"""Entries of a blob."""
+LATELY: Final = 100_000
+"""Entries over which the mean size is taken, about."""
+
+
+class State:
+    """One declared state of one bolt: a table for each task, and the log that they share."""
+
+    def __init__(self, id: StateId, declared: Declared, tasks: int = 1, rewrite: float = REWRITE) -> None:
+        keys, values = Keys(declared.key), Values(declared.value, declared.upgrade)
+        where = f"bolt {id.component!r}, state {id.state!r}"
+        made = ValueTable if declared.kind == "value" else MapTable
+        self.id = id
+        self.declared = declared
+        self.tables: Sequence[AnyTable] = [made(where, declared, keys, values) for _ in range(tasks)]
+        self._values = values
+        self._encoded: tuple[Sequence[dict[Any, Any]], Sequence[bytes]] | None = None
+        self._rewrite = rewrite
+        self._since_round = 0
+        """Bytes of changes since the last round has begun; of the whole log, before there was one."""
+        self._overdue = 0.0
+        """Bytes of the log that it has too many at the start."""
+        self._at = 0
+        """The table that the round has come to."""
+        self._left: Iterator[Any] | None = None
+        """The entries of it that the round has not come to; None before it begins with that table."""
+        self._begins_round = True
+        self._sizes = _Sizes()
+        self.before: Mapping[Any, Any] = {}
+        """The values that keys had before they were sealed last, None where they had none, until that is durable; empty
+        while nobody remembers them."""
+        self._remembers = False
+
+    @property
+    def changes(self) -> int:
+        """Number of entries that the open attempt has changed, or has read and may have changed."""
+        return sum(each.changes for each in self.tables)
+
+    @property
+    def size(self) -> int:
+        """Number of committed entries."""
+        return sum(each.size for each in self.tables)
+
+    @property
+    def size_in_bytes(self) -> int:
+        """Bytes of what is committed, about: by the mean of the entries that were written lately."""
+        return round(self.size * self._sizes.mean)
+
+    def tell(self, now: float) -> None:
+        """Set the time, which is that of an epoch: for ``ttl``."""
+        for each in self.tables:
+            each.now = now
+
+    def roll_back(self) -> None:
+        """Forget what the open attempt has changed in all tasks (law K3)."""
+        self._encoded = None
+        for each in self.tables:
+            each.roll_back()
+
+    def load(self, blobs: Sequence[bytes], task_of: Callable[[Any], int] | None = None) -> None:
+        """Take what a store has, oldest blob first, each key into the table of the task that ``task_of`` names by its
+        index; without it, into the first (law K5).
+
+        Raises :class:`~stormlet.errors.StateUnusable`, naming the state, for what does not decode as it is declared.
+        """
+        try:
+            entries = self._read(blobs)
+        except (msgspec.DecodeError, ValueError, TypeError) as error:
+            raise StateUnusable(self._unreadable(error)) from error
+        for table, part in zip(self.tables, self._split(entries, task_of), strict=True):
+            table.take(part)
+        self._begins_round = not blobs
+        length = sum(map(len, blobs))
+        self._since_round = length
+        most = 2 * (1 + 1 / self._rewrite) * self.size_in_bytes + 2 * LEAST_LOG
+        self._overdue = max(0.0, length - most)
+
+    def encode(self) -> None:
+        """Encode what the open attempt has changed, for :meth:`seal`. Raises :class:`TypeError`, naming state and key,
+        for a value that does not fit; nothing has changed then."""
+        deltas = [each.delta() for each in self.tables]
+        packed = [table.packed(delta) for table, delta in zip(self.tables, deltas, strict=True)]
+        self._encoded = deltas, [blob for entries in packed for blob in _blobs(entries)]
+
+    def seal(self) -> Sequence[Append]:
+        """Commit what the open attempt has changed; return it for the store, with a portion of the rest. Nothing, if
+        nothing has changed."""
+        if self._encoded is None:
+            self.encode()
+        assert self._encoded is not None
+        (deltas, blobs), self._encoded = self._encoded, None
+        if self._remembers:
+            self.before = {
+                key: table.committed(key)
+                for table, delta in zip(self.tables, deltas, strict=True)
+                for key in (
+                    delta if self.declared.kind == "value" else dict.fromkeys(entry[0] for entry in delta)
+                )
+            }
+        for table, delta in zip(self.tables, deltas, strict=True):
+            table.merge(delta)
+        if not blobs:
+            return ()
+        changed = sum(map(len, blobs))
+        self._sizes.measure(changed, sum(map(len, deltas)))
+        self._since_round += changed
+        if self._begins_round and self._since_round < LEAST_LOG:
+            return [Append(self.id, blob) for blob in blobs]
+        begins, self._begins_round = self._begins_round, False
+        if begins:
+            self._since_round = 0
+        written = [*blobs, *self._portion(changed * self._rewrite + self._overdue)]
+        self._overdue = 0.0
+        return [Append(self.id, blob, begins and number == 0) for number, blob in enumerate(written)]
+
+    def remember(self) -> None:
+        """From now on, keep what a seal changes until it is durable: somebody looks at what is."""
+        self._remembers = True
+
+    def told(self) -> None:
+        """What was sealed is durable."""
+        self.before = {}
+
+    def _portion(self, size: float) -> Iterator[bytes]:
+        """Go on with the round for so many bytes, or to its end."""
+        while size > 0:
+            table = self.tables[self._at]
+            if self._left is None:
+                self._left = table.entries()
+            wanted = max(1, min(MOST_ENTRIES, int(size / self._sizes.mean)))
+            taken = list(islice(self._left, wanted))
+            for blob in _blobs(table.in_log(table.portion(taken))):
+                size -= len(blob)
+                yield blob
+            if len(taken) < wanted:
+                self._go_on()
+                if self._begins_round:
+                    return
+
+    def _go_on(self) -> None:
+        """Go to the next table; after the last one the round is over."""
+        self._at = (self._at + 1) % len(self.tables)
+        self._left = None
+        self._begins_round = self._at == 0
+
+    def _read(self, blobs: Sequence[bytes]) -> dict[Any, Any]:
+        """Return the kept forms of the newest values; where there is a ``ttl``, with their times."""
+        plain = self._values.immutable and self._values.upgrade is None
+        read = self._reader(self._values.kind if plain else msgspec.Raw)
+        entries: dict[Any, Any] = {}
+        for blob in blobs:
+            found = read(blob)
+            self._sizes.measure(len(blob), len(found))
+            entries.update(found)
+        if plain:
+            for entry in without_value(entries):
+                del entries[entry]
+            return entries
+        if self.declared.ttl is None:
+            return {entry: self._values.read(raw) for entry, raw in entries.items() if bytes(raw) != NIL}
+        living = ((entry, pair) for entry, pair in entries.items() if pair is not None)
+        return {entry: (written, self._values.read(raw)) for entry, (written, raw) in living}
+
+    def _reader(self, value: Any) -> Callable[[bytes], dict[Any, Any]]:
+        if self.declared.ttl is not None:
+            return reader(self.declared.entry, optional(timed(value)))
+        return reader(self.declared.entry, value if value is msgspec.Raw else optional(value))
+
+    def _split(
+        self, entries: dict[Any, Any], task_of: Callable[[Any], int] | None
+    ) -> Sequence[dict[Any, Any]]:
+        parts: list[dict[Any, Any]] = [{} for _ in self.tables]
+        if task_of is None or len(parts) == 1:
+            return [entries, *parts[1:]]
+        single = self.declared.kind == "value"
+        for entry, kept in entries.items():
+            parts[task_of(entry if single else entry[0])][entry] = kept
+        return parts
+
+    def _unreadable(self, error: Exception) -> str:
+        shape = self.declared.shape
+        return (
+            f"state {self.id} does not decode as {shape.value} by {shape.key}: {error}; declare it as it was, convert "
+            f"it with upgrade=, or remove it with `stormlet state forget`"
+        )
+
+
+class _Sizes:
+    """The mean size of the entries that were encoded or decoded lately."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+        self._entries = 0
+
+    @property
+    def mean(self) -> float:
+        return self._bytes / self._entries if self._entries else 1.0
+
+    def measure(self, size: int, entries: int) -> None:
+        self._bytes += size
+        self._entries += entries
+        if self._entries > LATELY:
+            self._bytes, self._entries = self._bytes // 2, self._entries // 2
+
+
+def _blobs(entries: Mapping[Any, Any]) -> Iterator[bytes]:
+    """Encode entries, as many to a blob as it should have."""
+    if len(entries) > MOST_ENTRIES:
+        for part in _cut(entries, MOST_ENTRIES):
+            yield from _blobs(part)
+    elif entries:
+        blob = encoded(entries)
+        if len(blob) <= MOST_BYTES or len(entries) == 1:
+            yield blob
+        else:
+            for part in _cut(entries, max(1, len(entries) * MOST_BYTES // len(blob))):
+                yield from _blobs(part)
+
+
+def _cut(entries: Mapping[Any, Any], size: int) -> Iterator[Mapping[Any, Any]]:
+    left = iter(entries.items())
+    while piece := dict(islice(left, size)):
+        yield piece

@@ -1,0 +1,420 @@
+"""The keeper of the epochs: closes the open one, has it tried again or made durable, and tells of it (law X1 to X7).
+
+Theory of operation
+-------------------
+An epoch is *closing* when it is full, when ``epoch_seconds`` have passed since its first message, when the host waits
+for something and no source has anything now, or when it is spoilt. From then on the sources have no room, so that the
+run comes to rest: the conductor finds everything settled, bolts that hold inputs flushed, and calls :meth:`end`.
+
+1. A *spoilt* attempt is forgotten: the tables of all tasks with state are rolled back, the account says which messages
+   the next attempt is made of, and their trackers emit them again.
+2. Otherwise the epoch is *sealed*: positions of the sources and changes of the tables are gathered as one record. From
+   that moment the next epoch is open, and messages flow again.
+3. The record is *written* in a thread, or at once under simulated time (law L16). At most one is being written; the
+   next epoch waits for that before it is sealed (law X4).
+4. When it is durable, it is *told*: spouts hear of their acks, the host's trees are settled, dead letters go to their
+   sink, and committers get its rows (law X3). The next epoch waits for the committers before it is sealed (law X4).
+
+A write that fails crashes the run. Nothing was told, and the store has everything up to the epoch before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from time import time
+from typing import TypeAlias
+
+from stormlet.core.ledger import OpenTree
+from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.progress import EpochState
+from stormlet.core.state.commits import Commit
+from stormlet.core.state.committed import Committed
+from stormlet.core.state.epochs import Closed
+from stormlet.core.state.states import State
+from stormlet.errors import EpochFailed, StillHeld
+from stormlet.model.configuration import Configuration
+from stormlet.report.failures import log_fields
+from stormlet.report.statistics import EpochStatistics, StateStatistics
+from stormlet.runtime.acker.bookkeeper import Verdicts
+from stormlet.runtime.bolt.committer import CommitterTask
+from stormlet.runtime.context import Engine
+from stormlet.runtime.dead_letters import DeadLetters
+from stormlet.runtime.epoch import OpenEpoch
+from stormlet.runtime.epochs.letters import hand_over, kept
+from stormlet.runtime.epochs.slow import PATIENCE, log_slow_epoch
+from stormlet.runtime.epochs.states import KeptState, position_name
+from stormlet.runtime.epochs.wave import LEAST_PAUSE, Wave
+from stormlet.runtime.epochs.writer import EpochWriter
+from stormlet.runtime.spout.epoch_tracker import EpochTracker
+from stormlet.runtime.spout.hand_overs import letter_of
+from stormlet.runtime.spout.messages import HostMessage, Message
+from stormlet.runtime.spout.task import SpoutTask
+from stormlet.runtime.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+
+Spout: TypeAlias = tuple[SpoutTask, EpochTracker]
+
+
+class EpochKeeper:
+    """Keeps the epochs of one run."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        epoch: OpenEpoch,
+        configuration: Configuration,
+        state: KeptState,
+        tasks: Tasks,
+        verdicts: Verdicts,
+        look_again: Callable[[], None],
+        crashed: Callable[[str, str, BaseException], None],
+    ) -> None:
+        """``verdicts`` are those of the epochs' own trees; ``look_again`` has the conductor look at the run;
+        ``crashed`` takes what went wrong, of which epoch, and the error."""
+        self._engine = engine
+        self._loop = engine.loop
+        self._topology = engine.plan.description.name
+        self._epoch = epoch
+        self._configuration = configuration
+        self._state = state
+        self._tasks = tasks
+        self._spouts = [
+            (task, task.tracker) for task in tasks.all_spouts if isinstance(task.tracker, EpochTracker)
+        ]
+        self._committers = [task for task in tasks.all_bolts if isinstance(task, CommitterTask)]
+        description = engine.plan.description
+        by_epochs = [id for id, spec in description.bolts.items() if spec.by_epochs]
+        self._wave = Wave(engine.plan.order, tasks.bolts, by_epochs, state)
+        self._verdicts = verdicts
+        self._look_again = look_again
+        self._crashed = crashed
+        self._timer: asyncio.TimerHandle | None = None
+        """For the end of an epoch that has messages."""
+        self._notice: asyncio.TimerHandle | None = None
+        """For the log of an epoch that does not end."""
+        self._began = 0.0
+        """The time on the loop at which it began."""
+        self._alarm: asyncio.TimerHandle | None = None
+        """For the first timer of a bolt that is due."""
+        self._alarm_for = 0.0
+        self._last_failure: Failure | None = None
+        self._has_delivered = False
+        """True once the dead letters of earlier runs have their sink."""
+        self._durable = state.stored.epoch
+        """The last epoch that is durable."""
+        self._wall_clock = engine.loop.time if engine.simulated else time
+        self._writer = EpochWriter(
+            state.store,
+            engine.loop,
+            engine.activity,
+            self._not_written,
+            f"{self._topology} state",
+            inline=engine.simulated,
+        )
+        self._committed_at = state.stored.closed_at
+        self._ended_with = 0
+        """The number of messages of the epoch when bolts were first told of its end."""
+        epoch.happened = self._happened
+        verdicts.notify = self._verdicts_came
+        for committer in self._committers:
+            committer.notify = look_again
+
+    async def deliver_letters(self, sink: DeadLetters) -> None:
+        """Hand over the dead letters of earlier runs that their sink may not have; raises what it raises."""
+        await hand_over([letter for _, letter in self._state.stored.letters], sink)
+        self._has_delivered = True
+
+    def begin(self) -> None:
+        """The run begins."""
+        self._wait_for_timers()
+
+    @property
+    def state(self) -> EpochState:
+        """The open epoch as it is now."""
+        epoch = self._epoch
+        if epoch.abandoned or not (epoch.spoilt or self._has_work):
+            return EpochState.NONE
+        return EpochState.CLOSING if epoch.room <= 0 else EpochState.OPEN
+
+    @property
+    def pending(self) -> int:
+        """Open trees that belong to no message, messages that are to be emitted again, and committers that have not had
+        an epoch: the next one waits for them (law X4)."""
+        backlog = sum(tracker.backlog for _, tracker in self._spouts)
+        return self._epoch.own + backlog + sum(task.is_due for task in self._committers)
+
+    @property
+    def _has_work(self) -> bool:
+        if len(self._epoch.account) or self._state.has_changes:
+            return True
+        return self._wave.are_timers_due(self._wall_clock())
+
+    def quiet(self) -> None:
+        """Nothing moves now. An epoch that the host waits for has no reason to go on."""
+        self._wait_for_timers()
+        if len(self._epoch.account) and any(tracker.is_awaited for _, tracker in self._spouts):
+            self._epoch.closing = True
+
+    def end(self) -> None:
+        """Nothing is under way: try the epoch again, or make it durable."""
+        held = next((bolt for bolt in self._tasks.all_bolts if bolt.holds_inputs), None)
+        if held is not None:
+            held.crash(StillHeld("it still holds inputs at the end of an epoch; settle them in flush"))
+        elif self._epoch.spoilt or self._is_too_late():
+            self._repeat()
+        elif joining := self._epoch.account.rejoin():
+            self._emit(joining)
+        elif not self._moves_wave():
+            self._seal()
+
+    def _is_too_late(self) -> bool:
+        """Return True if a source has emitted after bolts were told of the end: its message is of a later epoch, and
+        the attempt is repeated without it."""
+        account = self._epoch.account
+        if not self._wave.has_acted or len(account) <= self._ended_with:
+            return False
+        account.spoil(account.messages[self._ended_with])
+        return True
+
+    def _moves_wave(self) -> bool:
+        if not self._wave.has_begun:
+            self._ended_with = len(self._epoch.account)
+        return self._wave.moves(self._wall_clock())
+
+    def is_ending(self) -> bool:
+        """Return True once bolts were told of the end of the epoch."""
+        return self._wave.has_acted
+
+    def statistics(self) -> EpochStatistics:
+        """The epoch that is durable, and the states."""
+        return EpochStatistics(
+            self._durable,
+            self.age,
+            sum(tracker.withheld for _, tracker in self._spouts),
+            {str(each.id): StateStatistics(each.size, each.size_in_bytes) for each in self._state.states},
+        )
+
+    @property
+    def durable(self) -> int:
+        """The last epoch that is durable."""
+        return self._durable
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since that was committed; None before the first."""
+        return None if self._committed_at is None else max(self._wall_clock() - self._committed_at, 0.0)
+
+    def look(self, state: State) -> Committed:
+        """A view of what is durable of a state (law X3, K8). Raises what the write of an epoch has raised."""
+        # Its values are in the tables already. This holds up the loop for one write, once for a state.
+        self._writer.block()
+        state.remember()
+        return Committed(state)
+
+    async def close(self) -> None:
+        """The run ends: wait for what is being written."""
+        self._stop_timers()
+        await self._writer.wait()
+        self._log_undelivered()
+        try:
+            await self._writer.close(self._note_delivered)
+        except Exception as error:  # the next run brings again what could not be noted
+            self._crashed("the end", self._name_of(self._durable), error)
+
+    def _log_undelivered(self) -> None:
+        for committer, epoch, rows in self._state.undelivered():
+            then = "come with the next run" if self._state.durable else "are lost, as there is no state="
+            level = logging.WARNING if self._state.durable else logging.ERROR
+            logger.log(
+                level,
+                "committer %r has not had epoch %s with %s rows, which %s",
+                *(committer, f"{epoch:,}", f"{rows:,}", then),
+                extra=log_fields(self._topology, committer),
+            )
+
+    def _note_delivered(self) -> None:
+        told = self._has_delivered and all(tracker.has_told for _, tracker in self._spouts)
+        self._state.store.note_delivered(self._state.delivered, self._durable if told else 0)
+
+    # What happens in the epoch.
+
+    def _happened(self) -> None:
+        epoch = self._epoch
+        if epoch.spoilt:
+            for _, tracker in self._spouts:
+                tracker.withdraw()
+        elif self._timer is None:
+            self._state.tell_time(self._wall_clock())
+            self._timer = self._loop.call_later(self._configuration.epoch_seconds, self._time_is_up)
+            if self._notice is None:
+                self._began = self._loop.time()
+                self._notice = self._loop.call_later(
+                    self._configuration.epoch_seconds + PATIENCE, self._lasts_long
+                )
+
+    def _lasts_long(self) -> None:
+        self._notice = None
+        if self._has_work and not self._epoch.abandoned:
+            seconds = self._loop.time() - self._began
+            log_slow_epoch(self._topology, self._epoch.account.number, seconds, self._tasks)
+            self._notice = self._loop.call_later(PATIENCE, self._lasts_long)
+
+    def _time_is_up(self) -> None:
+        self._timer = None
+        if self._epoch.own and not self._has_work:
+            self._happened()  # nothing has reached state yet
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        # One that is empty would not end, and the sources would wait for that.
+        if self._has_work:
+            self._epoch.closing = True
+            self._look_again()
+
+    def _stop_timers(self) -> None:
+        for timer in (self._timer, self._alarm, self._notice):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._alarm = self._notice = None
+
+    def _verdicts_came(self) -> None:
+        trees = self._verdicts.trees
+        while trees:
+            self._settle_own(trees.popleft())
+
+    def _settle_own(self, tree: OpenTree) -> None:
+        self._epoch.own -= 1
+        if tree.failure is not None:
+            self._last_failure = tree.failure
+            self._epoch.spoil()
+        elif not len(self._epoch.account):
+            self._epoch.account.fruitless = 0  # there is no commit that would end the row of failures
+
+    # Timers.
+
+    def _wait_for_timers(self) -> None:
+        due = self._wave.next_timer()
+        if due is not None and (self._alarm is None or due < self._alarm_for):
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm_for = due
+            # At most ten times a second, however many there are (law K7).
+            pause = max(due - self._wall_clock(), LEAST_PAUSE)
+            self._alarm = self._loop.call_later(pause, self._alarm_rings)
+
+    def _alarm_rings(self) -> None:
+        self._alarm = None
+        self._close()
+        self._wait_for_timers()  # again, if the two clocks differ or it was cancelled
+
+    # Another attempt.
+
+    def _repeat(self) -> None:
+        epoch, account = self._epoch, self._epoch.account
+        self._state.roll_back()
+        epoch.attempt.begin()
+        for bolt in self._tasks.all_bolts:
+            bolt.forget_finish()
+        self._wave.begin_attempt()
+        messages = account.repeat()
+        # What the sources give from now on belongs to later epochs, also where all that is left was given up.
+        epoch.closing = len(account) > 0
+        self._wait_for_timers()
+        if account.fruitless >= self._configuration.max_attempts:
+            self._crashed("the end", self._name_of(account.number), self._failed_for_good())
+        else:
+            self._emit(messages, later=account.is_lone)
+
+    def _failed_for_good(self) -> EpochFailed:
+        account, failure = self._epoch.account, self._last_failure
+        error = EpochFailed(
+            f"epoch {account.number} has failed {account.fruitless} times in a row, without a message to blame: "
+            f"{failure}"
+        )
+        error.__cause__ = None if failure is None else failure.exception
+        return error
+
+    def _emit(self, messages: Sequence[Message], *, later: bool = False) -> None:
+        """Have them emitted again, in an attempt at a lone message after a pause (law X7)."""
+        for (task, tracker), own in self._by_task(messages):
+            tracker.emit_again(own, later=later)
+            task.attend_soon()
+        if not messages:
+            self._look_again()
+
+    def _by_task(self, messages: Sequence[Message]) -> Sequence[tuple[Spout, Sequence[Message]]]:
+        if len(self._spouts) == 1:
+            return [(self._spouts[0], messages)]
+        own: list[list[Message]] = [[] for _ in self._spouts]
+        for message in messages:
+            own[message.spout].append(message)
+        return list(zip(self._spouts, own, strict=True))
+
+    # The commit.
+
+    def _seal(self) -> None:
+        epoch = self._epoch
+        closed = epoch.account.close()
+        try:
+            commit = self._commit_of(closed)
+        except Exception as error:  # such as a message id that cannot be kept
+            self._crashed("the commit", self._name_of(closed.number), error)
+            return
+        epoch.attempt.begin()
+        epoch.closing = False
+        self._wave.begin_attempt()
+        self._stop_timers()
+        self._writer.write(commit, partial(self._tell, closed, commit.closed_at))
+        self._emit(epoch.account.resume())
+        if len(epoch.account):
+            self._happened()
+        self._wait_for_timers()
+        for task in self._tasks.all_spouts:
+            task.room_came()
+
+    def _commit_of(self, closed: Closed[Message]) -> Commit:
+        positions: dict[str, bytes] = {}
+        for (task, _), own in self._by_task(closed.messages):
+            position = task.feed.position_after(own)
+            if position is not None:
+                positions[position_name(task.plan)] = position
+        sealed = self._state.seal(closed.number)
+        return Commit(
+            closed.number,
+            self._wall_clock(),
+            positions,
+            sealed.appends,
+            sealed.outbox,
+            delivered=self._state.delivered,
+            letters=[kept(letter, self._wall_clock()) for letter in self._letters_of(closed)],
+            # What is under way keeps an epoch open, and a letter that its sink does not have is under way.
+            letters_delivered=closed.number - 1,
+            tables=sealed.tables,
+        )
+
+    def _letters_of(self, closed: Closed[Message]) -> Iterator[DeadLetter]:
+        for message in closed.given_up:
+            if not isinstance(message, HostMessage) and message.failure is not None:
+                task, _ = self._spouts[message.spout]
+                yield letter_of(task.plan.component, message, message.failure)
+
+    def _not_written(self, epoch: int, error: Exception) -> None:
+        self._crashed("the commit", self._name_of(epoch), error)
+
+    def _name_of(self, epoch: int) -> str:
+        return f"epoch {epoch:,}"
+
+    def _tell(self, closed: Closed[Message], closed_at: float) -> None:
+        self._durable = closed.number
+        self._committed_at = closed_at
+        self._state.told()
+        for (task, tracker), own in self._by_task(closed.messages):
+            tracker.tell(own)
+            task.attend_soon()
+        for committer in self._committers:
+            committer.deliver()

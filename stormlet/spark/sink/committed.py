@@ -1,0 +1,127 @@
+"""The bolt of ``exactly_once=True`` in a topology with ``state=``: a committer whose rows Spark writes, epoch by epoch.
+
+Rows are converted to Arrow in batches, and those that do not fit are rejected. The table of a batch is kept with its
+epoch, as bytes (law X9). When the epoch is durable Spark writes all of its tables into a directory of their own,
+``source=<topology>-<bolt>-<line>/epoch=<number>``, which is replaced as a whole: so it is the same however often it is
+written. Epochs without rows have no directory. The next epoch runs meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from stormlet.core.state.outgoing import Epoch
+from stormlet.core.tuples import Tuple
+from stormlet.errors import NotExactlyOnce, SparkFailed
+from stormlet.model.components import Collector, TaskContext
+from stormlet.model.state.committers import BatchCommitter
+from stormlet.spark.arrow.tables import Batch
+from stormlet.spark.epochs import PAUSES, SourceKey
+from stormlet.spark.sink.bolts import WritingBolt
+from stormlet.spark.sink.writer import EpochWriter
+
+if TYPE_CHECKING:
+    from pyarrow import Table
+
+logger = logging.getLogger(__name__)
+
+DEAD = "its message has failed meanwhile"
+
+
+class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
+    """Keeps rows with their epoch, and writes each epoch when it is durable."""
+
+    def __init__(self, writer: EpochWriter, size: int, within: float) -> None:
+        super().__init__(writer, size, within)
+        self._component = ""
+        self._owner = ""
+        self._checked = False
+
+    def _opened(self, context: TaskContext) -> None:
+        self._component = context.component
+        self._owner = owner_of(context.topology, context.component)
+
+    async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
+        """Keep the rows of the batch, and reject those that do not fit."""
+        alive = [tup for tup in tups if not self._is_dead(tup, out)]
+        batch, kept = await self._conversions.call(partial(self._packed, [tup.value for tup in alive]))
+        if any(map(self.keeper.is_dead, alive)):  # it has failed elsewhere in that time
+            return await self.execute_batch(alive, out)
+        for place, why in batch.misfits.items():
+            out.fail(alive[place], why, permanent=True)
+        if batch.table.num_rows:
+            fitting = [tup for place, tup in enumerate(alive) if place not in batch.misfits]
+            self.keeper.keep(kept, fitting)
+        return None
+
+    async def commit(self, epoch: Epoch, rows: Sequence[bytes]) -> None:
+        """Write an epoch. Raises :class:`~stormlet.errors.NotExactlyOnce` if another line of epochs has rows there."""
+        tables = [unpacked(each) for each in rows]
+        for pause in PAUSES:
+            try:
+                return await self._write_epoch(epoch, tables)
+            except SparkFailed as error:
+                logger.warning("%s: %s is written again in %g s: %s", self._component, epoch, pause, error)
+                await asyncio.sleep(pause)
+        return await self._write_epoch(epoch, tables)
+
+    async def _write_epoch(self, epoch: Epoch, tables: Sequence[Table]) -> None:
+        await self._write(partial(self._replace, epoch, tables))
+        self._note(sum(table.num_rows for table in tables))
+
+    def _replace(self, epoch: Epoch, tables: Sequence[Table]) -> None:
+        if not self._checked:
+            self._check_lines(epoch)
+            self._checked = True
+        self._writer.write_epoch(SourceKey(self._owner, epoch.line), epoch.number, tables)
+
+    def _check_lines(self, epoch: Epoch) -> None:
+        """Refuse rows that are there already, by a state that was rewound or removed since (law X10)."""
+        for place, line, last in self._writer.epochs_by_line(self._owner):
+            try:
+                epoch.follows(Epoch(last, line))
+            except ValueError as error:
+                raise NotExactlyOnce(
+                    f"{self._component}: the state was rewound or began anew, and {place} has rows up to epoch {last}, "
+                    f"which would be there twice; remove its epochs from {epoch.number} on, or write elsewhere"
+                ) from error
+
+    def _is_dead(self, tup: Tuple[Any], out: Collector[None]) -> bool:
+        if self.keeper.is_dead(tup):
+            out.fail(tup, DEAD)
+            return True
+        return False
+
+    def _packed(self, values: Sequence[object]) -> tuple[Batch, bytes]:
+        batch = self._writer.convert(values)
+        return batch, packed(batch.table)
+
+
+def owner_of(topology: str, component: str) -> str:
+    """Return the name of a sink in the names of directories; it begins with a letter, so that Spark reads it as
+    text."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{topology}-{component}")
+    return name if name[0].isalpha() else f"t{name}"
+
+
+def packed(table: Table) -> bytes:
+    """Return a table as bytes."""
+    import pyarrow as pa
+
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        for batch in table.to_batches():
+            writer.write_batch(batch)
+    return stream.getvalue().to_pybytes()
+
+
+def unpacked(kept: bytes) -> Table:
+    """Return the table that was packed."""
+    import pyarrow as pa
+
+    return cast("Table", cast("Any", pa.ipc.open_stream(kept)).read_all())

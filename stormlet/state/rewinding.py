@@ -1,0 +1,63 @@
+"""The way back to an epoch before the last one."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from stormlet.errors import StateUnusable
+from stormlet.state.database import Database
+from stormlet.state.layout import EpochRow, MetaRow
+from stormlet.state.reading import first_epoch, last_epoch
+from stormlet.state.refusals import refuse_unkept
+from stormlet.state.user_tables import user_tables
+
+
+class Rewound(NamedTuple):
+    """The end of a file that was rewound, and what it has lost."""
+
+    epoch: int
+    """The last epoch now."""
+    lost: int
+    """The number of epochs that are gone."""
+    undelivered: int
+    """Rows of these epochs that no committer has had."""
+    letters: int
+    """Dead letters of these epochs that their sink has not had."""
+    tables: Sequence[str]
+    """Tables of users, which stay as they are."""
+
+
+def rewind(database: Database, epoch: int) -> Rewound:
+    """Forget all epochs after this one, and begin another line (law X10). Raises
+    :class:`~stormlet.errors.StateUnusable` for an epoch that is not kept."""
+    with database.transaction():
+        last = last_epoch(database)
+        refuse_unkept(database.path, epoch, first_epoch(database), last)
+        dropped = {
+            table: _drop(database, table, epoch) for table in ("log", "positions", "outbox", "letters")
+        }
+        database.run("DELETE FROM epochs WHERE number > ?", epoch)
+        database.put("meta", *MetaRow("line", secrets.token_hex(8)))
+    return Rewound(epoch, last - epoch, dropped["outbox"], dropped["letters"], user_tables(database))
+
+
+def _drop(database: Database, table: str, epoch: int) -> int:
+    return database.run(f"DELETE FROM {table} WHERE epoch > ?", epoch)
+
+
+def epoch_at(database: Database, moment: float) -> int:
+    """The last epoch that was durable at a moment, in seconds since 1970. Raises
+    :class:`~stormlet.errors.StateUnusable` if it is not kept."""
+    before = [row for row in database.rows(EpochRow, "epochs", "ORDER BY number") if _closed(row) <= moment]
+    if not before:
+        raise StateUnusable(
+            f"{database.path} has no epoch of that time; its first is epoch {first_epoch(database)}: name one by its "
+            f"number"
+        )
+    return before[-1].number
+
+
+def _closed(row: EpochRow) -> float:
+    return 0.0 if row.closed_at is None else row.closed_at

@@ -1,0 +1,228 @@
+"""Kills a topology, over and over, and holds what is left in the end against a direct computation:
+``python -m tests.epochs.kills all --kills 300 --seed 1``, or the name of a topology instead of all.
+
+Every other kill comes at a random moment; the others are aimed at named points of the life of an epoch. Each run is a
+process of its own, which is forked and not started anew, so that a kill takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from functools import wraps
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from stormlet.core.state.outgoing import Outgoing
+from stormlet.core.state.value_table import ValueTable
+from stormlet.runtime.epochs.keeper import EpochKeeper
+from stormlet.state.database import Database
+from tests.epochs.mortals import TOPOLOGIES, WORDS, Kind, Mortal
+
+LONGEST_LIFE = 0.4
+"""Seconds, of one that is killed by the clock."""
+LATEST = 8
+"""A point is passed so many times at most before the kill."""
+PATIENCE = 120.0
+"""Seconds: a run that takes longer hangs."""
+A_FILE = 15
+"""Kills at most, before a run may come to its end."""
+
+INSERTS = {
+    "INSERT OR REPLACE INTO epochs": "insert the epoch",
+    "INSERT OR REPLACE INTO positions": "insert a position",
+    "INSERT OR REPLACE INTO outbox": "insert rows for a committer",
+    "INSERT OR REPLACE INTO letters": "insert a dead letter",
+    "INSERT OR REPLACE INTO log": "insert state",
+}
+IN_ALL = (
+    "before BEGIN",
+    "after BEGIN",
+    "insert the epoch",
+    "insert a position",
+    "insert rows of a table",
+    "insert state",
+    "before COMMIT",
+    "after COMMIT",
+    "merge",
+    "tell",
+)
+"""Points that each topology passes in each epoch."""
+OTHERS: dict[str, Callable[[Kind], bool]] = {
+    "insert a dead letter": lambda kind: kind.rejected < WORDS,
+    "insert rows for a committer": lambda kind: kind.committers > 0,
+    "deliver and note": lambda kind: kind.committers > 0,
+    "between two committers": lambda kind: kind.committers > 1,
+    "ack": lambda kind: kind.partitions,
+}
+"""Points that only some have."""
+
+
+class Aim:
+    """Kills the process at the so-manieth passage of a point."""
+
+    def __init__(self, point: str | None, times: int) -> None:
+        self._point = point
+        self._left = times
+
+    def __call__(self, point: str) -> None:
+        if point == self._point:
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+                time.sleep(PATIENCE)  # nothing comes after it, in any thread
+
+
+def points_of(name: str) -> list[str]:
+    """The points that a topology passes."""
+    kind = TOPOLOGIES[name]
+    return [*IN_ALL, *(point for point, has in OTHERS.items() if has(kind))]
+
+
+def watch(passage: Callable[[str], None]) -> None:
+    """Have the passages of this process told; a process that is watched once is not watched again."""
+    _before(Database, "run", lambda _, statement, *__: passage(_point_before(statement)))
+    _after(Database, "run", lambda _, statement, *__: passage(_point_after(statement)))
+    _before(Database, "run_many", lambda *_: passage("insert rows of a table"))
+    _before(ValueTable, "merge", lambda *_: passage("merge"))
+    _before(EpochKeeper, "_tell", lambda *_: passage("tell"))
+    _after(Outgoing, "had", lambda *_: passage("deliver and note"))
+
+
+def _point_before(statement: str) -> str:
+    if statement == "COMMIT":
+        return "before COMMIT"
+    if statement == "BEGIN IMMEDIATE":
+        return "before BEGIN"
+    return next((point for begin, point in INSERTS.items() if statement.startswith(begin)), "")
+
+
+def _point_after(statement: str) -> str:
+    return {"COMMIT": "after COMMIT", "BEGIN IMMEDIATE": "after BEGIN"}.get(statement, "")
+
+
+def _before(kind: type, name: str, tell: Callable[..., None]) -> None:
+    call = getattr(kind, name)
+
+    @wraps(call)
+    def told(*arguments: Any) -> Any:
+        tell(*arguments)
+        return call(*arguments)
+
+    setattr(kind, name, told)
+
+
+def _after(kind: type, name: str, tell: Callable[..., None]) -> None:
+    call = getattr(kind, name)
+
+    @wraps(call)
+    def told(*arguments: Any) -> Any:
+        result = call(*arguments)
+        tell(*arguments)
+        return result
+
+    setattr(kind, name, told)
+
+
+def live(mortal: Mortal, life: int, aim: Aim, seconds: float | None) -> bool:
+    """Live once more, in a process of its own. Returns True if the run was killed, False if it has come to its end."""
+    child = os.fork()
+    if not child:
+        _be(mortal, life, aim)
+    deadline = time.monotonic() + (PATIENCE if seconds is None else seconds)
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            break
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            assert seconds is not None, f"life {life} hangs"
+            return True
+        time.sleep(0.001)
+    if os.WIFSIGNALED(status):
+        assert os.WTERMSIG(status) == signal.SIGKILL, f"life {life} has died of signal {os.WTERMSIG(status)}"
+        return True
+    assert os.WEXITSTATUS(status) == 0, f"life {life} has failed"
+    return False
+
+
+def _be(mortal: Mortal, life: int, aim: Aim) -> None:
+    """Be a run, and nothing else."""
+    code = 1
+    try:
+        watch(aim)
+        mortal.run(life, aim)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def kill_all(names: list[str], folder: Path, kills: int, seed: int) -> Counter[str]:
+    """Kill so many runs; return where. Raises :class:`AssertionError` for what is not as in a direct computation."""
+    random = Random(seed)
+    points: Counter[str] = Counter()
+    aims = {name: points_of(name) for name in names}
+    for file in count():
+        name = names[file % len(names)]
+        mortal = Mortal(name, folder / f"{file}.state", seed + file)
+        of_file = min(A_FILE, max(1, kills // len(names)), kills - points.total())
+        found, ended = _kill_file(mortal, of_file, random, aims[name])
+        points.update(found)
+        if not ended:
+            assert not live(mortal, -1, Aim(None, 0), None)
+        wrong = list(mortal.differences(found.total()))
+        assert not wrong, f"{name}, seed {seed + file}, file {file} after {found.total()} kills: {wrong}"
+        if points.total() >= kills:
+            return points
+    raise AssertionError("unreachable")
+
+
+def _kill_file(mortal: Mortal, kills: int, random: Random, aims: list[str]) -> tuple[Counter[str], bool]:
+    """Kill until the topology has come to its end, or there were enough kills."""
+    points: Counter[str] = Counter()
+    for life in count():
+        if points.total() >= kills:
+            return points, False
+        point = aims[0] if life % 2 == 0 else None
+        if point:
+            aims.append(aims.pop(0))  # each in turn
+        seconds = None if point else random.uniform(0, LONGEST_LIFE)
+        if not live(mortal, life, Aim(point, random.randint(1, LATEST)), seconds):
+            return points, True
+        points[point or "at a random moment"] += 1
+    raise AssertionError("unreachable")
+
+
+def main() -> None:
+    """Go on until something is wrong, or there were enough kills."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("topology", choices=["all", *TOPOLOGIES])
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    logging.disable(logging.CRITICAL)
+    names = list(TOPOLOGIES) if options.topology == "all" else [options.topology]
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        points = kill_all(names, Path(folder), options.kills, options.seed)
+    print(f"{points.total()} kills in {time.monotonic() - began:.0f} s, all as in a direct computation:")
+    for point, times in sorted(points.items()):
+        print(f"{times:5} {point}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Lives that are cut short bring planted bugs to light; with more seeds: ``python -m tests.epochs.planted_bugs``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.epochs.planted_bugs import BUGS, found_by
+from tests.helpers import interpreted_only
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a loop that is dropped
+@interpreted_only
+@pytest.mark.untraced
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_planted_bug_is_found(bug: Callable[[pytest.MonkeyPatch], None]) -> None:
+    """Within a few seeds."""
+    assert found_by(bug, 100) is not None

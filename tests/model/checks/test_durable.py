@@ -1,0 +1,88 @@
+"""Topologies whose state outlives the process, and what they cannot have (law X8, K4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from stormlet import BasicBolt, Collector, InvalidTopology, Spout, SpoutCollector, Topology, Tuple
+from stormlet.model.checks.durable import check_durable
+
+
+class Source(Spout[int]):
+    """Goes on where the state ends."""
+
+    resumable = True
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        pass
+
+
+class Forgetful(Source):
+    """Begins anew each time."""
+
+    resumable = False
+
+
+class Checkpointed(Source):
+    """Has a position of its own."""
+
+    resumes = True
+
+
+class Plain(BasicBolt[int, None]):
+    """Keeps nothing."""
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        pass
+
+
+class Tally(Plain):
+    """Keeps a count."""
+
+    keeps_state = True
+
+
+def topology(source: type[Spout[int]], bolt: type[BasicBolt[int, None]] = Plain) -> Topology:
+    made = Topology("durable")
+    made.bolt("bolt", bolt, made.spout("source", source).shuffle())
+    return made
+
+
+def test_a_source_that_can_go_on_is_taken() -> None:
+    """Whatever the class below keeps outside of its state is its own affair."""
+    check_durable(topology(Source).describe())
+
+
+def test_a_spout_has_one_partition_unless_it_says_more() -> None:
+    """Its name is None."""
+    assert Source().partition(("any", 7)) is None
+
+
+def test_a_spout_goes_on_by_the_id_unless_it_says_more() -> None:
+    """That is kept of the last message."""
+    assert Source().position_of(("any", 7)) == ("any", 7)
+
+
+@pytest.mark.parametrize(
+    ("source", "bolt", "problem"),
+    [
+        (
+            Forgetful,
+            Plain,
+            "spout 'source' cannot go on where the state ends; read context.resume in its open",
+        ),
+        (
+            Checkpointed,
+            Plain,
+            "spout 'source' has a checkpoint of its own, and state= keeps the positions of all",
+        ),
+        (Source, Tally, "bolt 'bolt' keeps state that it does not declare, which the next run would miss"),
+    ],
+)
+def test_what_the_next_run_would_miss_is_refused(
+    source: type[Spout[int]], bolt: type[BasicBolt[int, None]], problem: str
+) -> None:
+    """In a sentence that names it, and the way out."""
+    with pytest.raises(InvalidTopology) as refused:
+        check_durable(topology(source, bolt).describe())
+    assert str(refused.value).startswith(problem)
