@@ -22,7 +22,6 @@ the number of the epoch still has the second of two runs refused, as it follows 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +36,6 @@ from stormlet.state.layout import (
     EpochRow,
     LetterRow,
     LogRow,
-    MetaRow,
     OutboxRow,
     PositionRow,
     ShapeRow,
@@ -159,13 +157,6 @@ class StateFile:
     def backup(self, path: str) -> None:
         """Write a copy to a new file."""
         back_up(self._path, path)
-
-    def new_line(self) -> str:
-        """Begin another line of epochs, and return its name."""
-        line = secrets.token_hex(8)
-        with self._database.transaction():
-            self._database.put("meta", *MetaRow("line", line))
-        return line
 
     def rewind(self, epoch: int) -> Rewound:
         """Forget all epochs after this one, and begin another line of epochs."""

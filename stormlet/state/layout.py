@@ -6,7 +6,10 @@ Each row ends with a seal (:func:`~stormlet.state.database.seal`).
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from stormlet.errors import StateUnusable
 from stormlet.state.database import Database
@@ -39,7 +42,7 @@ CREATE TABLE letters (n INTEGER PRIMARY KEY, epoch INTEGER, letter BLOB, seal IN
 
 
 class MetaRow(NamedTuple):
-    """``topology`` or ``line``."""
+    """``topology``, ``line`` or ``ancestors``."""
 
     name: str
     value: str
@@ -122,6 +125,7 @@ def create(database: Database, topology: str) -> None:
         line = secrets.token_hex(8)
         database.put("meta", *MetaRow("topology", topology))
         database.put("meta", *MetaRow("line", line))
+        database.put("meta", *MetaRow("ancestors", "[]"))
         database.put("epochs", *EpochRow(0, line, None))
         database.set("application_id", APPLICATION)
         database.set("user_version", VERSION)
@@ -160,3 +164,18 @@ def check_topology(database: Database, topology: str) -> None:
 def meta(database: Database, name: str) -> str:
     """A value of the table ``meta``."""
     return database.row(MetaRow, "meta", "WHERE name = ?", name).value
+
+
+def ancestors(database: Database) -> Sequence[tuple[str, int]]:
+    """The lines that this one was rewound from, each with the last epoch that both have."""
+    return msgspec.json.decode(meta(database, "ancestors"), type=list[tuple[str, int]])
+
+
+def begin_line(database: Database, epoch: int) -> str:
+    """Begin another line of epochs after this one (law X10), and return its name."""
+    line = secrets.token_hex(8)
+    shared = [*ancestors(database), (meta(database, "line"), epoch)]
+    kept = [(each, min(last, epoch)) for each, last in shared]
+    database.put("meta", *MetaRow("ancestors", msgspec.json.encode(kept).decode()))
+    database.put("meta", *MetaRow("line", line))
+    return line

@@ -83,7 +83,6 @@ class MemoryStore:
         kept = self.tables.setdefault(rows.table.name, {})
         for row in rows.rows:
             key = tuple(row[names.index(each)] for each in rows.table.key) or (len(kept),)
-            kept.pop(key, None)  # as in a file, where it comes last then
             kept[key] = tuple(row)
 
     def note_delivered(self, rows: Sequence[tuple[str, int]], letters: int) -> None:

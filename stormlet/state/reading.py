@@ -17,6 +17,7 @@ from stormlet.state.layout import (
     OutboxRow,
     PositionRow,
     ShapeRow,
+    ancestors,
     check_marks,
     check_topology,
     meta,
@@ -119,6 +120,7 @@ def _stored(database: Database, line: str, closed: EpochRow) -> Stored:
         _states(database, epoch),
         tuple(Rows(row.committer, row.epoch, row.blob) for row in outbox),
         tuple((row.epoch, row.letter) for row in letters),
+        ancestors(database),
     )
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from stormlet.errors import StateUnusable
 from stormlet.state.database import Database
-from stormlet.state.layout import EpochRow, MetaRow
+from stormlet.state.layout import EpochRow, begin_line
 from stormlet.state.reading import first_epoch, last_epoch
 from stormlet.state.refusals import refuse_unkept
 from stormlet.state.user_tables import user_tables
@@ -39,7 +38,7 @@ def rewind(database: Database, epoch: int) -> Rewound:
             table: _drop(database, table, epoch) for table in ("log", "positions", "outbox", "letters")
         }
         database.run("DELETE FROM epochs WHERE number > ?", epoch)
-        database.put("meta", *MetaRow("line", secrets.token_hex(8)))
+        begin_line(database, epoch)
     return Rewound(epoch, last - epoch, dropped["outbox"], dropped["letters"], user_tables(database))
 
 

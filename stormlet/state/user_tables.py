@@ -21,16 +21,34 @@ def write_rows(database: Database, rows: TableRows) -> None:
     make_table(database, table)
     names = ", ".join(quoted(name) for name, _ in table.columns)
     marks = ", ".join("?" * len(table.columns))
-    verb = "INSERT OR REPLACE" if table.key else "INSERT"
     try:
-        database.run_many(f"{verb} INTO {quoted(table.name)} ({names}) VALUES ({marks})", rows.rows)
+        database.run_many(
+            f"INSERT INTO {quoted(table.name)} ({names}) VALUES ({marks}){_upsert(table)}", rows.rows
+        )
     except StateUnusable as error:
         cause = error.__cause__
         if isinstance(cause, sqlite3.IntegrityError) or _code(cause) == sqlite3.SQLITE_ERROR:
-            raise StateUnusable(
-                f"{database.path}: rows do not fit the table {table.name!r}: {cause}; change the table, or the rows"
-            ) from cause
+            raise StateUnusable(f"{database.path}: {_misfit(table, str(cause))}") from cause
         raise
+
+
+def _upsert(table: Table) -> str:
+    """The words by which a row takes the place of an earlier one. Sqlite refuses them where the table that is there has
+    no such key."""
+    if not table.key:
+        return ""
+    others = [quoted(name) for name, _ in table.columns if name not in table.key]
+    action = (
+        f"UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in others)}" if others else "NOTHING"
+    )
+    return f" ON CONFLICT ({', '.join(map(quoted, table.key))}) DO {action}"
+
+
+def _misfit(table: Table, cause: str) -> str:
+    if "ON CONFLICT" in cause:
+        key = ", ".join(table.key)
+        return f"the table {table.name!r} is there without the key {key!r}; add a unique index, or name another table"
+    return f"rows do not fit the table {table.name!r}: {cause}; change the table, or the rows"
 
 
 def _code(error: BaseException | None) -> int | None:

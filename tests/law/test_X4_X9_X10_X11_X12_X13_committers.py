@@ -228,9 +228,12 @@ def test_X10_an_epoch_follows_what_a_sink_has_had() -> None:
     assert Epoch(3, "a").follows(None)
     assert Epoch(3, "a").follows(Epoch(2, "a"))
     assert not Epoch(3, "a").follows(Epoch(3, "a"))
-    assert Epoch(3, "b").follows(Epoch(2, "a"))
-    with pytest.raises(ValueError, match="epoch 3 comes again in another line"):
-        Epoch(3, "b").follows(Epoch(3, "a"))
+    rewound = Epoch(4, "b", ancestors=[("a", 2)])
+    assert rewound.follows(Epoch(2, "a"))
+    with pytest.raises(ValueError, match="epoch 4 is of another line"):
+        rewound.follows(Epoch(3, "a"))
+    with pytest.raises(ValueError, match="began anew"):
+        Epoch(3, "b").follows(Epoch(2, "a"))
 
 
 @pytest.mark.simulated_time(allow_leaks=["errors"])

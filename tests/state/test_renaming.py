@@ -93,14 +93,3 @@ def test_a_run_goes_on_after_it(filled: StateFile) -> None:
     filled.drop("latest")
     filled.commit(Commit(2, 2.0, {}, [Append(StateId("totals", "total"), b"e", begins_round=True)]))
     assert filled.at(2).states[StateId("totals", "total")] == (b"d", b"e")
-
-
-def test_a_new_line(filled: StateFile, reopened: Callable[[], StateFile]) -> None:
-    """It stays, and earlier epochs keep theirs (law X10)."""
-    old = filled.load().line
-    new = filled.new_line()
-    filled.commit(Commit(2, 2.0, {}))
-    filled.close()
-    file = reopened()
-    assert file.load().line == new != old
-    assert [file.at(epoch).line for epoch in (1, 2)] == [old, new]

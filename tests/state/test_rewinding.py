@@ -46,6 +46,18 @@ def test_each_way_back_begins_another_line(tmp_path: Path) -> None:
     assert len(set(lines)) == 4
 
 
+def test_a_line_knows_the_epochs_that_it_shares_with_the_ones_before(tmp_path: Path) -> None:
+    """Those up to the earliest epoch that it went back to since (law X10)."""
+    with closing(StateFile(tmp_path / "words.state", "words")) as file:
+        lines: list[str] = []
+        for last in (5, 3, 4):
+            for epoch in range(file.load().epoch + 1, 9):
+                file.commit(Commit(epoch, epoch, {}))
+            lines.append(file.load().line)
+            file.rewind(last)
+        assert file.load().ancestors == [(lines[0], 3), (lines[1], 3), (lines[2], 4)]
+
+
 def test_an_epoch_that_is_not_kept_changes_nothing(tmp_path: Path) -> None:
     """Neither one to come nor one that is gone."""
     with closing(StateFile(tmp_path / "words.state", "words")) as file:

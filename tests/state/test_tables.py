@@ -93,7 +93,7 @@ async def test_an_epoch_that_a_file_has_is_passed_over(tmp_path: Path) -> None:
     for _ in range(2):
         assert committer.commit(Epoch(1, "line"), ENTRIES) is None
     assert len(found(tmp_path / "other.db", "entries")) == len(ENTRIES)
-    with pytest.raises(ValueError, match="epoch 1 comes again in another line"):
+    with pytest.raises(ValueError, match="epoch 1 is of another line, as the state began anew"):
         committer.commit(Epoch(1, "other"), ENTRIES)
 
 
@@ -101,6 +101,37 @@ async def test_a_key_has_rows_replaced(path: Path) -> None:
     """The last one of a key stays."""
     await run(topology(ENTRIES, SqliteTable("entries", Entry, key="account"), state=path))
     assert sorted(found(path, "entries")) == [(3, "account 1", 0.75), (4, "account 0", 1.0)]
+
+
+@pytest.mark.parametrize("kind", [Entry, int])
+async def test_a_row_that_is_all_key_stays(path: Path, kind: type[Any]) -> None:
+    """There is nothing that another one of that key could change."""
+    names = [name for name, _ in SqliteTable("keys", kind).table.columns]
+    rows = [*ENTRIES, *ENTRIES] if kind is Entry else [1, 2, 1]
+    await run(topology(rows, SqliteTable("keys", kind, key=names), state=path))
+    assert len(found(path, "keys")) == len(set(rows))
+
+
+async def test_a_table_that_has_another_key_is_refused(path: Path) -> None:
+    """Rows would take the place of wrong ones, or stay beside those that they should replace."""
+    await run(topology(ENTRIES, SqliteTable("entries", Entry, key="id"), state=path))
+    for key in (["account"], ["id", "account"]):
+        with pytest.raises(TopologyCrashed, match=f"'entries' is there without the key '{', '.join(key)}'"):
+            await run(
+                topology([*ENTRIES, Entry(9, "x", 1.0)], SqliteTable("entries", Entry, key=key), state=path)
+            )
+    assert len(found(path, "entries")) == len(ENTRIES)
+
+
+async def test_a_table_of_ones_own_may_have_its_key_by_an_index_and_more_columns(path: Path) -> None:
+    """What is not in the row stays as it is."""
+    other = path.with_name("own.db")
+    with closing(sqlite3.connect(other)) as database:
+        database.execute("CREATE TABLE entries (note TEXT, id INTEGER, account TEXT UNIQUE, cents REAL)")
+        database.execute("INSERT INTO entries VALUES ('kept', 0, 'account 1', 0)")
+        database.commit()
+    await run(topology(ENTRIES, SqliteTable("entries", Entry, path=other, key="account"), state=path))
+    assert found(other, "entries") == [("kept", 3, "account 1", 0.75), (None, 4, "account 0", 1.0)]
 
 
 async def test_columns_of_other_types_are_text(path: Path) -> None:

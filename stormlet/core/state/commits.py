@@ -122,6 +122,8 @@ class Stored(msgspec.Struct, frozen=True):
     """Rows that were not delivered, by epoch."""
     letters: Sequence[tuple[int, bytes]] = ()
     """Dead letters that their sink may not have, with their epochs."""
+    ancestors: Sequence[tuple[str, int]] = ()
+    """The lines that this one was rewound from, each with the last of its epochs that belong to this line too."""
 
 
 class Store(Protocol):

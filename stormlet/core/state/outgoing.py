@@ -40,6 +40,8 @@ class Epoch(msgspec.Struct, frozen=True):
     X10). Without ``state=`` each run has a line of its own."""
     is_durable: bool = True
     """False without ``state=``."""
+    ancestors: Sequence[tuple[str, int]] = ()
+    """The lines that its own was rewound from, each with the last of its epochs that belong to this line too."""
 
     def follows(self, last: Epoch | None) -> bool:
         """Return True if the rows of this epoch are new to a sink that has had those up to ``last``, None for one that
@@ -52,13 +54,17 @@ class Epoch(msgspec.Struct, frozen=True):
             return True
         if last.line == self.line:
             return self.number > last.number
-        if self.is_durable and self.number <= last.number:
+        if not self.is_durable:
+            return True
+        shared = dict(self.ancestors).get(last.line, 0)
+        if last.number > shared:
+            begun = f"was rewound to epoch {shared:,}" if shared else "began anew"
             raise ValueError(
-                f"epoch {self.number} comes again in another line, after the state was rewound or began anew: the sink "
-                f"has rows up to epoch {last.number}; remove those from epoch {self.number} on, and note that it has "
-                f"had epoch {self.number - 1}"
+                f"{self} is of another line, as the state {begun}: the sink has rows up to epoch {last.number:,}; "
+                f"remove those after epoch {shared:,}, and note that it has had "
+                + (f"epoch {shared:,}" if shared else "none")
             )
-        return True
+        return self.number > last.number
 
     def __str__(self) -> str:
         return f"epoch {self.number:,}"

@@ -68,7 +68,7 @@ class KeptState:
 
     def epoch_of(self, number: int) -> Epoch:
         """Return an epoch of this run, as committers know it (law X10)."""
-        return Epoch(number, self.stored.line, self.durable)
+        return Epoch(number, self.stored.line, self.durable, self.stored.ancestors)
 
     @property
     def has_changes(self) -> bool:

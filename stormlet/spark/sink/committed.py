@@ -40,7 +40,8 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
         super().__init__(writer, size, within)
         self._component = ""
         self._owner = ""
-        self._checked = False
+        self._others: Sequence[Epoch] | None = None
+        """The last epoch of each other line that has rows there; None before they were looked for."""
 
     def _opened(self, context: TaskContext) -> None:
         self._component = context.component
@@ -75,21 +76,25 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
         self._note(sum(table.num_rows for table in tables))
 
     def _replace(self, epoch: Epoch, tables: Sequence[Table]) -> None:
-        if not self._checked:
-            self._check_lines(epoch)
-            self._checked = True
-        self._writer.write_epoch(SourceKey(self._owner, epoch.line), epoch.number, tables)
+        if self._others is None:
+            self._others = self._checked_lines(epoch)
+        if all(map(epoch.follows, self._others)):
+            self._writer.write_epoch(SourceKey(self._owner, epoch.line), epoch.number, tables)
 
-    def _check_lines(self, epoch: Epoch) -> None:
+    def _checked_lines(self, epoch: Epoch) -> Sequence[Epoch]:
         """Refuse rows that are there already, by a state that was rewound or removed since (law X10)."""
+        others: list[Epoch] = []
         for place, line, last in self._writer.epochs_by_line(self._owner):
+            other = Epoch(last, line)
             try:
-                epoch.follows(Epoch(last, line))
+                epoch.follows(other)
             except ValueError as error:
                 raise NotExactlyOnce(
-                    f"{self._component}: the state was rewound or began anew, and {place} has rows up to epoch {last}, "
-                    f"which would be there twice; remove its epochs from {epoch.number} on, or write elsewhere"
+                    f"{self._component}: {place} has rows that would be there twice: {error}; or write elsewhere"
                 ) from error
+            if line != epoch.line:
+                others.append(other)
+        return others
 
     def _is_dead(self, tup: Tuple[Any], out: Collector[None]) -> bool:
         if self.keeper.is_dead(tup):

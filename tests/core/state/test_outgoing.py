@@ -121,10 +121,22 @@ def test_an_epoch_follows_the_one_before_it() -> None:
     assert Epoch(1, "a").follows(None)
     assert Epoch(2, "a").follows(Epoch(1, "a"))
     assert not Epoch(1, "a").follows(Epoch(1, "a"))
-    assert Epoch(2, "b").follows(Epoch(1, "a"))
     assert Epoch(1, "b", is_durable=False).follows(Epoch(5, "a"))
-    with pytest.raises(ValueError, match="the sink has rows up to epoch 5"):
-        Epoch(1, "b").follows(Epoch(5, "a"))
+
+
+def test_an_epoch_follows_those_that_its_line_has_in_common_with_an_earlier_one() -> None:
+    """A sink that has more than these must be put right first, also where the first epochs of the line have no rows."""
+    rewound = Epoch(8, "c", ancestors=[("a", 4), ("b", 6)])
+    assert rewound.follows(Epoch(4, "a"))
+    assert rewound.follows(Epoch(6, "b"))
+    with pytest.raises(ValueError, match="was rewound to epoch 4: the sink has rows up to epoch 5"):
+        rewound.follows(Epoch(5, "a"))
+    with pytest.raises(ValueError, match="remove those after epoch 6, and note that it has had epoch 6"):
+        rewound.follows(Epoch(7, "b"))
+    with pytest.raises(ValueError, match=r"began anew: the sink has rows up to epoch 1; .* has had none"):
+        rewound.follows(Epoch(1, "z"))
+    # Its rows were delivered before the state was rewound, and the file did not know.
+    assert not Epoch(4, "b", ancestors=[("a", 5)]).follows(Epoch(4, "a"))
 
 
 TABLE = Table("entries", [("id", "INTEGER")])

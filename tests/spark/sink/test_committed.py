@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -24,6 +26,7 @@ from stormlet import (
     Value,
 )
 from stormlet.core.schema import Schema
+from stormlet.core.state.commits import Commit, Rows
 from stormlet.errors import SparkFailed
 from stormlet.model.components import BatchBolt
 from stormlet.model.state.committers import CommitterFactory, RowSpec
@@ -32,6 +35,7 @@ from stormlet.spark.arrow.tables import Batch
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.sink.committed import CommittedSink, owner_of, packed, unpacked
 from stormlet.spark.sink.writer import EpochWriter
+from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
 from tests.helpers import run_to_end
 
@@ -124,7 +128,7 @@ def sums(numbers: Sequence[int]) -> list[int]:
 def topology(
     numbers: Sequence[int],
     place: Place,
-    state: MemoryStore,
+    state: MemoryStore | str,
     seed: int = 0,
     share: float = 0.0,
     **options: Any,
@@ -234,19 +238,48 @@ async def test_another_line_with_the_same_epochs_is_refused() -> None:
         await run_to_end(topology(range(60), place, MemoryStore()))
     assert isinstance(crashed.value.__cause__, NotExactlyOnce)
     assert str(crashed.value.__cause__) == (
-        "write: the state was rewound or began anew, and out/source=sums-write-old has rows up to epoch 7, which "
-        "would be there twice; remove its epochs from 1 on, or write elsewhere"
+        "write: out/source=sums-write-old has rows that would be there twice: epoch 1 is of another line, as the state "
+        "began anew: the sink has rows up to epoch 7; remove those after epoch 0, and note that it has had none; or "
+        "write elsewhere"
     )
     assert place.rows == []
 
 
-async def test_another_line_that_ends_before_is_no_hindrance() -> None:
-    """The rows of its last epochs were removed after the state was rewound to the one before."""
-    place, state = Place(), MemoryStore()
-    await run_to_end(topology(range(30), Place(), state))
-    place.others = [("out/source=sums-write-old", "old", 2)]
-    await run_to_end(topology(range(60), place, state))
-    assert place.rows == sums(range(60))[-30:] or place.epochs
+async def test_rows_of_epochs_that_were_left_behind_are_refused(tmp_path: Path) -> None:
+    """As the state was rewound to an epoch before; once they are removed, the next run goes on."""
+    state = tmp_path / "sums.state"
+    place = await _rewound(state, to=2)
+    with pytest.raises(TopologyCrashed, match="was rewound to epoch 2: the sink has rows up to epoch 3"):
+        await run_to_end(topology(range(90), place, str(state)))
+    ((_, line, _),) = place.others
+    place.others = [("out/source=sums-write-old", line, 2)]
+    del place.epochs[f"sums-write-{line}", 3]
+    await run_to_end(topology(range(90), place, str(state)))
+    assert place.rows == sums(range(90))
+
+
+async def test_an_epoch_that_another_line_has_written_is_passed_over(tmp_path: Path) -> None:
+    """The run was killed before it had noted that, and then the state was rewound to that very epoch."""
+    state = tmp_path / "sums.state"
+    place = await _rewound(state, to=3, killed=True)
+    await run_to_end(topology(range(90), place, str(state)))
+    assert place.rows == sums(range(90))
+
+
+async def _rewound(state: Path, to: int, *, killed: bool = False) -> Place:
+    """Have a state file rewound, and return the place that it has written to."""
+    place = Place()
+    await run_to_end(topology(range(60), place, str(state)))
+    with closing(StateFile(state)) as file:
+        line = file.load().line
+        if killed:
+            blob = msgspec.msgpack.encode(
+                [packed(pa.table({"number": place.epochs[f"sums-write-{line}", 3]}))]
+            )
+            file.commit(Commit(4, 0.0, {}, outbox=[Rows("write", 3, blob)]))
+        file.rewind(4 if killed else to)
+    place.others = [("out/source=sums-write-old", line, 3)]
+    return place
 
 
 async def test_a_batch_without_an_end_is_flushed_by_the_epoch() -> None:
