@@ -41,6 +41,9 @@ from stormlet.model.state.keyed import states_of
 from stormlet.state.memory import MemoryStore
 from stormlet.testing import SimulatedLoop
 
+MOST_ROUNDS = 100_000
+"""Rounds of the loop after which a last life counts as one without an end; they take some thousand."""
+
 
 class Killed(BaseException):
     """The process has been killed: nothing of it runs any more."""
@@ -49,17 +52,16 @@ class Killed(BaseException):
 class MortalLoop(SimulatedLoop):
     """A loop with simulated time that is killed at one of its rounds, and whose clock jumps now and then."""
 
-    def __init__(self, seed: int, rounds: int | None, jumps: float = 0.0) -> None:
+    def __init__(self, seed: int, rounds: int, jumps: float = 0.0) -> None:
         super().__init__(seed)
         self.left = rounds
         self._chance = Random(seed)
         self._jumps = jumps
 
     def _run_once(self) -> None:
-        if self.left is not None:
-            self.left -= 1
-            if self.left < 0:
-                raise Killed
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
         if self._jumps and self._chance.random() < self._jumps:
             self._clock.now += self._chance.uniform(0.0, 20.0)
         super()._run_once()  # type: ignore[misc]
@@ -289,7 +291,7 @@ class Lives:
 
     def live(self, rounds: int | None) -> bool:
         """Live once more, for so many rounds of the loop at most. Returns True if it has come to its end."""
-        loop = MortalLoop(self.seed + self.kills, rounds, self.jumps)
+        loop = MortalLoop(self.seed + self.kills, MOST_ROUNDS if rounds is None else rounds, self.jumps)
         fails = (lambda: self.random.random() < self.write_fails) if rounds is not None else bool
         self.hold = hold = Hold(self.store, fails)
         try:
@@ -321,8 +323,13 @@ class Lives:
         self.letters[number] += 1
 
     def run(self, most_kills: int = 5) -> None:
-        while not self.live(self.random.randrange(10, 300) if self.kills < most_kills else None):
-            pass
+        while self.kills < most_kills:
+            if self.live(self.random.randrange(10, 300)):
+                return
+        if not self.live(None):
+            raise AssertionError(
+                f"seed {self.seed} has not ended after {MOST_ROUNDS} rounds of its last life"
+            )
 
     def found(self) -> dict[str, tuple[int, int]]:
         """What the store has."""
@@ -378,7 +385,7 @@ def _kept(store: Store, name: str) -> dict[str, int]:
 
 def _drop(loop: MortalLoop) -> None:
     """Let go of a loop and all that runs on it. What its tasks do on the way finds no store, and changes nothing."""
-    loop.left = None
+    loop.left = MOST_ROUNDS
     tasks = asyncio.all_tasks(loop)
     for task in tasks:
         task.cancel()

@@ -7,6 +7,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -90,12 +91,21 @@ def the_position_is_one_too_far(patch: Patch) -> None:
 
 def committers_are_called_out_of_order(patch: Patch) -> None:
     """The last epoch first, and the next one does not wait (law X4, X9)."""
-    patch.setattr(Outgoing, "first", property(lambda outgoing: outgoing._due[-1]))
+    first, had = Outgoing.first.fget, Outgoing.had
+    assert first is not None
 
-    def had(outgoing: Any) -> None:
-        outgoing.delivered, _ = outgoing._due.pop()
+    def turned(method: Callable[[Any], Any], outgoing: Any) -> Any:
+        outgoing._due.rotate()  # the last one is the first one now
+        found = method(outgoing)
+        outgoing._due.rotate(-1)
+        return found
 
-    patch.setattr(Outgoing, "had", had)
+    def popped(outgoing: Any) -> None:
+        outgoing._due.rotate()
+        had(outgoing)
+
+    patch.setattr(Outgoing, "first", property(partial(turned, first)))
+    patch.setattr(Outgoing, "had", popped)
     patch.setattr(
         EpochKeeper,
         "pending",
