@@ -6,7 +6,6 @@ Each row ends with a seal (:func:`~stormlet.state.database.seal`).
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -166,9 +165,9 @@ def meta(database: Database, name: str) -> str:
     return database.row(MetaRow, "meta", "WHERE name = ?", name).value
 
 
-def ancestors(database: Database) -> Sequence[tuple[str, int]]:
+def ancestors(database: Database) -> tuple[tuple[str, int], ...]:
     """The lines that this one was rewound from, each with the last epoch that both have."""
-    return msgspec.json.decode(meta(database, "ancestors"), type=list[tuple[str, int]])
+    return msgspec.json.decode(meta(database, "ancestors"), type=tuple[tuple[str, int], ...])
 
 
 def begin_line(database: Database, epoch: int) -> str:

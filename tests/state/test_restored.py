@@ -57,7 +57,7 @@ async def test_a_sink_that_has_rows_of_another_line_says_so(tmp_path: Path) -> N
     await gone_back(tmp_path)
     with closing(StateFile(tmp_path / "some.state", "writing")) as file:
         file.rewind(1)
-    with pytest.raises(TopologyCrashed, match="epoch 2 comes again in another line") as crash:
+    with pytest.raises(TopologyCrashed, match="epoch 2 is of another line") as crash:
         await run(tmp_path, [0, 1, 20, 30])
-    assert "remove those from epoch 2 on" in str(crash.value)
+    assert "remove those after epoch 1, and note that it has had epoch 1" in str(crash.value)
     assert rows(tmp_path / "other.db") == [0, 1, 2, 3]

@@ -55,7 +55,7 @@ def test_a_line_knows_the_epochs_that_it_shares_with_the_ones_before(tmp_path: P
                 file.commit(Commit(epoch, epoch, {}))
             lines.append(file.load().line)
             file.rewind(last)
-        assert file.load().ancestors == [(lines[0], 3), (lines[1], 3), (lines[2], 4)]
+        assert file.load().ancestors == ((lines[0], 3), (lines[1], 3), (lines[2], 4))
 
 
 def test_an_epoch_that_is_not_kept_changes_nothing(tmp_path: Path) -> None:
