@@ -46,6 +46,7 @@ class NumberOptions(TypedDict, total=False):
     explain_stuck: float | None
     epoch_messages: int
     epoch_seconds: float
+    history: float
     tick: float | None
 
 

@@ -110,6 +110,10 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after its first message when an epoch is committed at the latest, where there is state. Default 1 (law
     X1)."""
 
+    history: _NotNegative = 0.0
+    """Seconds for which each epoch of a state file can be read and returned to; 0: for as long as the file has it
+    anyhow. Default 0 (law K8)."""
+
     record_edges: _Share = 0.0
     """Share of the trees whose edges are recorded from their beginning, so that ``running.explain`` shows how long each
     tuple has been at its place, and its path to there; 0: none, at no cost. Default 0 (law L14)."""

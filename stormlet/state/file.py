@@ -47,7 +47,7 @@ from stormlet.state.layout import (
     settle,
 )
 from stormlet.state.places import absolute, check_place
-from stormlet.state.reading import last_epoch, load, load_at
+from stormlet.state.reading import first_row, last_epoch, load, load_at
 from stormlet.state.refusals import refuse_gap, refuse_large
 from stormlet.state.retention import first_kept
 from stormlet.state.rewinding import Rewound
@@ -94,8 +94,11 @@ class StateFile:
             self._write(commit)
             for each in commit.tables:
                 write_rows(self._database, each)
-            dropped = self._append(commit.epoch, commit.appends)
-            self._forget(first_kept(commit.epoch, dropped=dropped))
+            self._append(commit.epoch, commit.appends)
+            needed = self._first_needed(commit)
+            begun = [each.state for each in commit.appends if each.begins_round]
+            dropped = sum(self._drop_before(state, needed) for state in begun)
+            self._forget(first_kept(commit.epoch, needed, dropped=dropped > 0))
 
     def _deliver(self, rows: Iterable[tuple[str, int]], letters: int) -> None:
         for committer, epoch in rows:
@@ -112,23 +115,26 @@ class StateFile:
         for n, letter in enumerate(commit.letters, self._next("letters")):
             self._database.put("letters", *LetterRow(n, commit.epoch, letter))
 
-    def _append(self, epoch: int, appends: Iterable[Append]) -> bool:
-        """True if older rows were dropped for them."""
-        dropped = 0
+    def _append(self, epoch: int, appends: Iterable[Append]) -> None:
         for n, append in enumerate(appends, self._next("log")):
-            if append.begins_round:
-                dropped += self._drop_before_last_round(append.state)
             row = LogRow(n, epoch, *_names(append.state), int(append.begins_round), append.blob)
             self._database.put("log", *row)
-        return dropped > 0
 
-    def _drop_before_last_round(self, state: StateId) -> int:
-        names = _names(state)
-        begun = self._database.number(
-            "SELECT coalesce(max(n), 0) FROM log WHERE component = ? AND state = ? AND begins_round", *names
+    def _first_needed(self, commit: Commit) -> int:
+        """The first epoch that must be readable: the last one that was closed before the history began."""
+        if not commit.history:
+            return commit.epoch
+        return self._database.number(
+            "SELECT coalesce(min(number), ?) - 1 FROM epochs WHERE closed_at > ?",
+            *(commit.epoch, commit.closed_at - commit.history),
         )
+
+    def _drop_before(self, state: StateId, epoch: int) -> int:
+        """Drop the rows that neither this epoch nor a later one needs."""
+        names = _names(state)
         return self._database.run(
-            "DELETE FROM log WHERE component = ? AND state = ? AND n < ?", *names, begun
+            "DELETE FROM log WHERE component = ? AND state = ? AND n < ?",
+            *(*names, first_row(self._database, *names, epoch)),
         )
 
     def _next(self, table: str) -> int:

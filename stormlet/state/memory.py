@@ -29,8 +29,8 @@ class MemoryStore:
         self._log: dict[StateId, list[tuple[int, int, bytes]]] = {}
         """The rows of each state: number, epoch and blob."""
         self._rows = 0
-        self._begun: dict[StateId, int] = {}
-        """The number of the row with which the last round of each state has begun."""
+        self._begun: dict[StateId, list[tuple[int, int]]] = {}
+        """The rows with which rounds of each state have begun: number and epoch."""
         self._outbox: list[Rows] = []
         self._letters: list[tuple[int, bytes]] = []
         self.tables: dict[str, dict[tuple[Column, ...], tuple[Column, ...]]] = {}
@@ -63,20 +63,38 @@ class MemoryStore:
         self._outbox.extend(commit.outbox)
         self._letters.extend((commit.epoch, letter) for letter in commit.letters)
         self._closed[commit.epoch] = commit.closed_at
-        dropped = [self._append(commit.epoch, append) for append in commit.appends]
-        self._forget(first_kept(commit.epoch, dropped=any(dropped)))
+        for append in commit.appends:
+            self._append(commit.epoch, append)
+        needed = self._first_needed(commit)
+        dropped = [self._drop_before(each.state, needed) for each in commit.appends if each.begins_round]
+        self._forget(first_kept(commit.epoch, needed, dropped=any(dropped)))
 
-    def _append(self, epoch: int, append: Append) -> bool:
-        """True if older rows were dropped for it."""
+    def _append(self, epoch: int, append: Append) -> None:
         self._rows += 1
-        rows = self._log.setdefault(append.state, [])
-        superfluous = 0
         if append.begins_round:
-            superfluous = bisect_left(rows, self._begun.get(append.state, 0), key=itemgetter(0))
-            del rows[:superfluous]
-            self._begun[append.state] = self._rows
-        rows.append((self._rows, epoch, append.blob))
+            self._begun.setdefault(append.state, []).append((self._rows, epoch))
+        self._log.setdefault(append.state, []).append((self._rows, epoch, append.blob))
+
+    def _first_needed(self, commit: Commit) -> int:
+        """The first epoch that must be readable: the last one that was closed before the history began."""
+        if not commit.history:
+            return commit.epoch
+        since = commit.closed_at - commit.history
+        return next(epoch for epoch, at in self._closed.items() if at is not None and at > since) - 1
+
+    def _drop_before(self, state: StateId, epoch: int) -> bool:
+        """Drop the rows that neither this epoch nor a later one needs. Returns True if there were any."""
+        begun, rows = self._begun[state], self._log[state]
+        superfluous = bisect_left(rows, self._first_row(state, epoch), key=itemgetter(0))
+        del rows[:superfluous]
+        del begun[: max(bisect_right(begun, epoch, key=itemgetter(1)) - 2, 0)]
         return superfluous > 0
+
+    def _first_row(self, state: StateId, epoch: int) -> int:
+        """The row from which on a state is whole after an epoch: the beginning of the last round but one."""
+        begun = self._begun.get(state, ())
+        count = bisect_right(begun, epoch, key=itemgetter(1))
+        return begun[count - 2][0] if count > 1 else 0
 
     def _put(self, rows: TableRows) -> None:
         names = [name for name, _ in rows.table.columns]
@@ -107,7 +125,9 @@ class MemoryStore:
         return self._stored(epoch)
 
     def _stored(self, epoch: int) -> Stored:
-        states = {state: _until(rows, epoch) for state, rows in self._log.items()}
+        states = {
+            state: _between(rows, self._first_row(state, epoch), epoch) for state, rows in self._log.items()
+        }
         return Stored(
             self._line,
             epoch,
@@ -133,8 +153,9 @@ class MemoryStore:
         """Nothing is to be let go."""
 
 
-def _until(rows: Sequence[tuple[int, int, bytes]], epoch: int) -> tuple[bytes, ...]:
-    return tuple(blob for _, _, blob in rows[: bisect_right(rows, epoch, key=itemgetter(1))])
+def _between(rows: Sequence[tuple[int, int, bytes]], first: int, epoch: int) -> tuple[bytes, ...]:
+    begin = bisect_left(rows, first, key=itemgetter(0))
+    return tuple(blob for _, _, blob in rows[begin : bisect_right(rows, epoch, key=itemgetter(1))])
 
 
 def _count_until(positions: Sequence[tuple[int, bytes]], epoch: int) -> int:

@@ -129,7 +129,28 @@ def _shape(row: ShapeRow) -> Shape:
 
 
 def _states(database: Database, epoch: int) -> Mapping[StateId, tuple[bytes, ...]]:
-    states: dict[StateId, list[bytes]] = {}
-    for row in database.rows(LogRow, "log", "WHERE epoch <= ? ORDER BY n", epoch):
-        states.setdefault(StateId(row.component, row.state), []).append(row.blob)
-    return {state: tuple(blobs) for state, blobs in states.items()}
+    components = database.texts("SELECT DISTINCT component FROM log ORDER BY component")
+    states = [
+        (component, state)
+        for component in components
+        for state in database.texts(
+            "SELECT DISTINCT state FROM log WHERE component = ? ORDER BY state", component
+        )
+    ]
+    found = {StateId(*names): _blobs(database, *names, epoch) for names in states}
+    return {state: blobs for state, blobs in found.items() if blobs}
+
+
+def _blobs(database: Database, component: str, state: str, epoch: int) -> tuple[bytes, ...]:
+    first = first_row(database, component, state, epoch)
+    where = "WHERE component = ? AND state = ? AND n >= ? AND epoch <= ? ORDER BY n"
+    return tuple(row.blob for row in database.rows(LogRow, "log", where, component, state, first, epoch))
+
+
+def first_row(database: Database, component: str, state: str, epoch: int) -> int:
+    """The row of the log from which on a state is whole after an epoch: the beginning of the last round but one."""
+    return database.number(
+        "SELECT coalesce((SELECT n FROM log WHERE component = ? AND state = ? AND begins_round AND epoch <= ? "
+        "ORDER BY n DESC LIMIT 1 OFFSET 1), 0)",
+        *(component, state, epoch),
+    )

@@ -13,6 +13,7 @@ import pytest
 
 from stormlet import Collector, InvalidTopology, KeyedBolt, MapOf, Topology, Tuple, Value
 from stormlet.cli import main
+from stormlet.core.state import states
 from stormlet.core.state.commits import Commit
 from stormlet.errors import StateUnusable, TopologyCrashed
 from stormlet.report.statistics import StateStatistics
@@ -97,6 +98,24 @@ async def test_K8_who_first_looks_while_an_epoch_is_written_sees_it_durable() ->
         assert dict(running.state("count")) == {"moon": 1}
         assert store.load().epoch == 1
         await waiting
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(("history", "first"), [(0.0, 29), (12.0, 17), (1e6, 0)])
+async def test_K8_each_epoch_of_the_history_can_be_read(
+    history: float, first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the state is rewritten with each epoch."""
+    monkeypatch.setattr(states, "LEAST_LOG", 1)
+    topology, words = counting(state=tmp_path / "count.state", history=history)
+    async with topology.run() as running:
+        for number in range(30):
+            await asyncio.sleep(1.0)
+            await (await running.emit(words, f"word {number % 3}"))  # type: ignore[call-overload]
+    with closing(StateReader(tmp_path / "count.state")) as reader:
+        assert reader.epochs()[0].number == first
+        for number in range(first, 31):
+            assert reader.at(number).epoch == number
 
 
 async def look_and_emit(topology: Topology, words: object, store: Slow, found: list[Any]) -> None:

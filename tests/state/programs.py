@@ -144,8 +144,9 @@ def differences(stored: Stored, seed: int, *, past: bool = False) -> Iterator[st
 class Program:
     """One run, from what is durable."""
 
-    def __init__(self, store: Store, seed: int) -> None:
+    def __init__(self, store: Store, seed: int, history: float = 0.0) -> None:
         self._seed = seed
+        self._history = history
         self._store = store
         stored = store.load()
         store.declare(SHAPES)
@@ -175,6 +176,7 @@ class Program:
             letters(self._seed, epoch),
             delivered(self._seed, epoch),
             letters_delivered(epoch),
+            history=self._history,
         )
 
     def _appends(self, state: StateId, changed: Changes) -> Iterator[Append]:

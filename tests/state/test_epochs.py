@@ -162,6 +162,29 @@ def test_a_past_that_is_gone(store: Store) -> None:
             store.at(epoch)
 
 
+def test_a_past_that_is_wanted_for_longer(store: Store) -> None:
+    """Rows stay for as long as an epoch of the history needs them, and a run that begins reads the newest ones only."""
+    for epoch in range(1, 9):
+        store.commit(commit(epoch, append("abcdefgh"[epoch - 1], begins=True), history=3.0))
+    assert [blobs(store.at(epoch)) for epoch in range(5, 9)] == ["d e", "e f", "f g", "g h"]
+    assert blobs(store.load()) == "g h"
+    with pytest.raises(StateUnusable, match="does not have epoch 4; it has those from 5 to 8"):
+        store.at(4)
+
+
+def test_a_history_is_of_the_clock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have more epochs than are kept without it, and fewer; a clock that was set back ends no history."""
+    monkeypatch.setattr(retention, "KEPT_EPOCHS", 2)
+    monkeypatch.setattr(retention, "TRIMMED_EVERY", 1)
+    for epoch, now in enumerate([10.0, 20.0, 30.0, 5.0, 6.0, 7.0], 1):
+        store.commit(commit(epoch, closed_at=now, history=15.0))
+    assert store.at(1).closed_at == 10.0
+    store.commit(commit(7, closed_at=44.0, history=15.0))
+    assert store.at(2).closed_at == 20.0
+    with pytest.raises(StateUnusable, match="does not have epoch 1"):
+        store.at(1)
+
+
 def test_a_past_that_is_too_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without states, too, only so many epochs can be read, and positions outlive them."""
     monkeypatch.setattr(retention, "KEPT_EPOCHS", 20)

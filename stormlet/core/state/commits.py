@@ -14,6 +14,9 @@ was alive, so that what is older than the beginning of that round says nothing a
 goes over the keys of all tasks that share a state. A run that begins does not know how far the last round has come, so
 that it writes all keys once before it begins another.
 
+An epoch can be read as long as the store has the blobs since the beginning of the last round but one that had begun by
+then. :attr:`Commit.history` has the store keep them for longer.
+
 What is durable when ``commit`` returns is all of the epoch, whatever happens to the process or the machine. A commit
 that raises has left nothing behind.
 """
@@ -104,6 +107,8 @@ class Commit(msgspec.Struct, frozen=True):
     letters_delivered: int = 0
     """The last epoch whose dead letters their sink has."""
     tables: Sequence[TableRows] = ()
+    history: float = 0.0
+    """Seconds before ``closed_at`` since when each epoch stays readable (law K8)."""
 
 
 class Stored(msgspec.Struct, frozen=True):

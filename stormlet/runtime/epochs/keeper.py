@@ -395,6 +395,7 @@ class EpochKeeper:
             # What is under way keeps an epoch open, and a letter that its sink does not have is under way.
             letters_delivered=closed.number - 1,
             tables=sealed.tables,
+            history=self._configuration.history if self._state.durable else 0.0,
         )
 
     def _letters_of(self, closed: Closed[Message]) -> Iterator[DeadLetter]:

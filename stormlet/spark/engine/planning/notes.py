@@ -28,6 +28,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "idle_max": "no spout is polled",
     "drain_timeout": "a batch ends with its messages, and is not drained",
     "epoch_messages": _OWN_EPOCHS,
+    "history": _OWN_EPOCHS,
     "epoch_seconds": _OWN_EPOCHS,
     "record_edges": "nothing is explained while a batch runs",
     "explain_stuck": "nothing is explained while a batch runs",
