@@ -13,7 +13,7 @@ from stormlet.core.state.states import State
 
 
 class Committed(Mapping[Any, Any]):
-    """What is durable of a state, by its keys: a map of a key is a dict, a list is a list.
+    """The durable entries of a state, by their keys: a map of a key is a dict, a list is a list.
 
     It is a view: it goes on with each epoch that becomes durable. What it returns may be changed without any effect on
     the state.

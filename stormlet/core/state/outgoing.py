@@ -163,7 +163,7 @@ class Outgoing:
         return Rows(self.committer, epoch, blob)
 
     def written(self) -> None:
-        """What was sealed is durable: it is due."""
+        """Note that the sealed epoch is durable: its rows are due."""
         if self._sealed is not None:
             self._due.append(self._sealed)
             self._sealed = None

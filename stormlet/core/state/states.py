@@ -160,7 +160,7 @@ class State:
         self._remembers = True
 
     def told(self) -> None:
-        """What was sealed is durable."""
+        """Note that the sealed epoch is durable."""
         self.before = {}
 
     def _portion(self, size: float) -> Iterator[bytes]:

@@ -107,7 +107,7 @@ class BatchCommitter(BatchBolt[Any, None], Committer[Any]):
     of many as one row. It is made by a :class:`CommitterFactory`."""
 
     keeper: RowKeeper
-    """Where its rows go to; there before ``prepare`` is called."""
+    """The keeper that its rows go to; there before ``prepare`` is called."""
 
 
 def row_type(kind: type[Committer[Any]]) -> Any:

@@ -1,4 +1,4 @@
-"""What a bolt with state has in hand, and the descriptors by which its attributes read and write that (law K1, K2).
+"""The state that a bolt has in hand, and the descriptors by which its attributes read and write that (law K1, K2).
 
 A bolt reads and writes its state for every tuple, so this runs compiled where it can: one object has the key and the
 tables, which the descriptors find at one place of the instance.

@@ -111,7 +111,7 @@ class KeptState:
         return Sealed(appends, rows, tables)
 
     def told(self) -> None:
-        """What was sealed is durable: its rows may be delivered."""
+        """Note that the sealed epoch is durable: its rows may be delivered."""
         for state in self.states:
             state.told()
         for each in self._committers:
