@@ -58,11 +58,13 @@ class Epoch(msgspec.Struct, frozen=True):
             return True
         shared = dict(self.ancestors).get(last.line, 0)
         if last.number > shared:
-            begun = f"was rewound to epoch {shared:,}" if shared else "began anew"
+            begun, way_out = "began anew", "remove them, and the note of that"
+            if shared:
+                begun = f"was rewound to epoch {shared:,}"
+                way_out = f"remove those after epoch {shared:,}, and note that it has had epoch {shared:,}"
             raise ValueError(
                 f"{self} is of another line, as the state {begun}: the sink has rows up to epoch {last.number:,}; "
-                f"remove those after epoch {shared:,}, and note that it has had "
-                + (f"epoch {shared:,}" if shared else "none")
+                f"{way_out}"
             )
         return self.number > last.number
 

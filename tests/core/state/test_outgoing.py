@@ -133,7 +133,7 @@ def test_an_epoch_follows_those_that_its_line_has_in_common_with_an_earlier_one(
         rewound.follows(Epoch(5, "a"))
     with pytest.raises(ValueError, match="remove those after epoch 6, and note that it has had epoch 6"):
         rewound.follows(Epoch(7, "b"))
-    with pytest.raises(ValueError, match=r"began anew: the sink has rows up to epoch 1; .* has had none"):
+    with pytest.raises(ValueError, match="began anew: the sink has rows up to epoch 1; remove them"):
         rewound.follows(Epoch(1, "z"))
     # Its rows were delivered before the state was rewound, and the file did not know.
     assert not Epoch(4, "b", ancestors=[("a", 5)]).follows(Epoch(4, "a"))

@@ -239,8 +239,7 @@ async def test_another_line_with_the_same_epochs_is_refused() -> None:
     assert isinstance(crashed.value.__cause__, NotExactlyOnce)
     assert str(crashed.value.__cause__) == (
         "write: out/source=sums-write-old has rows that would be there twice: epoch 1 is of another line, as the state "
-        "began anew: the sink has rows up to epoch 7; remove those after epoch 0, and note that it has had none; or "
-        "write elsewhere"
+        "began anew: the sink has rows up to epoch 7; remove them, and the note of that; or write elsewhere"
     )
     assert place.rows == []
 
