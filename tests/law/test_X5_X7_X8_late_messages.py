@@ -107,3 +107,32 @@ async def test_X5_a_message_that_comes_while_an_epoch_ends_belongs_to_a_later_on
     async with topology.run() as running:
         await running.finished()
     assert rows == {1: [1], 2: [2]}
+
+
+class Pushing(Spout[int]):
+    """Emits a number each 0.01 s, whoever asks."""
+
+    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+        self._next = 0
+        self._push(out)
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if self._next == 300:
+            raise EndOfStream
+
+    def _push(self, out: SpoutCollector[int]) -> None:
+        if self._next < 300:
+            out.emit(self._next, message_id=self._next)
+            self._next += 1
+            asyncio.get_running_loop().call_later(0.01, self._push, out)
+
+
+async def test_X5_a_source_that_does_not_pause_at_the_end_of_an_epoch_holds_up_none() -> None:
+    """The end takes ten times as long as the source from one message to the next."""
+    rows: Rows = {}
+    topology = Topology("pushing", epoch_messages=50)
+    summed = topology.bolt("sum", SlowSum, topology.spout("numbers", Pushing).shuffle())
+    topology.bolt("note", partial(Note, rows), summed.shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    assert rows == {epoch: [sum(range(50 * epoch - 50, 50 * epoch))] for epoch in range(1, 7)}
