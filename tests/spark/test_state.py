@@ -176,4 +176,4 @@ async def test_a_state_that_began_anew_is_refused(orders: DataFrame, tmp_path: P
     with pytest.raises(TopologyCrashed) as crashed:
         await run(topology(orders, tmp_path))
     assert isinstance(crashed.value.__cause__, NotExactlyOnce)
-    assert "remove its epochs from 1 on, or write elsewhere" in str(crashed.value.__cause__)
+    assert "began anew: the sink has rows up to epoch" in str(crashed.value.__cause__)
