@@ -22,7 +22,7 @@ from stormlet.spark.failures import summary
 from stormlet.spark.files import Folder
 from stormlet.spark.frames import is_of_connect
 from stormlet.spark.session import spark_session
-from stormlet.spark.sink.arrow_frames import frame_of
+from stormlet.spark.sink.arrow_frames import ArrowFrames
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,6 +109,7 @@ class SparkWriter:
     """The writer of one task of a sink. Methods block, but for :meth:`interrupt`."""
 
     _session: SparkSession
+    _frames: ArrowFrames
     _tables: Tables | LearnedTables
 
     def __init__(self, destination: Destination, schema: object) -> None:
@@ -125,6 +126,7 @@ class SparkWriter:
         """
         self._session = spark_session()
         self._session.sparkContext.addJobTag(self._tag)  # of this thread, which is the task's own
+        self._frames = ArrowFrames(self._session)
         schema = sink_schema(self._given_schema, inputs)
         try:
             self._tables = LearnedTables(self._tables_of) if schema is None else self._tables_of(schema)
@@ -153,14 +155,13 @@ class SparkWriter:
 
     def _append(self, table: pa.Table) -> None:
         def append() -> None:
-            rows = self._frame(table, self._schema).coalesce(1)  # one file for a batch, not one for each core
-            self._destination.append(rows)
+            self._destination.append(self._frames.of(table, self._schema))
 
         self._in_turn(f"writing {table.num_rows:,} rows to {self._destination}", append)
 
     def _begin(self, schema: StructType) -> None:
         def begin() -> None:
-            self._destination.begin(self._frame([], schema))
+            self._destination.begin(self._frames.empty(schema))
 
         self._in_turn(f"beginning with {self._destination}", begin)
 
@@ -176,9 +177,6 @@ class SparkWriter:
     @property
     def _schema(self) -> StructType:
         return self._tables.schema
-
-    def _frame(self, rows: object, schema: StructType) -> DataFrame:
-        return frame_of(self._session, rows, schema)
 
     def _tables_of(self, schema: StructType) -> Tables:
         unknown = [name for name in self._destination.partition_by if name not in schema.names]
@@ -226,11 +224,16 @@ class EpochWriter(SparkWriter):
         """Replace all rows of the epoch by these, durably. Raises :class:`~stormlet.errors.SparkFailed`."""
         import pyarrow as pa
 
-        rows = sum(table.num_rows for table in tables)
+        rows, schema = sum(table.num_rows for table in tables), self._schema
 
         def replace() -> None:
-            frame = self._frame(pa.concat_tables(tables) if rows else [], self._schema)
-            replace_epoch(self._destination, source, epoch, frame.coalesce(1 + rows // ROWS_PER_FILE))
+            files = 1 + rows // ROWS_PER_FILE
+            frame = (
+                self._frames.of(pa.concat_tables(tables), schema, files)
+                if rows
+                else self._frames.empty(schema)
+            )
+            replace_epoch(self._destination, source, epoch, frame)
 
         folder = self._destination.below(*epoch_names(source, epoch))
         self._in_turn(f"writing {rows:,} rows to {folder}", replace)
