@@ -165,7 +165,7 @@ class Merging:
         """Merge values, each of one message, at these places. Raise :class:`MergeFailed`."""
         self._count += len(values)
         self._noted.append((self._short(places), _short_messages(messages)))
-        if not self._without.isdisjoint(places):
+        if self._without and not self._without.isdisjoint(places):
             for place, value, message in zip(places, values, messages, strict=True):
                 self._merge(place, value)
                 self._has_message(place, message)
