@@ -19,6 +19,7 @@ SLOW = frozenset(
     {
         "bench",
         "benchmarks",
+        "brokers",
         "both_ways/test_reading.py",
         "epochs/test_kill.py",
         "epochs/test_kills.py",
