@@ -92,7 +92,7 @@ if typing.TYPE_CHECKING:
     from stormlet.log_formatter import LogFormatter
     from stormlet.runtime.run.handle import Running
     from stormlet.runtime.tree import Tree
-    from stormlet.state.sqlite_table import SqliteTable
+    from stormlet.state.sqlite.table import SqliteTable
 
 __all__ = [
     "AlreadySettled",
@@ -175,7 +175,7 @@ __all__ = [
 _LATER = {
     "LogFormatter": "stormlet.log_formatter",
     "Running": "stormlet.runtime.run.handle",
-    "SqliteTable": "stormlet.state.sqlite_table",
+    "SqliteTable": "stormlet.state.sqlite.table",
     "Tree": "stormlet.runtime.tree",
     "run": "stormlet.blocking",
 }

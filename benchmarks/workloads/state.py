@@ -27,8 +27,8 @@ from stormlet.core.tuples import Tuple
 from stormlet.model.components import BoltBase, Collector
 from stormlet.model.state.declared import Value
 from stormlet.model.state.keyed import KeyedBolt, states_of
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
+from stormlet.state.sqlite.file import StateFile
 from stormlet.topology import Topology
 
 KEYS = 1_000_000

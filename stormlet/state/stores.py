@@ -6,8 +6,8 @@ import os
 
 from stormlet.core.state.commits import Store
 from stormlet.errors import StateUnusable
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
+from stormlet.state.sqlite.file import StateFile
 
 
 def opened(target: str | os.PathLike[str] | Store | None, topology: str) -> Store:

@@ -26,7 +26,7 @@ from typing import Any
 from stormlet.core.state.outgoing import Outgoing
 from stormlet.core.state.value_table import ValueTable
 from stormlet.runtime.epochs.keeper import EpochKeeper
-from stormlet.state.database import Database
+from stormlet.state.sqlite.database import Database
 from tests.epochs.mortals import TOPOLOGIES, WORDS, Kind, Mortal
 
 LONGEST_LIFE = 0.4

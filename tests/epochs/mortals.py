@@ -40,7 +40,7 @@ from stormlet import (
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.states import State
 from stormlet.model.state.keyed import states_of
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.reading import StateReader
 
 WORDS = 4_000
 PARTITIONS = 3

@@ -15,7 +15,7 @@ from time import monotonic, sleep
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.states import State
 from stormlet.model.state.keyed import states_of
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.reading import StateReader
 from tests.epochs.counting import Count, words
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from examples.recipes.postgres import TABLES, transfers
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.reading import StateReader
 from tests.examples.postgres_server import Server, binaries
 
 ROOT = Path(__file__).parents[2]

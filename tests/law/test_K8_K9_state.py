@@ -17,9 +17,9 @@ from stormlet.core.state import states
 from stormlet.core.state.commits import Commit
 from stormlet.errors import StateUnusable, TopologyCrashed
 from stormlet.report.statistics import StateStatistics
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.file import StateFile
+from stormlet.state.sqlite.reading import StateReader
 
 
 class Count(KeyedBolt[str, str, None]):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from stormlet.core.state.commits import Store
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
+from stormlet.state.sqlite.file import StateFile
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 
 
 def connection_of(file: StateFile) -> sqlite3.Connection:

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from tests.state.connections import connection_of
 from tests.state.programs import Program
 

@@ -14,7 +14,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from tests.state.killed import POINTS, TELL
 from tests.state.programs import differences
 

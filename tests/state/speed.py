@@ -23,7 +23,7 @@ import msgspec
 
 from stormlet.core.state.commits import Append, Commit, StateId
 from stormlet.core.state.states import MOST_ENTRIES, REWRITE
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 
 TOTAL = StateId("count", "total")
 DECODER = msgspec.msgpack.Decoder(dict[str, int | None])

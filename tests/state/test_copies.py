@@ -11,9 +11,9 @@ import pytest
 
 from stormlet.core.state.commits import Commit
 from stormlet.errors import StateUnusable
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.file import StateFile
+from stormlet.state.sqlite.reading import StateReader
 from tests.state.programs import Program, differences
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from stormlet.core.state.commits import Append, Commit
 from stormlet.errors import StateUnusable
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from tests.state.connections import connection_of
 from tests.state.programs import TOTAL, Program, differences
 

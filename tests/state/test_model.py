@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from stormlet.core.state.commits import Store, Stored
 from stormlet.errors import StateUnusable
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
+from stormlet.state.sqlite.file import StateFile
 from tests.state.programs import Program, differences
 
 LIVES = st.lists(st.integers(0, 40), min_size=1, max_size=4)

@@ -8,8 +8,8 @@ import pytest
 
 from stormlet.errors import StateUnusable
 from stormlet.state import places
-from stormlet.state.file import StateFile
 from stormlet.state.places import file_system_of
+from stormlet.state.sqlite.file import StateFile
 
 MOUNTS = """\
 /dev/sda1 / ext4 rw,relatime 0 0

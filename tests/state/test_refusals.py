@@ -17,10 +17,10 @@ import pytest
 
 from stormlet.core.state.commits import Append, Commit, Rows, Stored
 from stormlet.errors import StateUnusable
-from stormlet.state.file import StateFile
-from stormlet.state.layout import PAGE
-from stormlet.state.reading import StateReader
 from stormlet.state.refusals import LARGEST
+from stormlet.state.sqlite.file import StateFile
+from stormlet.state.sqlite.layout import PAGE
+from stormlet.state.sqlite.reading import StateReader
 from tests.state.programs import TOTAL, Program
 
 LEAF = 0x0D
@@ -164,7 +164,7 @@ def test_two_runs_in_one_process(tmp_path: Path, file: StateFile) -> None:
 
 HOLD = """
 import sys, time
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 file = StateFile(sys.argv[1], "words")
 print("held", flush=True)
 time.sleep(60)
@@ -215,7 +215,7 @@ def test_where_there_are_no_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_program_that_holds_sqlites_own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is waited for, but not for ever."""
-    monkeypatch.setattr("stormlet.state.database.PATIENCE", 0.01)
+    monkeypatch.setattr("stormlet.state.sqlite.database.PATIENCE", 0.01)
     with (
         closing(StateFile(tmp_path / "words.state", "words")) as file,
         closing(sqlite3.connect(tmp_path / "words.state", isolation_level=None)) as other,

@@ -8,7 +8,7 @@ import pytest
 
 from stormlet.core.state.commits import Append, Commit, Rows, StateId
 from stormlet.errors import StateUnusable
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from tests.state.programs import LAST, SEEN, SHAPES, TOTAL
 
 COMMIT = Commit(

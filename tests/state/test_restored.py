@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from stormlet import SqliteTable, Topology, TopologyCrashed
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 
 pytestmark = pytest.mark.simulated_time(allow_leaks=["errors"])
 

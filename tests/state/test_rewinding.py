@@ -10,8 +10,8 @@ import pytest
 
 from stormlet.core.state.commits import Append, Commit, Rows, StateId
 from stormlet.errors import StateUnusable
-from stormlet.state.file import StateFile
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.file import StateFile
+from stormlet.state.sqlite.reading import StateReader
 from tests.state.programs import Program, account, differences, read
 
 

@@ -16,7 +16,7 @@ from stormlet.core.shortened import cut
 from stormlet.core.state.commits import StateId, Stored
 from stormlet.errors import TargetError
 from stormlet.state.entries import Entry, entries_of
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.reading import StateReader
 
 File: TypeAlias = Annotated[Path, Parameter(name="PATH", show_default=False, help="A state file.")]
 Named: TypeAlias = Annotated[

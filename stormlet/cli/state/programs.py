@@ -23,9 +23,9 @@ from stormlet.errors import TargetError
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.runtime.epochs.states import KeptState
 from stormlet.state.entries import blobs_of, decoder_of
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.file import StateFile
+from stormlet.state.sqlite.reading import StateReader
 
 EXAMPLES = {
     "check": """\

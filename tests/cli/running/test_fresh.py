@@ -10,7 +10,7 @@ import pytest
 
 from stormlet.cli import main
 from stormlet.cli.running.fresh import put_aside
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from tests.cli.state.kept import FILE, FLOW, flow, keep
 from tests.cli.state.test_changing import counts
 

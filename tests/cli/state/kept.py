@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from stormlet.core.state.commits import Append, Commit, Rows, Shape, StateId
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from tests.cli.flows import write
 
 TOTAL = StateId("count", "total")

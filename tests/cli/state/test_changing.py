@@ -11,8 +11,8 @@ import pytest
 from stormlet.cli import main
 from stormlet.core.state.commits import Commit, Shape, StateId, Stored, Table, TableRows
 from stormlet.state.entries import entries_of
-from stormlet.state.file import StateFile
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.file import StateFile
+from stormlet.state.sqlite.reading import StateReader
 from tests.cli.state.kept import FILE, TOTAL, flow, keep, leave_undelivered
 
 PRICES = StateId("count", "prices")

@@ -132,7 +132,7 @@ def _keep_record() -> None:
     import msgspec
 
     from stormlet.core.state.commits import Append, Commit
-    from stormlet.state.file import StateFile
+    from stormlet.state.sqlite.file import StateFile
     from tests.cli.state.kept import TOTAL
 
     class Point(msgspec.Struct, frozen=True):

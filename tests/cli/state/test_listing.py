@@ -93,7 +93,7 @@ def test_positions_of_spouts_are_message_ids(
     from contextlib import closing
 
     from stormlet.core.state.commits import Commit
-    from stormlet.state.file import StateFile
+    from stormlet.state.sqlite.file import StateFile
 
     with closing(StateFile(FILE, "count")) as file:
         file.commit(Commit(1, 1.0, {"orders[0] of 1": position}))

@@ -12,7 +12,7 @@ import pytest
 from stormlet import InvalidTopology, Topology
 from stormlet.errors import StateUnusable
 from stormlet.spark import run_on_spark
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from stormlet.testing import complete
 from tests.spark.engine.keyed_flows import (
     CASES,

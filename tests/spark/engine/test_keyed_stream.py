@@ -11,7 +11,7 @@ import pytest
 
 from stormlet import DeadLetter, InvalidTopology, Topology
 from stormlet.spark import stream_on_spark
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from stormlet.testing import complete
 from tests.spark.engine.streams import (
     Count,

@@ -35,8 +35,8 @@ from stormlet.spark.arrow.tables import Batch
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.sink.committed import CommittedSink, owner_of, packed, unpacked
 from stormlet.spark.sink.writer import EpochWriter
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
+from stormlet.state.sqlite.file import StateFile
 from tests.helpers import run_to_end
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.simulated_time]

@@ -14,8 +14,8 @@ from pathlib import Path
 from random import Random
 
 from stormlet.errors import StateUnusable
-from stormlet.state.file import StateFile
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.file import StateFile
+from stormlet.state.sqlite.reading import StateReader
 from tests.state.power.disk import Entry, losses, read_record
 from tests.state.power.recorded import SEED
 from tests.state.programs import differences

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 from tests.state.connections import connection_of
 from tests.state.programs import Program
 

@@ -21,9 +21,9 @@ from stormlet.runtime.epochs.states import KeptState
 from stormlet.spark.engine.partition.keyed.tables import blob_in, blobs_of, by_state, rows_for
 from stormlet.spark.engine.partition.rows import Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
-from stormlet.state.file import StateFile
 from stormlet.state.memory import MemoryStore
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.file import StateFile
+from stormlet.state.sqlite.reading import StateReader
 
 Blobs = Mapping[StateId, Sequence[bytes]]
 Shapes = Mapping[StateId, Shape]

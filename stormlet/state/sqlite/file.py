@@ -29,10 +29,13 @@ from pathlib import Path
 from stormlet.core.state.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
 from stormlet.files import Claimed, FileClaim, NotLockable
-from stormlet.state import renaming, rewinding
-from stormlet.state.backups import back_up
-from stormlet.state.database import Database
-from stormlet.state.layout import (
+from stormlet.state.places import absolute, check_place
+from stormlet.state.refusals import refuse_gap, refuse_large
+from stormlet.state.retention import first_kept
+from stormlet.state.sqlite import renaming, rewinding
+from stormlet.state.sqlite.backups import back_up
+from stormlet.state.sqlite.database import Database
+from stormlet.state.sqlite.layout import (
     EpochRow,
     LetterRow,
     LogRow,
@@ -46,12 +49,9 @@ from stormlet.state.layout import (
     meta,
     settle,
 )
-from stormlet.state.places import absolute, check_place
-from stormlet.state.reading import first_row, last_epoch, load, load_at
-from stormlet.state.refusals import refuse_gap, refuse_large
-from stormlet.state.retention import first_kept
-from stormlet.state.rewinding import Rewound
-from stormlet.state.user_tables import write_rows
+from stormlet.state.sqlite.reading import first_row, last_epoch, load, load_at
+from stormlet.state.sqlite.rewinding import Rewound
+from stormlet.state.sqlite.user_tables import write_rows
 
 
 class StateFile:

@@ -13,7 +13,7 @@ import msgspec
 
 from stormlet.core.state.commits import Column
 from stormlet.errors import StateUnusable
-from stormlet.state.failures import Damaged, named
+from stormlet.state.sqlite.failures import Damaged, named
 
 PATIENCE = 30.0
 """Seconds to wait for another program that writes to the file."""

@@ -1,6 +1,6 @@
 """The tables of a state file, their rows, and the marks by which it is told from other files.
 
-Each row ends with a seal (:func:`~stormlet.state.database.seal`).
+Each row ends with a seal (:func:`~stormlet.state.sqlite.database.seal`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from stormlet.errors import StateUnusable
-from stormlet.state.database import Database
+from stormlet.state.sqlite.database import Database
 
 APPLICATION = 0x7374726D
 """``strm``, in the header of the file."""

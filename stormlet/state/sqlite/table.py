@@ -19,9 +19,9 @@ from stormlet.core.state.outgoing import Epoch
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import TaskContext
 from stormlet.model.state.committers import Committer, TableFactory
-from stormlet.state.database import Database
 from stormlet.state.places import absolute, check_place
-from stormlet.state.user_tables import OWN, write_rows
+from stormlet.state.sqlite.database import Database
+from stormlet.state.sqlite.user_tables import OWN, write_rows
 
 T = TypeVar("T")
 

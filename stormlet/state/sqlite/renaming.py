@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from stormlet.core.state.commits import Column, StateId
 from stormlet.errors import StateUnusable
-from stormlet.state.database import Database, Row
-from stormlet.state.layout import ShapeRow
+from stormlet.state.sqlite.database import Database, Row
+from stormlet.state.sqlite.layout import ShapeRow
 
 
 class Kept(NamedTuple):

@@ -6,7 +6,7 @@ import sqlite3
 
 from stormlet.core.state.commits import Table, TableRows
 from stormlet.errors import StateUnusable
-from stormlet.state.database import Database
+from stormlet.state.sqlite.database import Database
 
 OWN = ("meta", "epochs", "positions", "shapes", "log", "outbox", "letters")
 """The tables of the layout."""

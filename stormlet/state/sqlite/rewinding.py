@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from stormlet.errors import StateUnusable
-from stormlet.state.database import Database
-from stormlet.state.layout import EpochRow, begin_line
-from stormlet.state.reading import first_epoch, last_epoch
 from stormlet.state.refusals import refuse_unkept
-from stormlet.state.user_tables import user_tables
+from stormlet.state.sqlite.database import Database
+from stormlet.state.sqlite.layout import EpochRow, begin_line
+from stormlet.state.sqlite.reading import first_epoch, last_epoch
+from stormlet.state.sqlite.user_tables import user_tables
 
 
 class Rewound(NamedTuple):

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from stormlet.core.state.commits import Rows, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
-from stormlet.state.backups import back_up
-from stormlet.state.database import Database
-from stormlet.state.layout import (
+from stormlet.state.places import absolute, check_place
+from stormlet.state.refusals import refuse_unkept
+from stormlet.state.sqlite.backups import back_up
+from stormlet.state.sqlite.database import Database
+from stormlet.state.sqlite.layout import (
     EpochRow,
     LetterRow,
     LogRow,
@@ -22,8 +24,6 @@ from stormlet.state.layout import (
     check_topology,
     meta,
 )
-from stormlet.state.places import absolute, check_place
-from stormlet.state.refusals import refuse_unkept
 
 
 class StateReader:

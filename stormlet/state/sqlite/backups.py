@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stormlet.errors import StateUnusable
 from stormlet.files import sync
-from stormlet.state.database import Database
+from stormlet.state.sqlite.database import Database
 
 
 def back_up(source: Path, path: str) -> None:
