@@ -6,6 +6,7 @@ They keep the records of :mod:`stormlet.core.state.commits`, and know nothing el
     refusals   sentences that all stores share
     memory     ``MemoryStore``: dicts, for topologies without ``state=`` and for simulated time
     places     paths that cannot hold a state file, network file systems among them
+    claims     one run at a time
     entries    the entries of a state as basic values, and as JSON lines
     sqlite/    ``StateFile``: a file of sqlite
     stores     the store of a run, by what the topology says of its place

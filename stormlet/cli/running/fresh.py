@@ -11,9 +11,9 @@ from pathlib import Path
 from stormlet.core.shortened import printable
 from stormlet.errors import InvalidConfiguration, StateUnusable
 from stormlet.files import sync
+from stormlet.state.claims import claimed
 from stormlet.state.places import absolute
 from stormlet.state.sqlite.database import Database
-from stormlet.state.sqlite.file import claimed
 from stormlet.state.sqlite.reading import StateReader
 from stormlet.topology import Topology
 

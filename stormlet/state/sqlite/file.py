@@ -22,13 +22,13 @@ the number of the epoch still has the second of two runs refused, as it follows 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from stormlet.core.state.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
-from stormlet.files import Claimed, FileClaim, NotLockable
+from stormlet.files import FileClaim
+from stormlet.state.claims import take
 from stormlet.state.places import absolute, check_place
 from stormlet.state.refusals import refuse_gap, refuse_large
 from stormlet.state.retention import first_kept
@@ -65,7 +65,7 @@ class StateFile:
         if topology is None and not self._path.exists():
             raise StateUnusable(f"there is no file {self._path}; a run with state= makes it")
         self._claim = FileClaim(self._path)
-        _take(self._claim, self._path, "" if topology is None else ", or give this run another file")
+        take(self._claim, self._path, "" if topology is None else ", or give this run another file")
         try:
             self._database = _opened(self._path, topology)
         except BaseException:
@@ -188,31 +188,6 @@ class StateFile:
         """Let go of the file, so that another run can have it."""
         self._database.close()
         self._claim.release()
-
-
-@contextmanager
-def claimed(path: Path) -> Generator[None]:
-    """Keep a file from runs meanwhile. Raises :class:`~stormlet.errors.StateUnusable` if one has it."""
-    claim = FileClaim(path)
-    _take(claim, path, "")
-    try:
-        yield
-    finally:
-        claim.release()
-
-
-def _take(claim: FileClaim, path: Path, otherwise: str) -> None:
-    try:
-        claim.take()
-    except Claimed as error:
-        by = "another run of this process" if error.is_ours else error.by
-        raise StateUnusable(f"{path} is in use by {by}; wait for its end{otherwise}") from error
-    except NotLockable as error:
-        raise StateUnusable(f"{error}; keep {path} on a disk of this machine") from error
-    except OSError as error:
-        raise StateUnusable(
-            f"{path} cannot be kept: {error}; give this user the right to write in {path.parent}, or another path"
-        ) from error
 
 
 def _opened(path: Path, topology: str | None) -> Database:
