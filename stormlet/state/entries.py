@@ -14,15 +14,14 @@ from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 from uuid import UUID
 
 import msgspec
 
-from stormlet.core.state.codecs import Keys, Values, encoded, reader
+from stormlet.core.state.blobs import flattened
+from stormlet.core.state.codecs import Keys, Values, reader
 from stormlet.core.state.commits import Shape, StateId
-from stormlet.core.state.states import MOST_ENTRIES
 from stormlet.core.state.tables import Declared
 from stormlet.errors import StateUnusable
 
@@ -79,22 +78,8 @@ def _reader(shape: Shape | None) -> Callable[[bytes], Mapping[Any, Any]]:
 
 def _with_records_as_keys(blob: bytes) -> Mapping[Any, Any]:
     # Records as keys are maps, which Python cannot have as keys: the map is read as a list of keys and values.
-    size, start = _map_header(blob)
-    flat = msgspec.msgpack.decode(b"\xdd" + (2 * size).to_bytes(4, "big") + blob[start:], type=list[Any])
+    flat = msgspec.msgpack.decode(flattened(blob), type=list[Any])
     return dict(zip(map(_hashable, flat[::2]), flat[1::2], strict=True))
-
-
-def _map_header(blob: bytes) -> tuple[int, int]:
-    """The number of entries, and the place of the first one."""
-    match blob[0] if blob else 0:
-        case 0xDE:
-            return int.from_bytes(blob[1:3], "big"), 3
-        case 0xDF:
-            return int.from_bytes(blob[1:5], "big"), 5
-        case first if 0x80 <= first <= 0x8F:
-            return first - 0x80, 1
-        case _:
-            raise ValueError("it is no map")
 
 
 class RecordKey(tuple[tuple[Any, Any], ...]):
@@ -220,10 +205,3 @@ def _json_reader(kind: Any) -> Callable[[bytes], Any]:
 def _tuples(key: Any) -> Any:
     # What is read without a declared type.
     return tuple(map(_tuples, cast("list[object]", key))) if isinstance(key, list) else key
-
-
-def blobs_of(entries: Mapping[Any, Any]) -> Iterator[bytes]:
-    """Blobs of entries, in the order of the entries."""
-    left = iter(entries.items())
-    while part := dict(islice(left, MOST_ENTRIES)):
-        yield encoded(part)

@@ -17,12 +17,13 @@ from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions
 from stormlet.cli.state.files import File, check_there
 from stormlet.cli.units import counted
 from stormlet.core.shortened import cut, printable
+from stormlet.core.state.blobs import cut_into_blobs
 from stormlet.core.state.commits import Append, Commit, StateId
 from stormlet.core.state.states import State
 from stormlet.errors import TargetError
 from stormlet.model.builder_types import TopologyOptions
 from stormlet.runtime.epochs.states import KeptState
-from stormlet.state.entries import blobs_of, decoder_of
+from stormlet.state.entries import decoder_of
 from stormlet.state.memory import MemoryStore
 from stormlet.state.sqlite.file import StateFile
 from stormlet.state.sqlite.reading import StateReader
@@ -97,7 +98,7 @@ def import_(
     with closing(StateFile(path, inspection.description.name)) as store:
         stored = store.load()
         KeptState(MemoryStore(), stored, inspection.description)
-        appends = [Append(id, blob) for id, each in entries.items() for blob in blobs_of(each)]
+        appends = [Append(id, blob) for id, each in entries.items() for blob in cut_into_blobs(each)]
         for id in entries:
             blobs = [*stored.states.get(id, ()), *(each.blob for each in appends if each.state == id)]
             states[id].load(blobs)

@@ -5,9 +5,11 @@ Reading order::
     epochs         the account of an epoch: what spoils an attempt, and what the next one is made of
     commits        the record of an epoch that becomes durable as a whole, and the interface of stores
     codecs         types of keyed state: what can be kept, and the bytes of its values
+    blobs          maps of entries in bytes: cut, gone through, and the bytes by which a key is found
     tables         keyed state in one task: what is committed, and the overlay of the open attempt
     value_table    one value for each key
     map_table      a map or a list for each key
+    entry_reader   the way from blobs back to entries
     states         keyed state in all tasks, and the log of blobs in which a store keeps it
     committed      a view of what is durable, for those outside
     timers         timers of keys, kept as state is

@@ -104,7 +104,7 @@ def unfit(kind: object) -> str | None:
         info = inspect.type_info(kind)
     except (TypeError, NameError) as error:
         return f"{words_of(kind)} cannot be kept: {error}"
-    odd = _odd_part(info, [])
+    odd = first_part(info, _ODD)
     if odd is None:
         return None
     if isinstance(odd, inspect.AnyType):
@@ -116,19 +116,22 @@ def unfit(kind: object) -> str | None:
 
 
 _ODD: Final = (inspect.AnyType, inspect.CustomType, inspect.RawType, inspect.ExtType, inspect.MemoryViewType)
+"""Types of which a part would not come back as it was."""
 
 
-def _odd_part(info: object, seen: list[object]) -> object:
-    """Return the first part of a type that would not come back as it was."""
-    if isinstance(info, _ODD):
+def first_part(info: object, kinds: tuple[type, ...], seen: list[object] | None = None) -> object:
+    """Return the first of these kinds of types, as :mod:`msgspec.inspect` has them, within a type; None if it has
+    none."""
+    seen = [] if seen is None else seen
+    if isinstance(info, kinds):
         return info
     if any(info is each for each in seen):
         return None
     seen.append(info)
     for part in _parts(info):
-        odd = _odd_part(part, seen)
-        if odd is not None:
-            return odd
+        found = first_part(part, kinds, seen)
+        if found is not None:
+            return found
     return None
 
 

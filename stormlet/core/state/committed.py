@@ -6,7 +6,7 @@ state that somebody looks at remembers what they were before (:meth:`~stormlet.c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stormlet.core.state.states import State
@@ -42,11 +42,11 @@ class Committed(Mapping[Any, Any]):
 
     def _found(self, key: Any) -> Any:
         before = self._state.before
-        if key in before:
-            return before[key]
-        values = (table.committed(key) for table in self._state.tables)
-        return next((value for value in values if value is not None), None)
+        return before[key] if key in before else self._state.committed(key)
 
-    def _keys(self) -> Iterable[Any]:
-        keys = dict.fromkeys(key for table in self._state.tables for key in table.committed_keys())
-        return [*keys, *(key for key in self._state.before if key not in keys)]
+    def _keys(self) -> Iterator[Any]:
+        unseen = dict(self._state.before)
+        for key in self._state.committed_keys():
+            unseen.pop(key, None)
+            yield key
+        yield from unseen

@@ -20,27 +20,25 @@ An entry that is too old by its ``ttl`` is left out by the round, which frees it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
-from stormlet.core.state.codecs import NIL, Keys, Values, encoded, optional, reader, timed
+from stormlet.core.state.blobs import MOST_ENTRIES, cut_into_blobs
+from stormlet.core.state.codecs import Keys, Values
 from stormlet.core.state.commits import Append, StateId
+from stormlet.core.state.entry_reader import EntryReader
 from stormlet.core.state.map_table import AnyTable, MapTable
 from stormlet.core.state.tables import Declared
-from stormlet.core.state.value_table import ValueTable, without_value
+from stormlet.core.state.value_table import ValueTable
 from stormlet.errors import StateUnusable
 
 REWRITE: Final = 2.0
 """Bytes that are rewritten for each byte that has changed."""
 LEAST_LOG = 4 << 20
 """Bytes of changes from the beginning of a round to that of the next one, at least."""
-MOST_BYTES: Final = 1 << 20
-"""Bytes of a blob, unless one value has more: a store reads and writes it as a whole."""
-MOST_ENTRIES: Final = 100_000
-"""Entries of a blob."""
 LATELY: Final = 100_000
 """Entries over which the mean size is taken, about."""
 
@@ -51,11 +49,10 @@ class State:
     def __init__(self, id: StateId, declared: Declared, tasks: int = 1, rewrite: float = REWRITE) -> None:
         keys, values = Keys(declared.key), Values(declared.value, declared.upgrade)
         where = f"bolt {id.component!r}, state {id.state!r}"
-        made = ValueTable if declared.kind == "value" else MapTable
         self.id = id
         self.declared = declared
-        self.tables: Sequence[AnyTable] = [made(where, declared, keys, values) for _ in range(tasks)]
-        self._values = values
+        self.tables: Sequence[AnyTable] = [self._made(where, keys, values) for _ in range(tasks)]
+        self._reader = EntryReader(declared, values)
         self._encoded: tuple[Sequence[dict[Any, Any]], Sequence[bytes]] | None = None
         self._rewrite = rewrite
         self._since_round = 0
@@ -72,6 +69,11 @@ class State:
         """The values that keys had before they were sealed last, None where they had none, until that is durable; empty
         while nobody remembers them."""
         self._remembers = False
+
+    def _made(self, where: str, keys: Keys, values: Values) -> AnyTable:
+        """Make the table of one task."""
+        kind = ValueTable if self.declared.kind == "value" else MapTable
+        return kind(where, self.declared, keys, values)
 
     @property
     def changes(self) -> int:
@@ -122,7 +124,7 @@ class State:
         for a value that does not fit; nothing has changed then."""
         deltas = [each.delta() for each in self.tables]
         packed = [table.packed(delta) for table, delta in zip(self.tables, deltas, strict=True)]
-        self._encoded = deltas, [blob for entries in packed for blob in _blobs(entries)]
+        self._encoded = deltas, [blob for entries in packed for blob in cut_into_blobs(entries)]
 
     def seal(self) -> Sequence[Append]:
         """Commit what the open attempt has changed; return it for the store, with a portion of the rest. Nothing, if
@@ -141,10 +143,12 @@ class State:
             }
         for table, delta in zip(self.tables, deltas, strict=True):
             table.merge(delta)
-        if not blobs:
-            return ()
+        self._sizes.measure(sum(map(len, blobs)), sum(map(len, deltas)))
+        return self._written(blobs) if blobs else ()
+
+    def _written(self, blobs: Sequence[bytes]) -> Sequence[Append]:
+        """Return what has changed, for the store, with a portion of the rest."""
         changed = sum(map(len, blobs))
-        self._sizes.measure(changed, sum(map(len, deltas)))
         self._since_round += changed
         if self._begins_round and self._since_round < LEAST_LOG:
             return [Append(self.id, blob) for blob in blobs]
@@ -154,6 +158,15 @@ class State:
         written = [*blobs, *self._portion(changed * self._rewrite + self._overdue)]
         self._overdue = 0.0
         return [Append(self.id, blob, begins and number == 0) for number, blob in enumerate(written)]
+
+    def committed(self, key: Any) -> Any:
+        """Return the committed value of a key, or its map or list; None if there is none."""
+        values = (table.committed(key) for table in self.tables)
+        return next((value for value in values if value is not None), None)
+
+    def committed_keys(self) -> Iterable[Any]:
+        """Return the keys that have one, each once."""
+        return dict.fromkeys(key for table in self.tables for key in table.committed_keys())
 
     def remember(self) -> None:
         """From now on, keep what a seal changes until it is durable: somebody looks at what is."""
@@ -171,7 +184,7 @@ class State:
                 self._left = table.entries()
             wanted = max(1, min(MOST_ENTRIES, int(size / self._sizes.mean)))
             taken = list(islice(self._left, wanted))
-            for blob in _blobs(table.in_log(table.portion(taken))):
+            for blob in cut_into_blobs(table.in_log(table.portion(taken))):
                 size -= len(blob)
                 yield blob
             if len(taken) < wanted:
@@ -187,26 +200,12 @@ class State:
 
     def _read(self, blobs: Sequence[bytes]) -> dict[Any, Any]:
         """Return the kept forms of the newest values; where there is a ``ttl``, with their times."""
-        plain = self._values.immutable and self._values.upgrade is None
-        read = self._reader(self._values.kind if plain else msgspec.Raw)
         entries: dict[Any, Any] = {}
         for blob in blobs:
-            found = read(blob)
+            found = self._reader.decode(blob)
             self._sizes.measure(len(blob), len(found))
             entries.update(found)
-        if plain:
-            for entry in without_value(entries):
-                del entries[entry]
-            return entries
-        if self.declared.ttl is None:
-            return {entry: self._values.read(raw) for entry, raw in entries.items() if bytes(raw) != NIL}
-        living = ((entry, pair) for entry, pair in entries.items() if pair is not None)
-        return {entry: (written, self._values.read(raw)) for entry, (written, raw) in living}
-
-    def _reader(self, value: Any) -> Callable[[bytes], dict[Any, Any]]:
-        if self.declared.ttl is not None:
-            return reader(self.declared.entry, optional(timed(value)))
-        return reader(self.declared.entry, value if value is msgspec.Raw else optional(value))
+        return self._reader.kept(entries)
 
     def _split(
         self, entries: dict[Any, Any], task_of: Callable[[Any], int] | None
@@ -243,23 +242,3 @@ class _Sizes:
         self._entries += entries
         if self._entries > LATELY:
             self._bytes, self._entries = self._bytes // 2, self._entries // 2
-
-
-def _blobs(entries: Mapping[Any, Any]) -> Iterator[bytes]:
-    """Encode entries, as many to a blob as it should have."""
-    if len(entries) > MOST_ENTRIES:
-        for part in _cut(entries, MOST_ENTRIES):
-            yield from _blobs(part)
-    elif entries:
-        blob = encoded(entries)
-        if len(blob) <= MOST_BYTES or len(entries) == 1:
-            yield blob
-        else:
-            for part in _cut(entries, max(1, len(entries) * MOST_BYTES // len(blob))):
-                yield from _blobs(part)
-
-
-def _cut(entries: Mapping[Any, Any], size: int) -> Iterator[Mapping[Any, Any]]:
-    left = iter(entries.items())
-    while piece := dict(islice(left, size)):
-        yield piece
