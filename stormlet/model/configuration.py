@@ -107,8 +107,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """Messages after which an epoch is committed, where there is state. Default 10,000 (law X1)."""
 
     epoch_seconds: _Positive = 1.0
-    """Seconds after its first message when an epoch is committed at the latest, where there is state. Default 1 (law
-    X1)."""
+    """Seconds after its first message when an epoch is committed at the latest, where there is state; up to ten times
+    as many where slow calls hold up its end. Default 1 (law X1)."""
 
     history: _NotNegative = 0.0
     """Seconds for which each epoch of a state file can be read and returned to; 0: for as long as the file has it

@@ -12,10 +12,12 @@ class OpenEpoch:
     """The epoch that messages belong to which are emitted now. Trackers append messages, tell it of failures, and ask
     it for room; tasks with state note in its attempt what has reached state."""
 
-    __slots__ = ("abandoned", "account", "attempt", "closing", "happened", "messages", "own")
+    __slots__ = ("abandoned", "account", "attempt", "closing", "happened", "is_large", "messages", "own")
 
-    def __init__(self, account: EpochAccount[Any]) -> None:
+    def __init__(self, account: EpochAccount[Any], is_large: Callable[[], bool] = bool) -> None:
+        """``is_large`` says if it has changed so much that it takes nothing more from the sources."""
         self.account = account
+        self.is_large = is_large
         self.messages = account.messages
         """The messages of the open epoch: its account's list, to which trackers append."""
         self.attempt = Attempt()
@@ -31,7 +33,9 @@ class OpenEpoch:
     @property
     def room(self) -> int:
         """The number of messages that it still takes from the sources."""
-        return 0 if self.closing or self.account.spoilt else self.account.room
+        if self.closing or self.account.spoilt or self.is_large():
+            return 0
+        return self.account.room
 
     @property
     def spoilt(self) -> bool:

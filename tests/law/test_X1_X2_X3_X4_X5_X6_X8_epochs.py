@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, cast
 
 import pytest
@@ -11,17 +11,22 @@ import pytest
 from stormlet import (
     BasicBolt,
     Collector,
+    Committer,
     DeadLetter,
     EndOfStream,
+    Epoch,
     InvalidTopology,
+    KeyedBolt,
     Reject,
     Spout,
     SpoutCollector,
     StartFailed,
+    Stream,
     TaskContext,
     Topology,
     TopologyCrashed,
     Tuple,
+    Value,
 )
 from stormlet.errors import StateUnusable
 from tests.epochs.stores import Kept
@@ -75,6 +80,74 @@ async def test_X1_an_epoch_ends_some_seconds_after_its_first_message() -> None:
     async with topology.run(state=store) as running:
         await running.finished()
     assert [round(each - began, 3) for each in times] == [3.5, 4.5]
+
+
+async def _seconds_of(topology: Topology) -> float:
+    began = asyncio.get_running_loop().time()
+    await _whole(topology, Kept())
+    return asyncio.get_running_loop().time() - began
+
+
+async def _slowly(value: int) -> None:
+    await asyncio.sleep(2)
+
+
+async def test_X1_calls_that_are_longer_than_an_epoch_hold_up_the_sources_little() -> None:
+    """With an epoch each second they would wait for two thirds of the time."""
+    topology = Topology("slow")
+    numbers = topology.spout("numbers", list(range(1000)))
+    topology.bolt("slow", _slowly, numbers.shuffle(), concurrency=10, queue_capacity=1)
+    assert await _seconds_of(topology) < 1.25 * 1000 / 10 * 2
+
+
+async def test_X1_an_epoch_that_the_host_waits_for_is_not_longer_than_wanted() -> None:
+    """Though calls have held up the sources for some seconds, and another one would last for ten."""
+    topology = Topology("slow")
+    fed, numbers = topology.spout("fed"), topology.spout("numbers", list(range(1000)))
+    topology.bolt("slow", _slowly, numbers.shuffle(), concurrency=10, queue_capacity=1)
+    topology.bolt("see", lambda value: None, fed.shuffle())
+    loop = asyncio.get_running_loop()
+    async with topology.run(state=Kept()) as running:
+        await asyncio.sleep(4)
+        began = loop.time()
+        await (await running.emit(fed, 1))
+        assert loop.time() - began < 6
+        running.stop()
+
+
+class Tally(KeyedBolt[int, int, int]):
+    """Counts numbers."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.total += 1
+
+
+class Unwritten(Committer[int]):
+    """Drops its rows."""
+
+    def commit(self, epoch: Epoch, rows: Sequence[int]) -> None:
+        pass
+
+
+@pytest.mark.parametrize("keeps", ["state", "rows"])
+async def test_X1_an_epoch_that_has_changed_much_ends(monkeypatch: pytest.MonkeyPatch, keeps: str) -> None:
+    """What it has changed is in memory beside what is committed, and so are its rows."""
+    monkeypatch.setattr("stormlet.runtime.epochs.states.MOST_CHANGES", 100)
+    topology, store = Topology("large"), Kept()
+    many: Stream[int] = topology.bolt(
+        "many",
+        lambda value: iter(range(value, value + 50)),
+        topology.spout("numbers", range(0, 1000, 50)).shuffle(),
+    )
+    if keeps == "state":
+        topology.bolt("tally", Tally, many.fields())
+    else:
+        topology.bolt("write", Unwritten, many.global_())
+    async with topology.run(state=store, max_spout_pending=1) as running:
+        await running.finished()
+    assert len(store.commits) == 1000 / 100
 
 
 async def test_X8_the_next_run_goes_on_after_the_last_epoch() -> None:
@@ -370,15 +443,15 @@ async def test_X8_a_spout_keeps_its_parallelism() -> None:
 async def test_X8_undeclared_state_is_refused() -> None:
     """The next run would miss it."""
 
-    class Tally(BasicBolt[int, None]):
+    class Undeclared(BasicBolt[int, None]):
         keeps_state = True
 
         def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
             pass
 
-    topology = Topology("tally")
-    topology.bolt("tally", Tally, topology.spout("numbers", [1]).shuffle())
-    with pytest.raises(InvalidTopology, match="bolt 'tally' keeps state that it does not declare"):
+    topology = Topology("undeclared")
+    topology.bolt("undeclared", Undeclared, topology.spout("numbers", [1]).shuffle())
+    with pytest.raises(InvalidTopology, match="bolt 'undeclared' keeps state that it does not declare"):
         topology.run(state=Kept())
 
 

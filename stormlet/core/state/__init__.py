@@ -3,6 +3,7 @@
 Reading order::
 
     epochs         the account of an epoch: what spoils an attempt, and what the next one is made of
+    lengths        the length of an epoch in time, by what the end of the last one has taken
     commits        the record of an epoch that becomes durable as a whole, and the interface of stores
     codecs         types of keyed state: what can be kept, and the bytes of its values
     blobs          maps of entries in bytes: cut, gone through, and the bytes by which a key is found

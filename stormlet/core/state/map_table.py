@@ -31,6 +31,8 @@ class MapTable(Table):
         self.inner_keys = Keys(declared.inner)
         self.live: dict[Any, dict[Any, Any]] = {}
         self.changed: dict[Any, _Changes] = {}
+        self.changes = 0
+        """Number of entries that the open attempt has changed, or has read and may have changed."""
 
     def get(self, key: Any, inner: Any) -> Any:
         """Return one entry of the map of this key; None if there is none."""
@@ -42,7 +44,8 @@ class MapTable(Table):
         if kept is None or self.expired((key, inner)):
             return None
         if mutable:
-            self._changes(key).entries[self._fit_inner(inner)] = kept = self.values.open(kept)
+            kept = self.values.open(kept)
+            self._set(self._changes(key).entries, self._fit_inner(inner), kept)
         return kept
 
     def put(self, key: Any, inner: Any, value: Any) -> None:
@@ -55,9 +58,14 @@ class MapTable(Table):
             self.renewed[(key, inner)] = None
         changes.size += (value is not None) - self._has(changes.entries, key, inner)
         if value is None and inner not in self.live.get(key, _NONE):
+            self.changes -= inner in changes.entries
             changes.entries.pop(inner, None)
         else:
-            changes.entries[inner] = value
+            self._set(changes.entries, inner, value)
+
+    def _set(self, entries: dict[Any, Any], inner: Any, value: Any) -> None:
+        self.changes += inner not in entries
+        entries[inner] = value
 
     def length(self, key: Any) -> int:
         """Return the number of entries in the map of this key."""
@@ -90,6 +98,7 @@ class MapTable(Table):
             # The items of a list that is too old must not come back with a new one.
             if self.declared.kind == "list" and not changes.size:
                 changes.entries = dict.fromkeys(self.live.get(key, _NONE))
+                self.changes += len(changes.entries)
         return changes
 
     def _fit_inner(self, inner: Any) -> Any:
@@ -99,11 +108,6 @@ class MapTable(Table):
             raise TypeError(f"{self.where}: {error}") from None
 
     @property
-    def changes(self) -> int:
-        """Number of entries that the open attempt has changed, or has read and may have changed."""
-        return sum(len(each.entries) for each in self.changed.values())
-
-    @property
     def size(self) -> int:
         """Number of committed entries."""
         return sum(map(len, self.live.values()))
@@ -111,6 +115,7 @@ class MapTable(Table):
     def roll_back(self) -> None:
         """Forget what the open attempt has changed; a call that still runs changes what nobody reads (law K3)."""
         self.changed = {}
+        self.changes = 0
         self.renewed = {}
 
     def delta(self) -> dict[Any, Any]:
@@ -133,6 +138,7 @@ class MapTable(Table):
             else:
                 self._forget(key, inner)
         self.changed = {}
+        self.changes = 0
 
     def take(self, entries: dict[Any, Any]) -> None:
         """Begin with these entries."""

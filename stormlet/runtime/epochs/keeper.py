@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-An epoch is *closing* when it is full, when ``epoch_seconds`` have passed since its first message, when the host waits
+An epoch is *closing* when it is full, when its time is up (:mod:`~stormlet.core.state.lengths`), when the host waits
 for something and no source has anything now, or when it is spoilt. From then on the sources have no room, so that the
 run comes to rest: the conductor finds everything settled, bolts that hold inputs flushed, and calls :meth:`end`.
 
@@ -33,6 +33,7 @@ from stormlet.core.progress import EpochState
 from stormlet.core.state.commits import Commit
 from stormlet.core.state.committed import Committed
 from stormlet.core.state.epochs import Closed
+from stormlet.core.state.lengths import Length
 from stormlet.core.state.states import State
 from stormlet.errors import EpochFailed, StillHeld
 from stormlet.model.configuration import Configuration
@@ -92,6 +93,7 @@ class EpochKeeper:
         self._verdicts = verdicts
         self._look_again = look_again
         self._crashed = crashed
+        self._length = Length(configuration.epoch_seconds)
         self._timer: asyncio.TimerHandle | None = None
         """For the end of an epoch that has messages."""
         self._notice: asyncio.TimerHandle | None = None
@@ -153,10 +155,15 @@ class EpochKeeper:
             return True
         return self._wave.are_timers_due(self._wall_clock())
 
+    @property
+    def _is_awaited(self) -> bool:
+        """True if the host waits for a message."""
+        return any(tracker.is_awaited for _, tracker in self._spouts)
+
     def quiet(self) -> None:
         """Nothing moves now. An epoch that the host waits for has no reason to go on."""
         self._wait_for_timers()
-        if len(self._epoch.account) and any(tracker.is_awaited for _, tracker in self._spouts):
+        if len(self._epoch.account) and self._is_awaited:
             self._epoch.closing = True
 
     def end(self) -> None:
@@ -248,13 +255,13 @@ class EpochKeeper:
             for _, tracker in self._spouts:
                 tracker.withdraw()
         elif self._timer is None:
+            now = self._loop.time()
             self._state.tell_time(self._wall_clock())
+            self._length.begin(now)
             self._timer = self._loop.call_later(self._configuration.epoch_seconds, self._time_is_up)
             if self._notice is None:
-                self._began = self._loop.time()
-                self._notice = self._loop.call_later(
-                    self._configuration.epoch_seconds + PATIENCE, self._lasts_long
-                )
+                self._began = now
+                self._notice = self._loop.call_later(self._length.seconds + PATIENCE, self._lasts_long)
 
     def _lasts_long(self) -> None:
         self._notice = None
@@ -265,8 +272,14 @@ class EpochKeeper:
 
     def _time_is_up(self) -> None:
         self._timer = None
+        left = 0.0 if self._is_awaited else self._length.left(self._loop.time())
         if self._epoch.own and not self._has_work:
             self._happened()  # nothing has reached state yet
+        elif left:
+            # Looked at now and then, as the host may begin to wait.
+            self._timer = self._loop.call_later(
+                min(left, self._configuration.epoch_seconds), self._time_is_up
+            )
         else:
             self._close()
 
@@ -274,6 +287,7 @@ class EpochKeeper:
         # One that is empty would not end, and the sources would wait for that.
         if self._has_work:
             self._epoch.closing = True
+            self._length.close(self._loop.time())
             self._look_again()
 
     def _stop_timers(self) -> None:
@@ -318,6 +332,7 @@ class EpochKeeper:
         epoch, account = self._epoch, self._epoch.account
         self._state.roll_back()
         epoch.attempt.begin()
+        self._length.repeat()
         for bolt in self._tasks.all_bolts:
             bolt.forget_finish()
         self._wave.begin_attempt()
@@ -369,6 +384,7 @@ class EpochKeeper:
         epoch.closing = False
         self._wave.begin_attempt()
         self._stop_timers()
+        self._length.end(self._loop.time())
         self._writer.write(commit, partial(self._tell, closed, commit.closed_at))
         self._emit(epoch.account.resume())
         if len(epoch.account):

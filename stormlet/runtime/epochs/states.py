@@ -25,6 +25,9 @@ from stormlet.runtime.epoch import OpenEpoch
 
 T = TypeVar("T")
 
+MOST_CHANGES = 1_000_000
+"""Changed entries and rows of an epoch, with which it ends: they are in memory beside what is committed (law X1)."""
+
 
 class KeptState:
     """The store of a run, and what it has when the run begins."""
@@ -73,9 +76,15 @@ class KeptState:
     @property
     def has_changes(self) -> bool:
         """True if the open attempt has changed something, or has read it and may have, or has rows for a committer."""
-        return any(each.changes for each in self.states) or any(
-            each.gathered for each in self.outgoing.values()
-        )
+        return self._changes > 0
+
+    @property
+    def _changes(self) -> int:
+        rows = sum(len(each.gathered) for each in self.outgoing.values())
+        return rows + sum(each.changes for each in self.states)
+
+    def _is_large(self) -> bool:
+        return self._changes >= MOST_CHANGES
 
     def tell_time(self, now: float) -> None:
         """Set the time, which is that of the epoch."""
@@ -134,7 +143,7 @@ class KeptState:
 
     def open_epoch(self, most: int) -> OpenEpoch:
         """The first epoch of the run, of at most so many messages."""
-        return OpenEpoch(EpochAccount(most, self.stored.epoch + 1))
+        return OpenEpoch(EpochAccount(most, self.stored.epoch + 1), self._is_large)
 
     def of(self, plan: TaskPlan, spec: BoltSpec, epoch: OpenEpoch) -> TaskState:
         """The state of one task: the same for each of its instances (law K4)."""

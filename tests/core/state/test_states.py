@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from stormlet.core.keys import stable_hash
 from stormlet.core.state import states
 from stormlet.core.state.commits import Append, Shape, StateId
+from stormlet.core.state.map_table import MapTable
 from stormlet.core.state.states import State
 from stormlet.core.state.tables import Declared
 from stormlet.core.state.value_table import ValueTable
@@ -221,6 +222,12 @@ class MapTwin(RuleBasedStateMachine):
             table, expected = self.table(key), self.model.get(key, {})
             assert table.length(key) == len(expected)
             assert {inner: table.get(key, inner) for inner in table.inner(key)} == expected
+
+    @invariant()
+    def changes_are_those_of_the_overlay(self) -> None:
+        for table in self.state.tables:
+            changed: dict[Any, Any] = cast(MapTable, table).changed
+            assert table.changes == sum(len(each.entries) for each in changed.values())
 
     @invariant()
     def what_is_committed_is_what_was_sealed(self) -> None:
