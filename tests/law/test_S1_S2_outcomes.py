@@ -12,6 +12,7 @@ import pytest
 
 from stormlet import Failure, Spout, SpoutCollector, TaskContext, Topology
 from stormlet.errors import EndOfStream
+from stormlet.state.memory import MemoryStore
 from tests.cast import Counting, ignore
 from tests.helpers import now, run_to_end
 
@@ -124,6 +125,39 @@ async def test_S1_asynchronous_calls_never_overlap() -> None:
     topology.bolt("even", even, topology.spout("numbers", Slow).shuffle(), concurrency=3)
     await run_to_end(topology)
     assert {"next_tuple", "ack", "fail"} == set(exclusive.calls)
+
+
+class Listening(Spout[int]):
+    """Gives three numbers, then waits; hears of them in its own time."""
+
+    resumable = True
+    calls: Exclusive
+
+    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+        self.numbers = [0, 1, 2]
+
+    async def next_tuple(self, out: SpoutCollector[int]) -> None:
+        with self.calls.call("next_tuple"):
+            while self.numbers:
+                number = self.numbers.pop(0)
+                out.emit(number, message_id=number)
+            await asyncio.sleep(1000)
+
+    async def ack(self, message_id: object) -> None:
+        with self.calls.call("ack"):
+            await asyncio.sleep(0.1)
+            self.calls.calls.append(f"acked {message_id}")
+
+
+@pytest.mark.simulated_time
+async def test_S1_a_spout_that_waits_hears_of_an_epoch() -> None:
+    """Its ``next_tuple`` is cancelled for that, and each call is awaited (law S7, X3)."""
+    Listening.calls = calls = Exclusive()
+    topology = Topology("epochs")
+    topology.bolt("see", ignore, topology.spout("numbers", Listening).shuffle())
+    async with topology.run(state=MemoryStore()):
+        await asyncio.sleep(5)
+    assert [each for each in calls.calls if each.startswith("acked")] == ["acked 0", "acked 1", "acked 2"]
 
 
 # S2: emitting inside ack and fail.

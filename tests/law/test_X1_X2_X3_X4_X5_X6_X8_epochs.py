@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import ClassVar, cast
 
 import pytest
@@ -205,6 +205,22 @@ async def test_X3_the_host_hears_when_its_epoch_is_durable() -> None:
         tree = await running.emit(fed, 1)
         await tree
         assert store.epochs == [1]
+
+
+async def test_X3_the_host_hears_of_any_number_of_messages_while_the_source_is_silent() -> None:
+    """Nothing else has to happen for that."""
+
+    async def silent() -> AsyncIterator[int]:
+        await asyncio.sleep(1000)
+        yield 0
+
+    topology = Topology("fed")
+    fed = topology.spout("fed", silent)
+    topology.bolt("see", lambda value: None, fed.shuffle())
+    async with topology.run(state=Kept()) as running, asyncio.timeout(10):
+        trees = [await running.emit(fed, number) for number in range(600)]
+        for tree in trees:
+            await tree
 
 
 async def test_X6_a_failed_message_that_has_reached_no_state_is_replayed_in_its_epoch() -> None:

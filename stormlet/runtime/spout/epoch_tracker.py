@@ -51,6 +51,11 @@ class EpochTracker(Tracker):
         return min(self._room_beside(self.pending), self._epoch.room)
 
     @property
+    def has_outcomes(self) -> bool:
+        """True if a ``Spout`` class may have to hear of something."""
+        return bool(self._durable or self.outcomes)
+
+    @property
     def has_work(self) -> bool:
         """True if an outcome can be settled or told, or a message emitted again now."""
         if self._durable or self._has_work():

@@ -323,7 +323,7 @@ class SpoutTask(Task):
         asking = self._wait.asking
         if asking is Asking.NOTHING:
             self.wake()
-        elif asking is Asking.NEXT_TUPLE and self.outcomes and self.feed.hears_outcomes:
+        elif asking is Asking.NEXT_TUPLE and self.tracker.has_outcomes and self.feed.hears_outcomes:
             self._wait.interrupt()
         else:
             try:
@@ -331,7 +331,7 @@ class SpoutTask(Task):
             except (Exception, asyncio.CancelledError) as error:
                 self.die(as_exception(error))
             self._attend_when_room()
-            if self.outcomes:
+            if self.tracker.has_outcomes:
                 self.attend_soon()
 
     def _attend_when_room(self) -> None:

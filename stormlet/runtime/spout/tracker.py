@@ -175,6 +175,11 @@ class Tracker:
         return UNLIMITED if self._most_pending is None else self._most_pending - pending
 
     @property
+    def has_outcomes(self) -> bool:
+        """True if a ``Spout`` class may have to hear of something."""
+        return bool(self.outcomes)
+
+    @property
     def has_work(self) -> bool:
         """True if an outcome can be settled or a replay emitted now."""
         return self._has_work()
