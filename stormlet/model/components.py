@@ -337,8 +337,12 @@ class Spout(Generic[U]):
     resumes: ClassVar[bool] = False
     """True if another run goes on after the messages acked in this one: bolts below must not keep state (law C6)."""
     resumable: ClassVar[bool] = False
-    """True if it can go on after a message that it is given the id of, in ``context.resume``. Durable state needs that
-    (law X8)."""
+    """True if it can go on after a message that it is given the id of, in ``context.resume``. Durable state needs that,
+    or :attr:`redelivers` (law X8)."""
+    redelivers: ClassVar[bool] = False
+    """True for a broker that gives a message again, under the same id, until :meth:`ack` has returned for it: in epochs
+    what comes again is acked without being executed again. An instance that loses its deliveries, as with a
+    connection, raises; ``ack`` is called for what its own instance has emitted (law X8)."""
     most_pending: ClassVar[int | None] = None
     """Most messages that may be pending, if they are large: the ``max_spout_pending`` of this spout, unless a smaller
     one holds or one is set (law S3)."""

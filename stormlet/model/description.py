@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from stormlet.core.state.commits import StateId
+from stormlet.core.state.redeliveries import IDS
+from stormlet.core.state.redeliveries import NAME as REDELIVERED
 from stormlet.core.state.tables import Declared
 from stormlet.errors import InvalidTopology
 from stormlet.model.configuration import Configuration, configure
@@ -161,6 +164,21 @@ class Description(msgspec.Struct, frozen=True):
     def has_epochs(self) -> bool:
         """True if a bolt needs that messages belong to epochs, whether these become durable or not (law X1)."""
         return any(bolt.keyed or bolt.by_epochs or bolt.rows is not None for bolt in self.bolts.values())
+
+    @property
+    def states(self) -> Mapping[StateId, Declared]:
+        """All that is kept by name: the states of bolts, and what brokers may give again (law K1, X8)."""
+        of_bolts = {
+            StateId(bolt.id, name): declared
+            for bolt in self.bolts.values()
+            for name, declared in bolt.states.items()
+        }
+        return {**of_bolts, **{StateId(id, REDELIVERED): IDS for id in self.redelivering}}
+
+    @property
+    def redelivering(self) -> Sequence[str]:
+        """The spouts over brokers that give again what they have no ack for (law X8)."""
+        return [id for id, spout in self.spouts.items() if spout_traits(spout.source).redelivers]
 
     def validate(self, *, state_survives: bool = False) -> None:
         """Raise :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, if one

@@ -27,6 +27,8 @@ class SpoutTraits(msgspec.Struct, frozen=True):
     """See :attr:`stormlet.model.components.Spout.resumes`."""
     resumable: bool = False
     """See :attr:`stormlet.model.components.Spout.resumable`."""
+    redelivers: bool = False
+    """See :attr:`stormlet.model.components.Spout.redelivers`."""
     gives_epochs: bool = False
     """True if it emits its messages in fixed ranges, each of which is done, or replayed, as a whole."""
     state_advice: str = "let that spout begin anew"

@@ -2,9 +2,9 @@
 ``python -m tests.epochs.lives --seeds 0:50000``.
 
 Its words fail at random: beside the bolt with state, where they may have reached it or not, and after it, some always.
-Sources are silent for a while, the clock jumps, writes fail before they are done and after it, committers raise before
-they have committed and after it. In the end state, tables and sinks must be those of a direct computation, whatever
-happened on the way.
+Sources are silent for a while, a broker gives messages again, the clock jumps, writes fail before they are done and
+after it, committers raise before they have committed and after it. In the end state, tables and sinks must be those of
+a direct computation, whatever happened on the way.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from stormlet.model.state.committers import TableFactory
 from stormlet.model.state.keyed import states_of
 from stormlet.state.memory import MemoryStore
 from stormlet.testing import SimulatedLoop
+from tests.epochs.brokers import Broker, Consumer
 
 MOST_ROUNDS = 100_000
 """Rounds of the loop after which a last life counts as one without an end; they take some thousand."""
@@ -237,6 +238,9 @@ class Lives:
         self.silence = random.choice([0.0, 0.05, 0.3])
         self.jumps = random.choice([0.0, 0.0, 0.002])
         self.write_fails = random.choice([0.0, 0.0, 0.03])
+        self.broker: Broker[Word] | None = None
+        if random.random() < 0.5:
+            self.broker = Broker([(each.number, each) for each in self.words[1::2]])
 
     def topology(self) -> Topology:
         random = self.random
@@ -250,7 +254,9 @@ class Lives:
         halves = [self.words[::2], self.words[1::2]]
         sources = [
             topology.spout("words 0", self._given(halves[0])),
-            topology.spout("words 1", _listed(halves[1])),
+            topology.spout("words 1", _listed(halves[1]))
+            if self.broker is None
+            else topology.spout("words 1", self._consumer(self.broker), parallelism=random.randrange(1, 3)),
         ]
         slow = topology.bolt(
             "slow",
@@ -277,6 +283,11 @@ class Lives:
                 yield word
 
         return generate
+
+    def _consumer(self, broker: Broker[Word]) -> Any:
+        hold = self.hold
+        broker.lose()  # what the last life had
+        return partial(Consumer[Word], broker, self.random, lambda: hold.is_over)
 
     async def _waited(self, word: Word) -> Word:
         await asyncio.sleep(self.random.choice([0, 0.001, 0.02]))
@@ -353,6 +364,7 @@ class Lives:
             "the sizes of epochs": sum(self.sizes.values()) == len(numbers),
             "the dead letters": sorted(self.letters) == self.rejected and letters,
             "rows that were not delivered": not self.store.load().outbox,
+            "the broker": self.broker is None or not self.broker.left,
         }
         return [name for name, is_right in right.items() if not is_right]
 

@@ -16,6 +16,7 @@ import pytest
 from stormlet.core.state.commits import Commit
 from stormlet.core.state.epochs import Attempt, EpochAccount
 from stormlet.core.state.outgoing import Epoch, Outgoing, OutgoingTable
+from stormlet.core.state.redeliveries import Given, Redeliveries
 from stormlet.core.state.value_table import ValueTable
 from stormlet.runtime.bolt.epoch_worker import EpochWorker
 from stormlet.runtime.epochs.keeper import EpochKeeper
@@ -169,6 +170,33 @@ def dead_letters_are_not_kept(patch: Patch) -> None:
     patch.setattr(EpochKeeper, "_letters_of", lambda keeper, closed: ())
 
 
+def what_a_broker_gives_again_counts_again(patch: Patch) -> None:
+    """Durable messages that were not acked are not remembered (law X8)."""
+    patch.setattr(Redeliveries, "seal", lambda redeliveries, message_ids: redeliveries._acked.clear())
+
+
+def what_is_under_way_comes_twice(patch: Patch) -> None:
+    """What a broker gives again before it is durable is executed again (law X8)."""
+    give = Redeliveries.give
+
+    def given(redeliveries: Redeliveries, task: int, message_id: object, value: object) -> Given:
+        found = give(redeliveries, task, message_id, value)
+        return Given.FIRST if found is Given.UNDER_WAY else found
+
+    patch.setattr(Redeliveries, "give", given)
+
+
+def acks_count_before_they_have_returned(patch: Patch) -> None:
+    """One that raises has not reached the broker, which gives its message again (law X8)."""
+    tell = Redeliveries.tell
+
+    def told(redeliveries: Redeliveries, task: int, message_id: object) -> bool:
+        redeliveries.acked(message_id)
+        return tell(redeliveries, task, message_id)
+
+    patch.setattr(Redeliveries, "tell", told)
+
+
 BUGS: Sequence[Callable[[Patch], None]] = [
     tells_before_the_commit,
     rows_are_delivered_before_they_are_durable,
@@ -184,6 +212,9 @@ BUGS: Sequence[Callable[[Patch], None]] = [
     no_failure_spoils_an_attempt,
     messages_may_come_after_the_end,
     dead_letters_are_not_kept,
+    what_a_broker_gives_again_counts_again,
+    what_is_under_way_comes_twice,
+    acks_count_before_they_have_returned,
 ]
 
 

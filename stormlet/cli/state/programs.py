@@ -89,11 +89,7 @@ def import_(
         JSON lines, each with state, key and value.
     """
     inspection = _inspected(target, path, options)
-    states = {
-        state.id: state
-        for bolt in inspection.description.bolts.values()
-        for state in (State(StateId(bolt.id, name), declared) for name, declared in bolt.states.items())
-    }
+    states = {id: State(id, declared) for id, declared in inspection.description.states.items()}
     entries = _read(file, states)
     with closing(StateFile(path, inspection.description.name)) as store:
         stored = store.load()

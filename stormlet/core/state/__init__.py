@@ -14,5 +14,6 @@ Reading order::
     states         keyed state in all tasks, and the log of blobs in which a store keeps it
     committed      a view of what is durable, for those outside
     timers         timers of keys, kept as state is
+    redeliveries   messages that a broker gives again until it has their ack
     stored_values  values in stores that others keep, changed once by each epoch
 """

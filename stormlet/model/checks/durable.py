@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from stormlet.errors import InvalidTopology
 from stormlet.model.checks.committers import check_alone
+from stormlet.model.components import Spout, overrides
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
-from stormlet.model.logic import SourceKind
+from stormlet.model.logic import SourceKind, component_class
 from stormlet.model.traits import bolt_traits, spout_traits
 
 
@@ -35,10 +36,19 @@ def _check_source(spout: SpoutSpec) -> None:
             f"spout {spout.id!r} has a checkpoint of its own, and state= keeps the positions of all sources; leave out "
             f"one of the two"
         )
-    if spout.kind is SourceKind.FACTORY and not traits.resumable:
+    if spout.kind is SourceKind.FACTORY and not (traits.resumable or traits.redelivers):
         raise InvalidTopology(
             f"spout {spout.id!r} cannot go on where the state ends; read context.resume in its open and say resumable "
-            f"= True, or leave out state="
+            f"= True, or say redelivers = True if a broker gives again what was not acked, or leave out state="
+        )
+    if traits.redelivers and not overrides(component_class(spout.source) or Spout, Spout, "ack"):
+        raise InvalidTopology(
+            f"spout {spout.id!r} redelivers, and has no ack, by which a broker would be told; define ack(self, "
+            f"message_id), which returns when the broker has been told"
+        )
+    if traits.resumable and traits.redelivers:
+        raise InvalidTopology(
+            f"spout {spout.id!r} says resumable and redelivers, and goes on in one way; leave out one of the two"
         )
 
 

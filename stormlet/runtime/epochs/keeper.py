@@ -132,6 +132,7 @@ class EpochKeeper:
 
     def begin(self) -> None:
         """The run begins."""
+        self._state.tell_time(self._wall_clock())
         self._wait_for_timers()
 
     @property

@@ -13,6 +13,7 @@ from stormlet.core.state.commits import Append, Rows, StateId, Store, Stored, Ta
 from stormlet.core.state.epochs import EpochAccount
 from stormlet.core.state.map_table import MapTable
 from stormlet.core.state.outgoing import Epoch, Outgoing, OutgoingTable
+from stormlet.core.state.redeliveries import Redeliveries
 from stormlet.core.state.states import State
 from stormlet.core.state.timers import NAME, Timers
 from stormlet.errors import StateUnusable
@@ -41,7 +42,12 @@ class KeptState:
         self.store = store
         self.stored = stored
         self._by_bolt = {id: _states_of(spec) for id, spec in description.bolts.items()}
-        self.states: Sequence[State] = [each for states in self._by_bolt.values() for each in states.values()]
+        self.redeliveries = {id: Redeliveries(id) for id in description.redelivering}
+        """What brokers may give again, by spout (law X8)."""
+        self.states: Sequence[State] = [
+            *(each for states in self._by_bolt.values() for each in states.values()),
+            *(each.state for each in self.redeliveries.values()),
+        ]
         self.outgoing: Mapping[str, Outgoing | OutgoingTable] = {
             id: _outgoing(id, spec.rows) for id, spec in description.bolts.items() if spec.rows is not None
         }
@@ -52,6 +58,8 @@ class KeptState:
             task_of = _task_of(description.bolts[id])
             for state in states.values():
                 state.load(stored.states.get(state.id, ()), task_of)
+        for each in self.redeliveries.values():
+            each.state.load(stored.states.get(each.state.id, ()))
         self._tasks: dict[int, TaskState] = {}
         self._check_sources(description)
 
@@ -81,7 +89,8 @@ class KeptState:
     @property
     def _changes(self) -> int:
         rows = sum(len(each.gathered) for each in self.outgoing.values())
-        return rows + sum(each.changes for each in self.states)
+        acks = sum(each.acks for each in self.redeliveries.values())
+        return rows + acks + sum(each.changes for each in self.states)
 
     def _is_large(self) -> bool:
         return self._changes >= MOST_CHANGES

@@ -173,6 +173,7 @@ class Assembly:
                 self._ackers,
                 self._dead_letters,
                 partial(self._feed, spec, context),
+                None if self._state is None else self._state.redeliveries.get(spec.id),
             )
 
     def _outbox(self, plan: TaskPlan) -> Outbox:

@@ -28,6 +28,7 @@ from typing import TypeVar
 
 import msgspec
 
+from stormlet.core.state.redeliveries import Redeliveries
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.life import Life
 from stormlet.runtime.slices import Activity
@@ -165,6 +166,8 @@ class FeedContext(msgspec.Struct, frozen=True):
     last_durable: dict[Hashable, object]
     """For a ``Spout`` class, the id of the last durable message of each partition: it outlives the instances (law
     X8)."""
+    redeliveries: Redeliveries | None
+    """For a ``Spout`` class that redelivers in epochs, what it may give again (law X8)."""
 
     @property
     def paused(self) -> bool:

@@ -10,8 +10,10 @@ cdef class EpochTracker(Tracker):
     cdef long long _acked_attempts
     cdef object _backlog
     cdef object _durable
+    cdef public object redeliveries
 
     cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)
+    cdef tuple _emit(self, object value, object stream, object task, object lineage, OpenTree tree)
     cdef _add(self, OpenTree tree)
     cdef bint _settle(self, OpenTree tree) except -1
     @cython.locals(message=Message, unseen=bint)

@@ -24,10 +24,12 @@ import msgspec
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.state.redeliveries import Given, Redeliveries
 from stormlet.core.tuples import Lineage
+from stormlet.errors import InvalidEmit
 from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.epoch import OpenEpoch
-from stormlet.runtime.spout.messages import HostMessage, Message
+from stormlet.runtime.spout.messages import GivenAgain, HostMessage, Message
 from stormlet.runtime.spout.tracker import Tracker
 
 
@@ -44,6 +46,8 @@ class EpochTracker(Tracker):
         self._acked_attempts = 0
         self._backlog: deque[Message] = deque()
         self._durable: deque[Message] = deque()
+        self.redeliveries: Redeliveries | None = None
+        """What a broker may give again, if the spout is one that redelivers (law X8)."""
 
     @property
     def room(self) -> int:
@@ -94,6 +98,13 @@ class EpochTracker(Tracker):
         self, value: object, stream: str, task: int | None, lineage: Lineage, tree: OpenTree | None
     ) -> tuple[int, ...]:
         """Deliver a value, as the root of this tree, which belongs to the open epoch."""
+        if self.redeliveries is not None and tree is not None and type(tree) is not HostMessage:
+            return self._emit_once(self.redeliveries, value, stream, task, lineage, tree)
+        return self._emit(value, stream, task, lineage, tree)
+
+    def _emit(
+        self, value: object, stream: str, task: int | None, lineage: Lineage, tree: OpenTree | None
+    ) -> tuple[int, ...]:
         reached = Tracker.emit(self, value, stream, task, lineage, tree)
         if tree is not None:
             self._add(tree)
@@ -103,6 +114,43 @@ class EpochTracker(Tracker):
         """Deliver values, each as the root of a tree."""
         for value, lineage, tree in messages:
             self.emit(value, stream, None, lineage, tree)
+
+    def _emit_once(
+        self,
+        redeliveries: Redeliveries,
+        value: object,
+        stream: str,
+        task: int | None,
+        lineage: Lineage,
+        tree: OpenTree,
+    ) -> tuple[int, ...]:
+        """Deliver a value unless it comes again (law X8)."""
+        index, message_id = self._plan.index, tree.message_id
+        if message_id is None:
+            raise InvalidEmit(
+                f"{self._plan.name} redelivers, and emits without message_id=; nothing else names a message"
+            )
+        given = redeliveries.give(index, message_id, value)
+        if given is Given.FIRST:
+            try:
+                return self._emit(value, stream, task, lineage, tree)
+            except BaseException:
+                redeliveries.take_back(message_id)
+                raise
+        self.emitted += 1  # or its source would seem to be idle
+        if given is Given.DURABLE:
+            self.ack_again(message_id, value)
+        return ()
+
+    def ack_again(self, message_id: object, value: object) -> None:
+        """A message that is durable has come again: its spout is to ack it (law X8)."""
+        tree = GivenAgain(message_id=message_id)
+        if self.observer is not None:
+            self.observer.tracked(self._plan, tree, value)
+        self.outcomes.append(tree)
+        self.counts.messages += 1
+        self.pending += 1
+        self._acked_attempts += 1
 
     def _add(self, tree: OpenTree) -> None:
         tree.spout = self._number  # by which it finds its way back, whether it has reached a task or not

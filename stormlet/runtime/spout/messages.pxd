@@ -21,6 +21,10 @@ cdef class GivenUp(OpenTree):
     pass
 
 @cython.no_gc
+cdef class GivenAgain(OpenTree):
+    pass
+
+@cython.no_gc
 cdef class HostMessage(Message):
     cdef public object tree
     cdef public object max_attempts

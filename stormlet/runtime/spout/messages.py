@@ -94,6 +94,14 @@ class GivenUp(OpenTree):
 
 @cython.no_gc
 @cython.cclass
+class GivenAgain(OpenTree):
+    """A message that is durable, and that its broker has given again: acked at once (law X8)."""
+
+    __slots__ = ()
+
+
+@cython.no_gc
+@cython.cclass
 class HostMessage(Message):
     """A message that belongs to the ``Tree`` the host got for it (law C4)."""
 

@@ -15,6 +15,7 @@ cdef class SpoutFeed(Feed):
     cdef object _variables
     cdef object _receiver
     cdef object _receiver_of
+    cdef object _redeliveries
 
     @cython.locals(tracker=Tracker, outbox=Outbox, enough=cython.longlong, before=cython.longlong)
     cpdef ask(self, Py_ssize_t most)

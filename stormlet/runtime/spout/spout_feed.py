@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure
+from stormlet.core.state.redeliveries import Redeliveries
 from stormlet.errors import EndOfStream, TopologyStopping
 from stormlet.model.components import ReliableSpout, Spout, TaskContext, overrides
 from stormlet.model.plan import TaskPlan
@@ -16,7 +17,7 @@ from stormlet.runtime.spout import positions
 from stormlet.runtime.spout.collector import ReliableSpoutOut, SpoutOut
 from stormlet.runtime.spout.context import Asking, FeedContext, Interrupted
 from stormlet.runtime.spout.feeds import Feed
-from stormlet.runtime.spout.messages import Message
+from stormlet.runtime.spout.messages import GivenAgain, HostMessage, Message
 from stormlet.runtime.usercode import Within, dropped
 
 FIRST_NAP = 0.001
@@ -52,6 +53,7 @@ class SpoutFeed(Feed):
         is_kept = isinstance(spout, ReliableSpout) or context.tracker.keeps_all
         self._out = ReliableSpoutOut(context) if is_kept else SpoutOut(context)
         context.tracker.buries = not isinstance(spout, ReliableSpout) or spout.buries
+        self._redeliveries = context.redeliveries
         self._outbox = context.outbox
         self._idle_max = idle_max
         self._next_nap = FIRST_NAP
@@ -72,6 +74,9 @@ class SpoutFeed(Feed):
         return self._spout.resumes
 
     def position_after(self, messages: Sequence[Message]) -> bytes | None:
+        if self._redeliveries is not None:
+            self._redeliveries.seal([each.message_id for each in messages if type(each) is not HostMessage])
+            return None
         last = self._last_of(messages)
         if not last or not self._spout.resumable:
             return None
@@ -92,6 +97,8 @@ class SpoutFeed(Feed):
 
     def renewed(self) -> Feed:
         """Another instance."""
+        if self._redeliveries is not None:
+            self._redeliveries.lose(self._context.plan.index)
         return SpoutFeed(self._context, self._make, self._receiver_of, self._idle_max)
 
     def open(self, context: TaskContext) -> Awaitable[None] | None:
@@ -193,13 +200,17 @@ class SpoutFeed(Feed):
 
     def _deliver(self, tree: OpenTree) -> Awaitable[None] | None:
         """Call ``ack`` or ``fail``."""
-        failure = tree.failure
+        failure, redeliveries = tree.failure, self._redeliveries
+        if redeliveries is not None and not self._can_tell(redeliveries, tree):
+            return None
         try:
             if failure is None:
                 self._user.method = "ack"
-                return _awaitable(self._call(self._receiver.ack, tree.message_id))
-            self._user.method = "fail"
-            return _awaitable(self._call(self._receiver.fail, tree.message_id, failure))
+                pause = _awaitable(self._call(self._receiver.ack, tree.message_id))
+            else:
+                self._user.method = "fail"
+                pause = _awaitable(self._call(self._receiver.fail, tree.message_id, failure))
+            return pause if redeliveries is None else _noted(redeliveries, tree.message_id, pause)
         except EndOfStream as error:  # which next_tuple alone may raise
             self._user.raised(error)
             raise
@@ -207,6 +218,10 @@ class SpoutFeed(Feed):
             if not self._switches.stopping:
                 raise
             return None
+
+    def _can_tell(self, redeliveries: Redeliveries, tree: OpenTree) -> bool:
+        tell = redeliveries.tell_again if type(tree) is GivenAgain else redeliveries.tell
+        return tell(self._context.plan.index, tree.message_id)
 
     async def _delivered(self, pause: Awaitable[None]) -> None:
         try:
@@ -222,6 +237,21 @@ class SpoutFeed(Feed):
     def close(self) -> Awaitable[None] | None:
         self._context.threads.close()  # for which it may wait
         return _awaitable(self._spout.close())
+
+
+def _noted(
+    redeliveries: Redeliveries, message_id: object, pause: Awaitable[None] | None
+) -> Awaitable[None] | None:
+    """Have it noted that an ``ack`` or ``fail`` has returned, now or when this has come to its end."""
+    if pause is not None:
+        return _note_later(redeliveries, message_id, pause)
+    redeliveries.acked(message_id)
+    return None
+
+
+async def _note_later(redeliveries: Redeliveries, message_id: object, pause: Awaitable[None]) -> None:
+    await pause
+    redeliveries.acked(message_id)
 
 
 def _awaitable(result: object) -> Awaitable[None] | None:

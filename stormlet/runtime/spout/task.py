@@ -18,6 +18,7 @@ from stormlet.core.ids import IdSource
 from stormlet.core.ledger import OpenTree
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.retries import ReplayPolicy
+from stormlet.core.state.redeliveries import Redeliveries
 from stormlet.core.tuples import Lineage
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
@@ -56,6 +57,7 @@ class SpoutTask(Task):
         ackers: Sequence[AckerTask],
         dead_letters: DeadLetters,
         make_feed: Callable[[FeedContext], Feed],
+        redeliveries: Redeliveries | None = None,
     ) -> None:
         """``number`` is the index by which open trees name it."""
         super().__init__(plan, engine, context.config)
@@ -90,7 +92,11 @@ class SpoutTask(Task):
             wake=self.wake,
             attend_soon=self.attend_soon,
             last_durable=dict(context.resume),
+            redeliveries=redeliveries,
         )
+        if redeliveries is not None and isinstance(self.tracker, EpochTracker):
+            self.tracker.redeliveries = redeliveries
+            redeliveries.join(plan.index, self._ack_again)
         self._switched = False
         self._active_for_user = False
         """The last of ``activate`` and ``deactivate`` that user code was called with."""
@@ -151,6 +157,11 @@ class SpoutTask(Task):
         except Exception as error:  # in the name of an acker, which has no part in it
             self.engine.failed(self.plan, error)
         if self.outcomes or was_full:  # it may rest until there is room, and nothing else would wake it
+            self.attend_soon()
+
+    def _ack_again(self, message_id: object, value: object) -> None:
+        if isinstance(self.tracker, EpochTracker):
+            self.tracker.ack_again(message_id, value)
             self.attend_soon()
 
     def _given_up(self, outcome: OpenTree) -> None:
