@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from inspect import iscoroutine
 
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.errors import StrayCancellation
@@ -65,7 +66,7 @@ class HandOvers:
         self._letters[handing_over] = letter
         self._engine.activity.begin()
         outcome = GivenUp(message_id=message.message_id, failure=failure)
-        handing_over.add_done_callback(partial(self._engine.guarded, self._plan, self._ended, outcome))
+        handing_over.add_done_callback(partial(self._engine.guarded, self._plan, self._ended, outcome, pause))
         return False
 
     async def hand_over(self, letter: DeadLetter) -> None:
@@ -87,9 +88,11 @@ class HandOvers:
         if letter.failure.kind is not FailureKind.SHUTDOWN:
             self._dead_letters.note(self._plan, letter)
 
-    def _ended(self, outcome: GivenUp, handing_over: asyncio.Task[None]) -> None:
+    def _ended(self, outcome: GivenUp, pause: Awaitable[None], handing_over: asyncio.Task[None]) -> None:
         engine, letter = self._engine, self._letters.pop(handing_over)
         if handing_over.cancelled():
+            if iscoroutine(pause):
+                pause.close()  # which has not begun if its task had no step
             # Its line in the log is all that is left of the letter, for the message is only counted as left over.
             engine.failures.unkept(self._plan, letter)
             if not self._closing and not engine.host_leaves():

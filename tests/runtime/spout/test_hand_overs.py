@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from types import SimpleNamespace
 from typing import Any
 
@@ -143,6 +145,17 @@ async def test_the_end_cuts_off_what_has_not_arrived() -> None:
     assert given.arrived == [("kept", 2)]
     assert (given.unkept, given.crashes) == (["cut off"], [])
     assert given.activity.busy == 0
+
+
+async def test_an_end_before_the_first_step_of_the_sink_leaves_nothing_unawaited() -> None:
+    """Its coroutine is closed; Python would warn of one that never ran."""
+    given = Given(slow)
+    given.give_up("x")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        await given.hand_overs.close()
+        gc.collect()
+    assert (given.unkept, [str(each.message) for each in warned]) == (["x"], [])
 
 
 @pytest.mark.parametrize(("failure", "count"), [(LAST, 1), (SHUTDOWN, 0)])
