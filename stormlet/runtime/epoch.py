@@ -33,7 +33,7 @@ class OpenEpoch:
     @property
     def room(self) -> int:
         """The number of messages that it still takes from the sources."""
-        if self.closing or self.account.spoilt or self.is_large():
+        if self.closing or self.account.is_broken_off or self.is_large():
             return 0
         return self.account.room
 
@@ -42,19 +42,21 @@ class OpenEpoch:
         """True if the attempt has failed."""
         return self.account.spoilt
 
-    def failed(self, message: Any, root: int) -> bool:
-        """A message has failed. Returns True if it has reached no state, and may be emitted again alone (law X6)."""
-        attempt = self.attempt
+    def failed(self, message: Any, root: int, *, given_up: bool) -> bool:
+        """A message has failed, for good if it was ``given_up``. Returns True if it has reached no state, and may be
+        emitted again alone (law X6)."""
+        attempt, account = self.attempt, self.account
         attempt.bury(root)
+        if given_up:
+            account.give_up(message)
         if not attempt.has_reached(root):
-            return not self.account.spoilt
-        self.account.spoil(message)
-        self.happened()
+            return not given_up and not account.spoilt
+        if given_up:
+            account.spoil_by_given_up()
+        else:
+            account.spoil(message)
+            self.happened()
         return False
-
-    def give_up(self, message: Any) -> None:
-        """A message is tried no more."""
-        self.account.give_up(message)
 
     def spoil(self) -> None:
         """Something has failed that belongs to no message."""

@@ -142,6 +142,34 @@ async def test_X7_the_very_first_message_that_fails_for_ever_becomes_a_dead_lett
     assert kept(store) == {"a": 1, "b": 2}
 
 
+async def test_X7_words_that_are_rejected_after_the_count_are_all_left_out_at_once() -> None:
+    """The epoch goes on to its end, and is done again without them: each word is counted twice at most, in one
+    commit."""
+    counted: list[str] = []
+
+    class Count(KeyedBolt[str, str, str]):
+        total = Value(int, 0)
+
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            counted.append(tup.value)
+            self.total += 1
+            out.emit(tup.value)
+
+    def reject(word: str) -> None:
+        if word in "bdf":
+            raise Reject("never")
+
+    topology = Topology("rejecting")
+    counts = topology.bolt("count", Count, topology.spout("words", list("abcdefg")).fields())
+    topology.bolt("reject", reject, counts.shuffle())
+    store = MemoryStore()
+    async with topology.run(state=store) as running:
+        await running.finished()
+    assert sorted(letter.value for letter in running.dead_letters) == ["b", "d", "f"]
+    assert kept(store) == dict.fromkeys("aceg", 1)
+    assert (store.load().epoch, counted) == (1, [*"abcdefg", *"aceg"])
+
+
 async def test_X6_what_raises_before_it_has_changed_state_spoils_nothing() -> None:
     """It is replayed on its own (law X6)."""
     attempts: list[str] = []

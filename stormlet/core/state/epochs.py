@@ -24,7 +24,9 @@ epoch with such a *late* message and without these would have the position of it
 it, or the late one comes after them where the attempt is repeated anyway.
 
 A message that was given up keeps its place: it becomes a dead letter by the commit of its epoch, and its source goes on
-after it. It is left out of attempts.
+after it. It is left out of attempts. So if it has spoilt one, there is no need for a cut: the attempt goes on, to find
+what else is to be left out, and is then repeated. With a rejected message in each hundred and a cut for each, epochs
+would never be longer than that.
 
 What fails and belongs to no message, as what a ``tick`` has emitted, leaves nothing to cut. Then the whole attempt is
 repeated, and :attr:`EpochAccount.fruitless` counts these in a row.
@@ -120,6 +122,8 @@ class EpochAccount(Generic[M]):
         self._given_up: dict[M, None] = {}
         # Of the first message that has spoilt the attempt; all that is before it has not.
         self._spoilt_at: int | None = None
+        self._lacks = False
+        """True if the attempt is to be repeated without messages that were given up in it."""
         self._fails_by_itself = False
         self._was_cut = False
 
@@ -144,6 +148,11 @@ class EpochAccount(Generic[M]):
     @property
     def spoilt(self) -> bool:
         """True if the attempt has failed, so that what it has changed must be forgotten."""
+        return self._lacks or self.is_broken_off
+
+    @property
+    def is_broken_off(self) -> bool:
+        """True if nothing more is to be emitted in the attempt."""
         return self._spoilt_at is not None or self._fails_by_itself
 
     def spoil(self, message: M) -> None:
@@ -152,6 +161,10 @@ class EpochAccount(Generic[M]):
         # Looked for where it matters alone: what comes after the first one changes nothing.
         with suppress(ValueError):
             self._spoilt_at = self.messages.index(message, 0, end)
+
+    def spoil_by_given_up(self) -> None:
+        """A message was given up that has reached state in this attempt: the next one is made of all the others."""
+        self._lacks = True
 
     def spoil_by_itself(self) -> None:
         """Something has failed that belongs to no message."""
@@ -167,14 +180,13 @@ class EpochAccount(Generic[M]):
         self.attempt += 1
         late = self._take_late()
         self.is_lone = self._spoilt_at == 0
-        if self._spoilt_at is None:
-            self.fruitless += 1
-        else:
-            self.fruitless = 0
+        is_fruitless = self._spoilt_at is None and not self._lacks
+        self.fruitless = self.fruitless + 1 if is_fruitless else 0
+        if self._spoilt_at is not None:
             self._cut(max(min(self._spoilt_at, len(self.messages)), 1))
         self._later.extend(late)
         self._spoilt_at = None
-        self._fails_by_itself = False
+        self._fails_by_itself = self._lacks = False
         self._begun = len(self.messages)
         return self._to_emit()
 

@@ -252,7 +252,7 @@ class EpochKeeper:
 
     def _happened(self) -> None:
         epoch = self._epoch
-        if epoch.spoilt:
+        if epoch.account.is_broken_off:
             for _, tracker in self._spouts:
                 tracker.withdraw()
         elif self._timer is None:

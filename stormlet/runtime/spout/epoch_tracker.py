@@ -183,10 +183,7 @@ class EpochTracker(Tracker):
             return False
         message.failed(failure, counts=self._counts(message, failure))
         self._note_failure(failure, message.message_id, message.value)
-        is_alone = self._epoch.failed(message, message.root)
-        if self._gives_up(message, failure):
-            self._epoch.give_up(message)
-        elif is_alone:
+        if self._epoch.failed(message, message.root, given_up=self._gives_up(message, failure)):
             self._replay_later(message)
             return True
         return False

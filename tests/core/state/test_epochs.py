@@ -85,6 +85,31 @@ def test_a_message_given_up_on_its_own_spoils_nothing_and_is_left_out_of_the_nex
     assert account.close().given_up == ["a"]
 
 
+def test_what_is_given_up_after_it_has_reached_state_cuts_nothing() -> None:
+    """The attempt goes on, and the next one is made of all the others (law X7)."""
+    account = account_of("a", "b", "c", most=3)
+    account.give_up("b")
+    account.spoil_by_given_up()
+    assert (account.spoilt, account.is_broken_off) == (True, False)
+    assert account.repeat() == ["a", "c"]
+    assert (account.spoilt, account.fruitless, account.later) == (False, 0, 0)
+    closed = account.close()
+    assert (closed.messages, closed.given_up) == (["a", "b", "c"], ["b"])
+    assert account.room == 3
+
+
+def test_what_is_given_up_beside_a_failure_is_left_out_of_the_part_that_is_repeated() -> None:
+    """The failure cuts the attempt, wherever the other one stands."""
+    account = account_of("a", "b", "c", "d")
+    for each in ("a", "d"):
+        account.give_up(each)
+        account.spoil_by_given_up()
+    account.spoil("c")
+    assert account.repeat() == ["b"]
+    assert account.close().given_up == ["a"]
+    assert account.resume() == ["c"]
+
+
 def test_what_belongs_to_no_message_has_the_whole_attempt_repeated() -> None:
     """There is nothing to cut; such attempts are counted in a row."""
     account = account_of("a", "b")

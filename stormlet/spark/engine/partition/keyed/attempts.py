@@ -12,7 +12,7 @@ fails before it has changed anything, or that its bolt refuses, is executed agai
 failure *spoils* the attempt: when nothing moves any more, the overlay and the outputs that wait are dropped. What the
 next attempt is made of says the same :class:`~stormlet.core.state.epochs.EpochAccount` as in process: the inputs before
 the first that has failed, then that one alone, then more and more of the rest. One that is given up is left out of the
-attempts, so that nothing of it stays in the state of its partition.
+attempts, so that nothing of it stays in the state of its partition, and is no reason for a cut.
 
 What a message has changed in *other* stages stays, also where it is given up here. In process all of it is one epoch.
 
@@ -110,10 +110,13 @@ class KeyedInputs(Inputs):
         assert failure is not None, "a failed tree says why"
         each = self._open.pop(root)
         each.history = each.history.and_also(failure)
-        if self._attempt.has_reached(root):
-            self._epoch.spoil(each.place)
+        has_reached = self._attempt.has_reached(root)
         if self._gives_up(each, failure):
             self._epoch.give_up(each.place)
+            if has_reached:
+                self._epoch.spoil_by_given_up()
             return None
+        if has_reached:
+            self._epoch.spoil(each.place)
         each.attempt += 1
         return each
