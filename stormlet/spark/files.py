@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -64,6 +64,13 @@ class Folder:
         if not self._system.exists(self._path):
             return ()
         return [str(status.getPath().getName()) for status in self._system.listStatus(self._path)]
+
+    def lengths(self) -> Mapping[str, int]:
+        """The bytes of each file in it, by name."""
+        if not self._system.exists(self._path):
+            return {}
+        found = [each for each in self._system.listStatus(self._path) if each.isFile()]
+        return {str(each.getPath().getName()): int(each.getLen()) for each in found}
 
     def below(self, *names: str) -> str:
         """The path of an entry, as text."""

@@ -141,7 +141,7 @@ class MapTable(Table):
         self.changes = 0
 
     def take(self, entries: dict[Any, Any]) -> None:
-        """Begin with these entries."""
+        """Begin with these entries, beside those that it has begun with."""
         for (key, inner), kept in self.untimed(entries).items():
             self.live.setdefault(key, {})[inner] = kept
 

@@ -107,17 +107,20 @@ class State:
 
         Raises :class:`~stormlet.errors.StateUnusable`, naming the state, for what does not decode as it is declared.
         """
-        try:
-            entries = self._read(blobs)
-        except (msgspec.DecodeError, ValueError, TypeError) as error:
-            raise StateUnusable(self._unreadable(error)) from error
-        for table, part in zip(self.tables, self._split(entries, task_of), strict=True):
+        for table, part in zip(self.tables, self._split(self.read(blobs), task_of), strict=True):
             table.take(part)
         self._begins_round = not blobs
         length = sum(map(len, blobs))
         self._since_round = length
         most = 2 * (1 + 1 / self._rewrite) * self.size_in_bytes + 2 * LEAST_LOG
         self._overdue = max(0.0, length - most)
+
+    def read(self, blobs: Sequence[bytes]) -> dict[Any, Any]:
+        """Return the entries of blobs, oldest blob first, as tables take them; raise as :meth:`load` does."""
+        try:
+            return self._entries(blobs)
+        except (msgspec.DecodeError, ValueError, TypeError) as error:
+            raise StateUnusable(self._unreadable(error)) from error
 
     def encode(self) -> None:
         """Encode what the open attempt has changed, for :meth:`seal`. Raises :class:`TypeError`, naming state and key,
@@ -198,7 +201,7 @@ class State:
         self._left = None
         self._begins_round = self._at == 0
 
-    def _read(self, blobs: Sequence[bytes]) -> dict[Any, Any]:
+    def _entries(self, blobs: Sequence[bytes]) -> dict[Any, Any]:
         """Return the kept forms of the newest values; where there is a ``ttl``, with their times."""
         entries: dict[Any, Any] = {}
         for blob in blobs:

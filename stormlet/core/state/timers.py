@@ -25,8 +25,10 @@ def timers_by(key: Any) -> Declared:
 class Timers:
     """The timers of one task."""
 
-    def __init__(self, table: MapTable) -> None:
+    def __init__(self, table: MapTable, first: int = 1) -> None:
+        """``first`` is the least place in the order of those that are set from now on."""
         self._table = table
+        self._first = first
         self._heap: list[tuple[float, int, int, Any]] = []
         self._taken: list[tuple[float, int, int, Any]] = []
         self._late: list[tuple[float, int, int, Any]] = []
@@ -43,7 +45,7 @@ class Timers:
         self._heap = [(at, order, number, key) for number, (at, order, key) in enumerate(timers)]
         self._taken = []
         self._late = []
-        self._order = max((order for _, order, _ in timers), default=0)
+        self._order = max([self._first - 1, *(order for _, order, _ in timers)])
         heapify(self._heap)
 
     def set(self, key: Any, at: float) -> None:

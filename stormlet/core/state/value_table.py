@@ -111,8 +111,12 @@ class ValueTable(Table):
         self.changed = {}
 
     def take(self, entries: dict[Any, Any]) -> None:
-        """Begin with these values."""
-        self.live = self.untimed(entries)
+        """Begin with these values, beside those that it has begun with."""
+        entries = self.untimed(entries)
+        if self.live:
+            self.live.update(entries)
+        else:
+            self.live = entries
 
     def entries(self) -> Iterator[Any]:
         """Go over the keys that are committed now."""

@@ -26,7 +26,7 @@ from stormlet import (
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.states import State
 from stormlet.spark.engine.partition.account import differences
-from stormlet.spark.engine.partition.keyed.tables import blob_in
+from stormlet.spark.engine.partition.keyed.groups import blob_in
 from stormlet.spark.engine.partition.rows import Kind
 from stormlet.spark.engine.planning.layout import lay_out
 from stormlet.state.memory import MemoryStore

@@ -15,7 +15,7 @@ from stormlet.errors import StateUnusable
 from stormlet.model.description import BoltSpec
 from stormlet.spark.engine.partition import exits, lanes, partition
 from stormlet.spark.engine.partition.keyed.carried import check_shapes, rows_with, shapes_of
-from stormlet.spark.engine.partition.keyed.tables import blob_in, by_state
+from stormlet.spark.engine.partition.keyed.groups import blob_in, by_state
 from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.planning.numbering import Place, number
 from stormlet.state.memory import MemoryStore

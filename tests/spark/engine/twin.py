@@ -24,13 +24,14 @@ from stormlet.report.statistics import Statistics
 from stormlet.spark.engine.partition.account import Account, Line, differences
 from stormlet.spark.engine.partition.equipment import Equipment
 from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.keyed.groups import id_of
 from stormlet.spark.engine.partition.keyed.partition import partition_at
 from stormlet.spark.engine.partition.partition import Partition, root_of
 from stormlet.spark.engine.partition.rows import CHUNK, STATES, Kind, Row, unpacked
 from stormlet.spark.engine.passage.messages import by_message, letters_of
 from stormlet.spark.engine.passage.reports import Report, opened, pickled, report_of, statistics_of
 from stormlet.spark.engine.passage.sources import values_of
-from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, StatePlan, number
 from stormlet.spark.engine.planning.refusals import reasons
 from stormlet.testing import SimulatedLoop
 from stormlet.testing.watched_run import WatchedOutlet
@@ -73,8 +74,8 @@ class Twin:
     """The values that the sources gave, by root."""
     states: Sequence[Row] = ()
     """The states that the epoch before has left."""
-    left: list[Row] = field(default_factory=list[Row])
-    """The states that this epoch leaves."""
+    written: list[Row] = field(default_factory=list[Row])
+    """The states that this epoch has written."""
     rows: dict[Place, list[Row]] = field(default_factory=dict[Place, list[Row]])
     """The rows that each partition has made, before any fault."""
     ledger: list[Row] = field(default_factory=list[Row])
@@ -84,12 +85,19 @@ class Twin:
     def differences(self) -> Sequence[str]:
         """What the ledger of the whole run says; the one by root agrees, but for states, which belong to no message."""
         states = Account(Place(-1, 0))
-        for row in (*self.states, *self.left):
+        for row in (*self.states, *self.written):
             states.read(row)
         line = msgspec.structs.replace(self.lines[0], hashes=self.lines[0].hashes ^ states.line().hashes)
         found = differences([line, *self.lines[1:]], self.cluster.partitions)
-        assert bool(found) is bool(self.open) or (found and self.left), (found, self.open)
+        assert bool(found) is bool(self.open) or (found and self.written), (found, self.open)
         return found
+
+    @property
+    def left(self) -> list[Row]:
+        """The states that there are after this epoch: of key groups that it has not written, those from before."""
+        new = {id_of(row) for row in self.written if row.kind == Kind.KEYED}
+        kept = [row for row in self.states if row.kind == Kind.KEYED and id_of(row) not in new]
+        return [*kept, *self.written]
 
     @property
     def open(self) -> set[int]:
@@ -151,7 +159,7 @@ class Twin:
             self._note_end(place, partition, leaving)
             if self.fault is not None:
                 leaving = self.fault(place, leaving, partial(_rows_of, attempt))
-            self.left += [row for row in leaving if row.kind in STATES]
+            self.written += [row for row in leaving if row.kind in STATES]
             _send(arriving, [row for row in leaving if row.kind not in STATES])
         self._open_groups()
         assert not arriving, f"rows for places that are not there: {[*arriving]}"
@@ -163,7 +171,7 @@ class Twin:
         for place in self._places():
             partition, leaving = await self._work(place, _in_order(arriving, place), values)
             self._note_end(place, partition, leaving)
-            self.left += [row for row in leaving if row.kind in STATES]
+            self.written += [row for row in leaving if row.kind in STATES]
             _send(arriving, [row for row in leaving if row.kind not in STATES])
         self._open_groups()
         assert not arriving, f"rows for places that are not there: {[*arriving]}"
@@ -271,10 +279,12 @@ def twin(
     kind: type[Twin] = Twin,
     states: Sequence[Row] | None = None,
     now: float = 0.0,
+    state: StatePlan | None = None,
 ) -> Twin:
     """Run a topology; each spout has so many partitions. With ``states`` it is an epoch of a stream, after the one that
-    has left them. ``now`` is the time for bolts with keyed state."""
-    run, values = _planned(topology, sources or {}, spouts, seed, kind, in_epochs=states is not None, now=now)
+    has left them. ``now`` is the time for bolts with keyed state, and ``state`` all that an epoch is told of it."""
+    plan = state or StatePlan(now)
+    run, values = _planned(topology, sources or {}, spouts, seed, kind, in_epochs=states is not None, state=plan)
     run.fault, run.states = fault, states or ()
     run.run(values, real_time=real_time)
     return run
@@ -297,14 +307,14 @@ def _planned(
     kind: type[Twin],
     *,
     in_epochs: bool = False,
-    now: float = 0.0,
+    state: StatePlan | None = None,
 ) -> tuple[Twin, Mapping[str, Sequence[Any]]]:
     described = topology.describe(sources)
     # All but where classes are defined: rows stay in this process.
     assert not [*reasons(described)]
     description, configurations = described.configured(described.configuration, "run")
     tasks = dict.fromkeys(description.spouts, spouts) if isinstance(spouts, int) else spouts
-    run = kind(number(description, configurations, tasks, in_epochs=in_epochs, now=now), seed)
+    run = kind(number(description, configurations, tasks, in_epochs=in_epochs, state=state), seed)
     # The driver reads the sources in a context of its own.
     read = {id: copy_context().run(_read, run.cluster, spout) for id, spout in description.spouts.items()}
     return run, read

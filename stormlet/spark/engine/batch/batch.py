@@ -43,7 +43,7 @@ from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_s
 from stormlet.spark.engine.passage.passage import Passage, saved_in
 from stormlet.spark.engine.passage.sources import SourceFrames
 from stormlet.spark.engine.passage.staging import Staging
-from stormlet.spark.engine.planning.numbering import ClusterPlan, number
+from stormlet.spark.engine.planning.numbering import ClusterPlan, StatePlan, number
 from stormlet.spark.engine.planning.refusals import check_batch, check_replays
 from stormlet.spark.session import spark_session
 from stormlet.spark.sink.writer import Destination
@@ -163,7 +163,7 @@ class Batch:
             partitions,
             in_epochs=not replays_in_stage,
             replays_in_stage=replays_in_stage,
-            now=time(),
+            state=StatePlan(time()),
         )
         self._states = () if stored is None else rows_with(self._cluster, stored.states, stored.shapes)
         self._pickled = pickled(self._cluster)
@@ -202,7 +202,7 @@ class Batch:
             },
             partial(outcomes.frame, self._session),
             partial(letter_frame, self._session, letters, datetime.now(UTC)),
-            EndStates(cluster.plan.description, partial(done.kept.rows, Kind.KEYED)),
+            EndStates(cluster.plan.description, partial(done.kept.rows, Kind.KEYED), cluster.state.now),
             folder,
         )
 

@@ -92,7 +92,7 @@ class Passes:
         last = msgspec.structs.replace(self._cluster, span=Span.LAST)
         cluster = self._cluster if again else last
         while True:
-            saved = msgspec.structs.replace(passed.saved, rows=_states(passed.kept))
+            saved = Saved(_states(passed.kept), passed.left.hashes, passed.left.driver)
             passed = self._pass(cluster, again, saved, place / f"{number}", number)
             kept, number, again = kept.and_also(passed.kept), number + 1, self._judge(passed)
             if not again and cluster is last:

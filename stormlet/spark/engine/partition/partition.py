@@ -156,7 +156,7 @@ class Partition:
         if row.kind == Kind.STATE and row.place == self._place:
             self._take_back(row)
             return ()
-        if row.place != self._place or row.target not in self._tasks:
+        if row.kind != Kind.CHUNK or row.place != self._place or row.target not in self._tasks:
             return ()  # what it was sent with is never settled, so that the ledger shows it
         gathered = self._gathered
         left = await self._execute_gathered() if gathered and gathered[0].target != row.target else ()

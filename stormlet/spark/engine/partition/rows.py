@@ -54,7 +54,7 @@ class Kind(IntEnum):
     MEMBERS = 5
     """The messages of what was merged, for the driver (:mod:`stormlet.spark.engine.partition.merging`)."""
     KEYED = 6
-    """A blob of the keyed state of one task (:mod:`stormlet.spark.engine.partition.keyed.tables`)."""
+    """A blob of a key group of one task (:mod:`stormlet.spark.engine.partition.keyed.groups`)."""
 
 
 STATES: Final = (Kind.STATE, Kind.KEYED)
@@ -68,13 +68,13 @@ class Row(msgspec.Struct, frozen=True):
     stage: int
     partition: int
     target: int = 0
-    """The id of the task that it is for."""
+    """The id of the task that it is for; of a blob, its group."""
     producer: int = 0
     """The id of the task that has emitted it."""
     number: int = 0
     """Its number among the rows of its producer."""
     size: int = 0
-    """The number of values."""
+    """The number of values; of a piece of state, that of all pieces; of a blob, the epoch that has written it."""
     roots: bytes = b""
     """The roots of all values, one after another."""
     counts: bytes = b""

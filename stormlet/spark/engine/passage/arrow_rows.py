@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,8 @@ BATCH_BYTES: Final = 8 << 20
 
 def rows_in(session: SparkSession, *folders: str) -> DataFrame:
     """Return the rows that were written into folders."""
-    return session.read.schema(DDL).parquet(*map(literally, folders))
+    rows = session.read.schema(DDL).parquet(*map(literally, folders))
+    return rows.select(*schema().names)  # the column that parts a folder left out
 
 
 def frame_of(session: SparkSession, rows: Iterable[Row]) -> DataFrame:
@@ -44,6 +45,14 @@ def schema() -> pa.Schema:
 
     kinds = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
     return pa.schema([(name, kinds[kind]) for name, kind in (each.split() for each in DDL.split(", "))])
+
+
+def table_of(names: Sequence[str], rows: Iterable[tuple[int, ...]]) -> pa.Table:
+    """Return rows of numbers in columns of these names."""
+    import pyarrow as pa
+
+    columns = [pa.array(column, pa.int32()) for column in zip(*rows, strict=True)]
+    return pa.Table.from_arrays(columns, names=list(names))
 
 
 def batches_of(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

@@ -18,6 +18,7 @@ import msgspec
 from stormlet.core.outcomes import DeadLetter
 from stormlet.errors import SparkFailed
 from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.keyed.groups import GroupId
 from stormlet.spark.engine.partition.partition import origin_of
 from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import DDL, frame_of
@@ -29,7 +30,7 @@ from stormlet.spark.engine.passage.outputs import Leaving
 from stormlet.spark.engine.passage.reports import Report, ends_of, opened
 from stormlet.spark.engine.passage.sources import SourceFrames
 from stormlet.spark.engine.passage.stage import FrameStage, Stage
-from stormlet.spark.engine.passage.staging import Kept
+from stormlet.spark.engine.passage.staging import Kept, keep
 from stormlet.spark.engine.planning.numbering import ClusterPlan
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Saved(msgspec.Struct, frozen=True):
-    """The states of bolts between two epochs of a stream."""
+    """The states of bolts before an epoch of a stream."""
 
     rows: DataFrame | None = None
     """The rows that bring them to their places; None if there are none yet."""
@@ -45,6 +46,22 @@ class Saved(msgspec.Struct, frozen=True):
     """The XOR of the hashes of these rows."""
     driver: bytes = b""
     """The state of the bolts in the driver."""
+
+
+class Left(msgspec.Struct, frozen=True):
+    """The states that a passage has left, their rows left out."""
+
+    states: int
+    """The XOR of the hashes of all rows with the state of ordinary bolts."""
+    groups: Mapping[GroupId, int]
+    """That of the rows of each key group which it has written."""
+    driver: bytes
+    """The state of the bolts in the driver."""
+
+    @property
+    def hashes(self) -> int:
+        """The XOR of the hashes of all these rows."""
+        return reduce(int.__xor__, self.groups.values(), self.states)
 
 
 def saved_in(session: SparkSession, rows: Sequence[Row]) -> Saved:
@@ -62,8 +79,7 @@ class Passed(msgspec.Struct, frozen=True):
     reports: Sequence[Report]
     given_up: Mapping[int, GivenUp]
     """By the root of each message that was given up."""
-    saved: Saved
-    """The states that it leaves, their rows left out."""
+    left: Left
 
 
 class Passage:
@@ -97,8 +113,7 @@ class Passage:
         the ledger does not add up."""
         saved, cluster = saved or Saved(), self._cluster
         driver = Driver(cluster, self._seed, [each.task for each in leaving.values()], by_root=self._by_root)
-        self._chain(saved.rows).write.parquet(place)
-        kept = Kept(self._session, place)
+        kept = keep(self._session, self._chain(saved.rows), place, in_parts=cluster.keeps_groups)
         ends = ends_of(kept, cluster.driver, driver.tasks, by_root=self._by_root)
         if not ends.reports:
             raise SparkFailed(
@@ -106,7 +121,8 @@ class Passage:
                 f"written there: let staging= (--staging), or the checkpoint of a stream, name a folder that all "
                 f"machines reach"
             )
-        moved = msgspec.structs.replace(ends.arrived, hashes=ends.arrived.hashes ^ saved.hashes ^ ends.states)
+        left = Left(ends.states, ends.groups, b"")
+        moved = msgspec.structs.replace(ends.arrived, hashes=ends.arrived.hashes ^ saved.hashes ^ left.hashes)
         Ledger(cluster, self._sources.by_spark).check(
             [*(each.line for each in ends.reports), moved],
             self._messages_read(),
@@ -115,7 +131,7 @@ class Passage:
         here, state = driver.run(kept, ends.for_driver, saved.driver)
         reports = opened([*ends.reports, *here], partial(kept.rows, Kind.MEMBERS))
         given_up = by_message(each for report in reports for each in report.given_up)
-        return Passed(kept, reports, given_up, Saved(None, ends.states, state))
+        return Passed(kept, reports, given_up, msgspec.structs.replace(left, driver=state))
 
     def letters(self, given_up: Mapping[int, GivenUp]) -> Sequence[DeadLetter]:
         """Return the dead letters of messages, in the order of their roots. Raise

@@ -4,6 +4,7 @@ counts of several passages, added up."""
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from threading import Lock
@@ -17,9 +18,10 @@ from stormlet.report.failures import FailureCounts, RepeatedFailure
 from stormlet.report.statistics import Statistics, TaskStatistics, of_component
 from stormlet.spark.engine.partition.account import Account, Line, added
 from stormlet.spark.engine.partition.inputs import GivenUp
+from stormlet.spark.engine.partition.keyed.groups import GroupId, id_of
 from stormlet.spark.engine.partition.merging import is_group, members_in
 from stormlet.spark.engine.partition.partition import Partition, origin_of
-from stormlet.spark.engine.partition.rows import STATES, Kind, Row
+from stormlet.spark.engine.partition.rows import Kind, Row
 from stormlet.spark.engine.passage.arrow_rows import rows_of
 from stormlet.spark.engine.passage.outputs import OURS
 from stormlet.spark.engine.passage.staging import Kept
@@ -83,7 +85,9 @@ class Ends(msgspec.Struct, frozen=True):
     for_driver: Line
     """The part of it that is for bolts in the driver, which have not run yet."""
     states: int
-    """The XOR of the hashes of all rows with state."""
+    """The XOR of the hashes of all rows with the state of ordinary bolts."""
+    groups: Mapping[GroupId, int]
+    """That of the rows of each key group."""
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -102,20 +106,24 @@ class Ending(msgspec.Struct, frozen=True):
 
         accounts = {here: Account(self.end, by_root=self.by_root) for here in (False, True)}
         states, reports = Account(self.end), list[bytes]()
+        groups = defaultdict[GroupId, int](int)
         for batch in batches:
             for row in rows_of(batch):
                 if row.kind == Kind.LEDGER:
                     continue
                 if row.kind == Kind.REPORT:
                     reports.append(row.payload)
-                elif row.kind in STATES:
+                elif row.kind == Kind.STATE:
                     states.read(row)
+                elif row.kind == Kind.KEYED:
+                    groups[id_of(row)] ^= row.hash
                 else:
                     accounts[row.target in self.in_driver].arrived(row)
-        lines = pickle.dumps([account.line() for account in (*accounts.values(), states)])
+        lines = [account.line() for account in (*accounts.values(), states)]
+        ends = pickle.dumps((lines, dict(groups)))
         yield pa.RecordBatch.from_arrays(
-            [pa.array([lines], pa.binary()), pa.array([reports], pa.list_(pa.binary()))],
-            names=["lines", "reports"],
+            [pa.array([ends], pa.binary()), pa.array([reports], pa.list_(pa.binary()))],
+            names=["ends", "reports"],
         )
 
 
@@ -123,21 +131,27 @@ def ends_of(kept: Kept, end: Place, in_driver: Iterable[int], *, by_root: bool =
     """Return the ends of all partitions, which have left these rows."""
     ends = _ended(kept, Ending(end, frozenset(in_driver), by_root))
     reports, elsewhere, for_driver, states = list[Report](), list[Line](), list[Line](), 0
-    for lines, payloads in cast("Iterable[tuple[bytes, Sequence[bytes]]]", ends):
-        found: tuple[Line, Line, Line] = pickle.loads(lines)
-        elsewhere.append(found[0])
-        for_driver.append(found[1])
-        states ^= found[2].hashes
+    groups = defaultdict[GroupId, int](int)
+    for ended, payloads in cast("Iterable[tuple[bytes, Sequence[bytes]]]", ends):
+        lines: Sequence[Line]
+        written: Mapping[GroupId, int]
+        lines, written = pickle.loads(ended)
+        elsewhere.append(lines[0])
+        for_driver.append(lines[1])
+        states ^= lines[2].hashes
+        for id, hashes in written.items():
+            groups[id] ^= hashes
         reports += map(pickle.loads, payloads)
     reports.sort(key=lambda report: (report.line.place.stage, report.line.place.partition))
-    return Ends(reports, added(end, [*elsewhere, *for_driver]), added(end, for_driver), states)
+    arrived, waiting = added(end, [*elsewhere, *for_driver]), added(end, for_driver)
+    return Ends(reports, arrived, waiting, states, groups)
 
 
 def _ended(kept: Kept, ending: Ending) -> Iterable[object]:
     if kept.is_little:
         return (tuple(row.values()) for batch in ending(kept.here()) for row in batch.to_pylist())
     rows = kept.frame.where(kept.frame["kind"] != int(Kind.LEDGER))
-    return rows.mapInArrow(ending, "lines binary, reports array<binary>").toLocalIterator()
+    return rows.mapInArrow(ending, "ends binary, reports array<binary>").toLocalIterator()
 
 
 def opened(reports: Sequence[Report], read: Callable[[], Iterable[Row]]) -> Sequence[Report]:

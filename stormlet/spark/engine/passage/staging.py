@@ -22,10 +22,32 @@ QUIET: Final = 0.5
 """Seconds for which a folder must stay away until it counts as removed."""
 LONGEST: Final = 5.0
 """Seconds after which it is left to itself."""
+PART: Final = "part"
 LITTLE: Final = 4 << 20
 """Bytes of rows that the driver reads itself: a job of Spark's would cost more."""
 ROWS: Final = 10
 """Rows that it reads at a time."""
+RUN: Final = "run"
+"""The part of a folder with the rows of one passage."""
+GROUPS: Final = "groups"
+"""That with its key groups, which later epochs may refer to."""
+
+
+def keep(session: SparkSession, rows: DataFrame, place: str, *, in_parts: bool) -> Kept:
+    """Write what the last stage leaves into a folder, or into both parts of it."""
+    from pyspark.sql import functions as f
+
+    if in_parts:
+        part = f.when(rows["kind"] == int(Kind.KEYED), GROUPS).otherwise(RUN)
+        rows.withColumn(PART, part).write.partitionBy(PART).parquet(place)
+    else:
+        rows.write.parquet(place)
+    return Kept(session, place)
+
+
+def part_of(place: str, part: str) -> str:
+    """Return the folder of one part; there is none if the passage has left nothing for it."""
+    return f"{place}/{PART}={part}"
 
 
 class Staging:
@@ -93,7 +115,7 @@ class Kept:
         return iter(sorted(wanted, key=lambda row: (row.producer, row.number)))
 
     def _files(self) -> Sequence[Path]:
-        return [file for folder in self._folders for file in sorted(Path(folder).glob("*.parquet"))]
+        return [file for folder in self._folders for file in sorted(Path(folder).rglob("*.parquet"))]
 
     def _read(self, kind: Kind, targets: Collection[int] | None) -> Iterator[Row]:
         rows = self.frame.where(self.frame["kind"] == int(kind))

@@ -38,6 +38,20 @@ class Span(Enum):
     """As an epoch, and bolts finish."""
 
 
+class StatePlan(msgspec.Struct, frozen=True):
+    """What one passage does with keyed state (:mod:`stormlet.spark.engine.partition.keyed.groups`)."""
+
+    now: float = 0.0
+    """The time for its bolts, in seconds since 1970: a run, or an epoch, is a moment to them (law K6)."""
+    epoch: int = 0
+    """The number of the epoch, by which its groups are told from those of others."""
+    rewritten: frozenset[int] = frozenset()
+    """The epochs whose groups are written again though nothing changes in them."""
+    opens_all: bool = True
+    """True if all of it is decoded, and not only what is needed: what cannot be shows in the first passage of a run
+    then (law K5)."""
+
+
 class ClusterPlan(msgspec.Struct, frozen=True):
     """The plan of a run on Spark."""
 
@@ -53,8 +67,7 @@ class ClusterPlan(msgspec.Struct, frozen=True):
     span: Span = Span.WHOLE
     replays_in_stage: bool = True
     """False if an input that fails is given up at once, as its message is replayed from its source."""
-    now: float = 0.0
-    """The time for bolts with keyed state, in seconds since 1970: a run, or an epoch, is a moment to them (law K6)."""
+    state: StatePlan = StatePlan()
 
     @property
     def end(self) -> str:
@@ -62,6 +75,11 @@ class ClusterPlan(msgspec.Struct, frozen=True):
         if self.span is not Span.EPOCH:
             return "its bolt had finished"
         return "its epoch had ended" if self.replays_in_stage else "its pass over all stages had ended"
+
+    @property
+    def keeps_groups(self) -> bool:
+        """True if its key groups are read by later epochs."""
+        return self.span is Span.EPOCH and any(each.keyed for each in self.plan.description.bolts.values())
 
     @property
     def driver(self) -> Place:
@@ -121,10 +139,10 @@ def number(
     *,
     in_epochs: bool = False,
     replays_in_stage: bool = True,
-    now: float = 0.0,
+    state: StatePlan | None = None,
 ) -> ClusterPlan:
     """Number the tasks of a topology whose ``spouts`` have so many partitions each; ``in_epochs`` is true where its
-    messages come in several passages. ``now`` is the time for bolts with keyed state."""
+    messages come in several passages."""
     layout = lay_out(description, in_epochs=in_epochs)
     sized = _sized(description, layout, spouts)
     planned = plan(sized, configurations, state_survives=in_epochs)
@@ -143,7 +161,16 @@ def number(
     for id in layout.driver:
         places[planned.tasks[id][0].task] = Place(len(layout.stages), 0)
     span = Span.EPOCH if in_epochs else Span.WHOLE
-    return ClusterPlan(planned, layout, configurations, [*partitions, 1], places, span, replays_in_stage, now)
+    return ClusterPlan(
+        planned,
+        layout,
+        configurations,
+        [*partitions, 1],
+        places,
+        span,
+        replays_in_stage,
+        state or StatePlan(),
+    )
 
 
 def _sized(description: Description, layout: Layout, spouts: Mapping[str, int]) -> Description:

@@ -3,6 +3,10 @@
 An epoch has a folder of its own. Its rows are written there first: those of streams that leave, and the states of the
 bolts. The record comes last, when the ledger adds up and everything was handed over. An epoch with a record is done and
 never executed again. A folder without one is of an epoch that was interrupted, and is written anew.
+
+Of keyed state an epoch writes the groups that it has changed. Its record names those of earlier epochs for the others,
+so that of these the files with groups stay as long as the last record names one in them
+(:mod:`stormlet.spark.engine.stream.written`).
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ from stormlet.core.state.commits import Shape, StateId
 from stormlet.errors import InvalidTopology, SparkFailed, StateUnusable
 from stormlet.model.description import Description
 from stormlet.spark.engine.partition.keyed.carried import check_shapes
+from stormlet.spark.engine.passage.staging import GROUPS, RUN, part_of
 from stormlet.spark.engine.planning.numbering import Place
+from stormlet.spark.engine.stream.written import Written
 from stormlet.spark.failures import summary
 from stormlet.spark.files import Folder
 from stormlet.spark.stream.keeper import EPOCHS
@@ -39,9 +45,13 @@ class EpochRecord(msgspec.Struct, frozen=True):
     tasks: Mapping[str, Sequence[Place]]
     """The places of the tasks of each bolt that may have state."""
     states: int
-    """The XOR of the hashes of all rows with state, those of the driver left out."""
+    """The XOR of the hashes of all rows with the state of ordinary bolts, those of the driver left out."""
     driver: bytes
     """The state of the bolts in the driver."""
+    now: float = 0.0
+    """The time for its bolts with keyed state, in seconds since 1970."""
+    groups: Sequence[Written] = ()
+    """All keyed state."""
     keyed: Mapping[str, Sequence[Place]] = {}
     """The places of the tasks of each bolt with keyed state."""
     shapes: Sequence[tuple[StateId, Shape]] = ()
@@ -55,6 +65,8 @@ class Checkpoint:
         self._session = session
         self._path = path
         self._folder = Folder(session, f"{path.rstrip('/')}/{EPOCHS}")
+        self._bare: set[str] = set()
+        """The folders of epochs in which nothing is left but groups."""
         self.last = self._newest()
         """The record of the last epoch; None before the first."""
 
@@ -80,6 +92,15 @@ class Checkpoint:
             check_shapes(description, dict(() if self.last is None else self.last.shapes))
         except StateUnusable as error:
             raise InvalidTopology(f"checkpoint {self._path}: {error}") from error
+
+    def check_groups(self) -> None:
+        """Raise it unless the files with key groups are those that the record of the last epoch names."""
+        for each in () if self.last is None else self.last.groups:
+            there, path = self.files_of(each.epoch), self._place_of(each.epoch)
+            for name in {**each.files, **there}:
+                fault = _fault(each, each.files.get(name), there.get(name))
+                if fault:
+                    raise InvalidTopology(f"checkpoint {self._path}: {path}/{name} {fault}")
 
     def is_done(self, epoch: int, query: str) -> bool:
         """True if this epoch of a query has a record, so that only Spark's own note of it is missing. Raise
@@ -109,15 +130,39 @@ class Checkpoint:
         """Return the place of the rows of the last epoch; None before the first."""
         return None if self.last is None else self._folder.below(str(self.last.epoch), ROWS)
 
+    def groups_of(self, kept: Sequence[Written]) -> Sequence[str]:
+        """Return the folders with these groups."""
+        return [self._place_of(each.epoch) for each in kept]
+
+    def files_of(self, epoch: int) -> Mapping[str, int]:
+        """Return the names of the files with groups that an epoch has written, with their bytes."""
+        files = Folder(self._session, self._place_of(epoch)).lengths()
+        return {name: length for name, length in files.items() if name.endswith(".parquet")}
+
     def end(self, record: EpochRecord) -> None:
-        """Note durably that an epoch is done, and forget the one before."""
+        """Note durably that an epoch is done, and forget what it does not refer to."""
         name = str(record.epoch)
         self._folder.sync(name)
         Folder(self._session, self._folder.below(name)).write(RECORD, msgspec.json.encode(record))
         self.last = record
+        needed = {str(each.epoch) for each in record.groups}
         for other in self._folder.names():
-            if other != name:
+            if other == name:
+                continue
+            if other in needed:
+                self._strip(other)
+            else:
                 self._folder.remove(other)
+
+    def _strip(self, name: str) -> None:
+        """Leave nothing in the folder of an epoch but its groups."""
+        if name not in self._bare:
+            self._folder.remove(f"{name}/{RECORD}")
+            self._folder.remove(part_of(f"{name}/{ROWS}", RUN))
+            self._bare.add(name)
+
+    def _place_of(self, epoch: int) -> str:
+        return part_of(self._folder.below(str(epoch), ROWS), GROUPS)
 
     def _newest(self) -> EpochRecord | None:
         numbers = sorted((int(name) for name in self._folder.names() if name.isdecimal()), reverse=True)
@@ -138,6 +183,22 @@ class Checkpoint:
                 f"checkpoint {self._path}: the record of epoch {number} cannot be read: {summary(error)}; bring "
                 f"{RECORD} of that epoch back, or begin with another checkpoint"
             ) from error
+
+
+def _fault(written: Written, length: int | None, there: int | None) -> str | None:
+    """What is wrong with a file, by the bytes that it should have and those that it has, with the way out."""
+    if there is None:
+        return (
+            f"is missing, which has keyed state of epoch {written.epoch}; bring it back, or begin with another checkpoint"
+        )
+    if length is None:
+        return f"is none of the files that epoch {written.epoch} has written; take it away"
+    if length != there:
+        return (
+            f"has {there:,} bytes, and epoch {written.epoch} has written {length:,}; bring back what was there, or begin "
+            f"with another checkpoint"
+        )
+    return None
 
 
 def _changed(path: str, bolt: str, before: Sequence[Place], now: Sequence[Place]) -> str:

@@ -34,21 +34,22 @@ from stormlet.spark.engine.partition.keyed.carried import (
     rows_with,
     shapes_of,
 )
-from stormlet.spark.engine.partition.keyed.tables import blob_in, by_state
-from stormlet.spark.engine.partition.rows import STATES, Kind
-from stormlet.spark.engine.passage.arrow_rows import frame_of, rows_in
+from stormlet.spark.engine.partition.keyed.groups import blob_in, by_state, id_of
+from stormlet.spark.engine.partition.rows import Kind, Row
+from stormlet.spark.engine.passage.arrow_rows import frame_of, rows_in, table_of
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, explained, hand_over, settings
-from stormlet.spark.engine.passage.connect import partitions_of
+from stormlet.spark.engine.passage.connect import frame_of_table, partitions_of
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
-from stormlet.spark.engine.passage.passage import Passage, Saved, saved_in
+from stormlet.spark.engine.passage.passage import Left, Passage, Saved, saved_in
 from stormlet.spark.engine.passage.reports import Totals, failures_of, statistics_of
 from stormlet.spark.engine.passage.sources import SourceFrames
 from stormlet.spark.engine.passage.staging import Kept
 from stormlet.spark.engine.planning.layout import may_have_state
-from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, number
+from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, StatePlan, number
 from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
+from stormlet.spark.engine.stream.written import after, hashes_of, ids_of, to_write_again, written_by
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.frames import Origin
 from stormlet.spark.sink.writer import Destination, check_epoch_columns, replace_epoch
@@ -87,6 +88,8 @@ class Epochs:
             if each.exactly_once:
                 check_epoch_columns(f"bolt {id!r} with exactly_once=True", each.schema)
         self._checkpoint: Checkpoint | None = None
+        self._opens_all = True
+        """True until an epoch of this run has opened all groups."""
         self.totals = Totals()
         """The counts of those that were done in this run."""
 
@@ -101,10 +104,11 @@ class Epochs:
         """Prepare for the first one of a run. Raises :class:`~stormlet.errors.InvalidTopology` if the checkpoint is not
         one of this topology, and :class:`~stormlet.errors.SparkUnavailable` if an executor cannot run it."""
         query = self._source.query
-        session, cluster = query.frame.sparkSession, self._numbered(1)
+        session, cluster = query.frame.sparkSession, self._numbered(1, StatePlan())
         checkpoint = Checkpoint(session, query.checkpoint)
         checkpoint.check(cluster.plan.description.name, _tasks(cluster))
         checkpoint.check_states(self._description)
+        checkpoint.check_groups()
         if checkpoint.last is None and self._stored is not None:
             check_shapes(self._description, self._stored.shapes)
         check_executors(session)
@@ -128,7 +132,7 @@ class Epochs:
         frame, values_of = self._source.distributed(batch)
         with settings(session):
             partitions = partitions_of(frame)
-        cluster = self._numbered(partitions or 1)
+        cluster = self._numbered(partitions or 1, self._state_plan(checkpoint.last, epoch))
         by_spark = {self._spout: (frame, values_of)} if partitions else {}
         sources = SourceFrames(session, self._description.spouts, by_spark)
         with cancelled(session), settings(session):
@@ -143,44 +147,63 @@ class Epochs:
                 self._sync()
             write = _writer(SourceKey(f"query-{query}"), epoch)
             write_sinks(self._leaving, passed.kept, cluster, write)
-        name, saved = cluster.plan.description.name, passed.saved
-        record = EpochRecord(
-            epoch,
-            query,
-            name,
-            _tasks(cluster),
-            saved.hashes,
-            saved.driver,
-            keyed_places(cluster),
-            [*shapes_of(self._description).items()],
-        )
-        checkpoint.end(record)
+        checkpoint.end(self._record(epoch, query, cluster, checkpoint, passed.left))
+        self._opens_all = False
         statistics = statistics_of(cluster, passed.reports, passed.given_up)
         self.totals.add(statistics, failures_of(passed.reports))
 
-    def _numbered(self, partitions: int) -> ClusterPlan:
+    def _state_plan(self, last: EpochRecord | None, epoch: int) -> StatePlan:
+        kept = () if last is None else last.groups
+        again = to_write_again(kept)
+        if last is not None and dict(last.shapes) != shapes_of(self._description):
+            again = frozenset(each.epoch for each in kept)  # what is of another type by now, above all
+        return StatePlan(time(), epoch, again, self._opens_all)
+
+    def _record(
+        self, epoch: int, query: str, cluster: ClusterPlan, checkpoint: Checkpoint, left: Left
+    ) -> EpochRecord:
+        last, places = checkpoint.last, keyed_places(cluster)
+        before = () if last is None or last.keyed != places else last.groups
+        return EpochRecord(
+            epoch,
+            query,
+            cluster.plan.description.name,
+            _tasks(cluster),
+            left.states,
+            left.driver,
+            cluster.state.now,
+            after(before, written_by(epoch, checkpoint.files_of(epoch), left.groups)),
+            places,
+            [*shapes_of(self._description).items()],
+        )
+
+    def _numbered(self, partitions: int, state: StatePlan) -> ClusterPlan:
         spouts = {self._spout: partitions}
-        return number(self._description, self._configurations, spouts, in_epochs=True, now=time())
+        return number(self._description, self._configurations, spouts, in_epochs=True, state=state)
 
     def states(self, session: SparkSession) -> EndStates:
         """Return the keyed states that the last epoch has left."""
-        place = None if self._checkpoint is None else self._checkpoint.rows_of_last()
-        kept = None if place is None else Kept(session, place)
-        return EndStates(self._description, lambda: () if kept is None else kept.rows(Kind.KEYED))
+        checkpoint = self._checkpoint
+        last = None if checkpoint is None else checkpoint.last
+        if checkpoint is None or last is None:
+            return EndStates(self._description, tuple, time())
+        return EndStates(self._description, lambda: _groups_read(session, checkpoint, last), last.now)
 
     def _saved(self, session: SparkSession, checkpoint: Checkpoint, cluster: ClusterPlan) -> Saved:
         place, record, stored = checkpoint.rows_of_last(), checkpoint.last, self._stored
         if place is None or record is None:
             return saved_in(session, rows_with(cluster, stored.states, stored.shapes) if stored else ())
-        rows = rows_in(session, place)
+        rows, hashes = rows_in(session, place), record.states ^ hashes_of(record.groups)
+        rows = rows.where(rows["kind"] == int(Kind.STATE))
         if record.keyed == keyed_places(cluster):
-            return Saved(rows.where(rows["kind"].isin(*map(int, STATES))), record.states, record.driver)
+            if record.groups:
+                rows = rows.unionAll(_groups_in(session, checkpoint, record))
+            return Saved(rows, hashes, record.driver)
         # Keys go to other tasks by now. What they had must have been all, or the ledger does not add up.
-        before = [*Kept(session, place).rows(Kind.KEYED)]
-        moved = rows_with(cluster, by_state([*map(blob_in, before)]), dict(record.shapes))
-        others = rows.where(rows["kind"] == int(Kind.STATE))
-        hashes = reduce(int.__xor__, (row.hash for row in (*before, *moved)), record.states)
-        return Saved(others.unionAll(frame_of(session, moved)), hashes, record.driver)
+        before = _groups_read(session, checkpoint, record)
+        moved = rows_with(cluster, by_state(map(blob_in, before)), dict(record.shapes))
+        hashes = reduce(int.__xor__, (row.hash for row in (*before, *moved)), hashes)
+        return Saved(rows.unionAll(frame_of(session, moved)), hashes, record.driver)
 
     def _check(self, epoch: int, letters: Sequence[DeadLetter]) -> None:
         """Raise :class:`~stormlet.errors.SparkFailed` if the epoch may not give up a message."""
@@ -199,6 +222,27 @@ def _writer(source: SourceKey, epoch: int) -> Callable[[Leaving, Destination, Da
             destination.append(rows)
 
     return write
+
+
+def _groups_in(session: SparkSession, checkpoint: Checkpoint, record: EpochRecord) -> DataFrame:
+    """The rows of all key groups that a record names."""
+    from pyspark.sql import functions as f
+
+    rows = rows_in(session, *checkpoint.groups_of(record.groups))
+    if all(each.counts_all for each in record.groups):
+        return rows
+    columns = ["stage", "partition", "target", "size"]
+    named = table_of(columns, ((*id, epoch) for id, epoch in ids_of(record.groups)))
+    wanted = f.broadcast(frame_of_table(session, named))
+    return rows.join(wanted, columns, "left_semi").select(*rows.columns)
+
+
+def _groups_read(session: SparkSession, checkpoint: Checkpoint, record: EpochRecord) -> Sequence[Row]:
+    """The same, in this process."""
+    if not record.groups:
+        return ()
+    kept, named = Kept(session, *checkpoint.groups_of(record.groups)), ids_of(record.groups)
+    return [row for row in kept.rows(Kind.KEYED) if (id_of(row), row.size) in named]
 
 
 def _tasks(cluster: ClusterPlan) -> Mapping[str, Sequence[Place]]:

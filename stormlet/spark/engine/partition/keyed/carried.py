@@ -18,7 +18,15 @@ from stormlet.core.state.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.core.state.states import State
 from stormlet.model.description import BoltSpec, Description
 from stormlet.runtime.epochs.states import KeptState
-from stormlet.spark.engine.partition.keyed.tables import blob_in, blobs_of, by_state, rows_for
+from stormlet.spark.engine.partition.keyed.groups import (
+    UNWRITTEN,
+    Blob,
+    blob_in,
+    blobs_of,
+    by_group,
+    by_state,
+    rows_of,
+)
 from stormlet.spark.engine.partition.rows import Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 from stormlet.state.memory import MemoryStore
@@ -70,18 +78,22 @@ def rows_with(cluster: ClusterPlan, blobs: Blobs, shapes: Shapes) -> Sequence[Ro
     for id in keyed_bolts(description):
         states = [state for state in kept.states if state.id.component == id]
         for plan in cluster.plan.tasks[id]:
-            own = [blob for state in states for blob in blobs_of(state.id, state.tables[plan.index])]
-            found += rows_for(cluster.places[plan.task], plan.task, own)
+            groups: dict[int, list[Blob]] = {}
+            for state in states:
+                for group, entries in by_group(state.tables[plan.index]).items():
+                    groups.setdefault(group, []).extend(blobs_of(state, entries, plan.index))
+            found += rows_of(cluster.places[plan.task], groups, UNWRITTEN)
     return found
 
 
 class EndStates:
     """The keyed states at the end of a run."""
 
-    def __init__(self, description: Description, read: Callable[[], Iterable[Row]]) -> None:
-        """``read`` gives the rows that the run has left with them."""
+    def __init__(self, description: Description, read: Callable[[], Iterable[Row]], now: float) -> None:
+        """``read`` gives the rows that the run has left with them, and ``now`` is its time."""
         self._description = description
         self._read = read
+        self._now = now
 
     def values(self, component: str, name: str | None) -> dict[Any, Any]:
         """Return a state by its keys; ``name`` may be left out for a bolt with a single one. Raise :class:`KeyError`
@@ -112,6 +124,7 @@ class EndStates:
     def _opened(self, id: StateId, blobs: Blobs) -> State:
         state = State(id, self._description.bolts[id.component].states[id.state])
         state.load(blobs.get(id, ()))
+        state.tell(self._now)
         return state
 
     def _appends(self, id: StateId, stored: Stored, blobs: Blobs) -> Sequence[Append]:

@@ -5,7 +5,7 @@ that are fused behind the one with state, and hold inputs, are flushed at the en
 its trees are over, as an epoch does in process (law X2).
 
 Timers that are due are called when the last input has come, and before bolts finish. The time is that of the run, or of
-the epoch, and stands still (:attr:`~stormlet.spark.engine.planning.numbering.ClusterPlan.now`): so all attempts that
+the epoch, and stands still (:class:`~stormlet.spark.engine.planning.numbering.StatePlan`): so all attempts that
 Spark makes at a partition see the same, and a timer that is set for later is due in a later one (law K7).
 """
 
@@ -30,9 +30,8 @@ def partition_at(cluster: ClusterPlan, place: Place, seed: int, *, by_root: bool
     for plan in cluster.tasks_at(place):
         spec = bolts.get(plan.component)
         if spec is not None and spec.keyed:
-            return KeyedPartition(
-                cluster, place, seed, KeyedTables(plan, spec, place, cluster.now), by_root=by_root
-            )
+            tables = KeyedTables(plan, spec, place, cluster)
+            return KeyedPartition(cluster, place, seed, tables, by_root=by_root)
     return Partition(cluster, place, seed, by_root=by_root)
 
 
@@ -43,6 +42,7 @@ class KeyedPartition(Partition):
         self, cluster: ClusterPlan, place: Place, seed: int, tables: KeyedTables, *, by_root: bool
     ) -> None:
         self._tables = tables
+        self._has_begun = False
         self.state_of = tables.of
         super().__init__(cluster, place, seed, by_root=by_root)
 
@@ -50,11 +50,20 @@ class KeyedPartition(Partition):
         """Execute the tuples of a chunk, or take a row with state."""
         if row.kind != Kind.KEYED or row.place != self._place:
             return await super().execute(row)
+        self._tables.load(self._account.read(row))
+        return ()
+
+    async def _execute_gathered(self) -> Sequence[Row]:
+        if not self._has_begun:  # state comes before all inputs
+            self._begin()
+        return await super()._execute_gathered()
+
+    def _begin(self) -> None:
+        self._has_begun = True
         try:
-            self._tables.load(self._account.read(row))
+            self._tables.begin()
         except StateUnusable as error:
             raise self._crashes.of_task(self._tables.task, "the state") from error
-        return ()
 
     async def finish(self) -> Sequence[Row]:
         """No more input will come: call the timers that are due, and finish."""
