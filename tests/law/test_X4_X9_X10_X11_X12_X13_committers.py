@@ -18,6 +18,7 @@ from stormlet import (
     opaque,
     transactional,
 )
+from stormlet.core.state.commits import Commit
 from stormlet.errors import StateUnusable
 from stormlet.state.memory import MemoryStore
 
@@ -179,6 +180,29 @@ def _noted(happened: list[str]) -> Callable[[int], int]:
 
 
 @pytest.mark.simulated_time(allow_leaks=["errors"])
+class Doubtful(MemoryStore):
+    """Makes the second epoch durable, and raises."""
+
+    def commit(self, commit: Commit) -> None:
+        super().commit(commit)
+        if commit.epoch == 2:
+            raise StateUnusable("the disk says nothing")
+
+
+async def test_X4_no_epoch_follows_one_that_was_not_written() -> None:
+    """If it is durable all the same, its rows are delivered before any others: by the next run."""
+    seen: Seen = []
+    store, topology = Doubtful("line"), numbers(partial(Write, seen))
+    with pytest.raises(TopologyCrashed):
+        async with topology.run(state=store) as running:
+            try:
+                await running.finished()
+            finally:
+                await asyncio.sleep(1)  # the host takes its time
+    await run(topology, store)
+    assert seen == THREE
+
+
 async def test_X9_a_committer_that_is_killed_gets_its_epoch_again() -> None:
     """A death in the midst of a commit is no end of it."""
     seen: Seen = []

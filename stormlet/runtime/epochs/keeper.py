@@ -104,6 +104,8 @@ class EpochKeeper:
         """For the first timer of a bolt that is due."""
         self._alarm_for = 0.0
         self._last_failure: Failure | None = None
+        self._has_failed = False
+        """True once an epoch was not written: the run crashes, and none follows."""
         self._has_delivered = False
         """True once the dead letters of earlier runs have their sink."""
         self._durable = state.stored.epoch
@@ -169,6 +171,8 @@ class EpochKeeper:
 
     def end(self) -> None:
         """Nothing is under way: try the epoch again, or make it durable."""
+        if self._has_failed:  # what comes after it must not be delivered before it, if it is durable all the same
+            return
         held = next((bolt for bolt in self._tasks.all_bolts if bolt.holds_inputs), None)
         if held is not None:
             held.crash(StillHeld("it still holds inputs at the end of an epoch; settle them in flush"))
@@ -379,7 +383,7 @@ class EpochKeeper:
         try:
             commit = self._commit_of(closed)
         except Exception as error:  # such as a message id that cannot be kept
-            self._crashed("the commit", self._name_of(closed.number), error)
+            self._not_written(closed.number, error)
             return
         epoch.attempt.begin()
         epoch.closing = False
@@ -422,6 +426,7 @@ class EpochKeeper:
                 yield letter_of(task.plan.component, message, message.failure)
 
     def _not_written(self, epoch: int, error: Exception) -> None:
+        self._has_failed = True
         self._crashed("the commit", self._name_of(epoch), error)
 
     def _name_of(self, epoch: int) -> str:
