@@ -13,6 +13,7 @@ An hour is enough to read it, in this order::
     groupings   the choice of a consumer task for each tuple
     retries     the pauses before a failed message is emitted and a dead task started again, and the end of both
     state       epochs of messages, and keyed state: a room with its own map
+    settlement  what a source may tell its broker, and when: a room with its own map
     progress    the steps by which a run comes to rest: flush, resume, finish, done
 
 The other modules help these: ``shortened`` puts values into words; ``tracebacks`` names the calls of a stack, and makes

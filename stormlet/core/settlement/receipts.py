@@ -1,0 +1,84 @@
+"""The receipts of the messages that a source has under way; each settles once, and for its own connection.
+
+Theory of operation
+-------------------
+With its connection a source loses what it holds: the broker delivers all that again, to it or to another. An ack that
+comes later for an earlier connection means nothing to most brokers, and to some another message, whose receipt is equal
+by chance. So a receipt is kept with the number of its connection. One that is settled under another number is *stale*:
+it is counted, and the broker does not hear of it.
+
+The same message may come again while its tree goes on. If the broker has stable names for its messages, that is seen:
+the message that is under way *adopts* the new receipt, and is not processed a second time.
+
+A message that is withdrawn is no longer this source's. If the broker delivers it once more, that is another message to
+the engine, of which the old one's outcome must say nothing. So the ids of messages have the number of withdrawals
+before them as a suffix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+R = TypeVar("R")
+
+
+class Receipts(Generic[R]):
+    """The receipts of one source task, by message id."""
+
+    __slots__ = ("_held", "_survive", "connection", "stale", "withdrawals")
+
+    def __init__(self, *, survive: bool = False) -> None:
+        """``survive`` says that receipts stay valid when the connection is lost."""
+        self.connection = 0
+        """The number of the connection, from 1; 0 before the first."""
+        self.stale = 0
+        """Receipts that were settled when they were valid no more."""
+        self.withdrawals = 0
+        """Withdrawals so far, of any number of messages."""
+        self._survive = survive
+        self._held: dict[str, tuple[int, R]] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __contains__(self, id: object) -> bool:
+        return id in self._held
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def connected(self) -> int:
+        """Begin another connection; return its number."""
+        self.connection += 1
+        return self.connection
+
+    def id_of(self, name: str) -> str:
+        """Return the message id for what the broker calls ``name``."""
+        return f"{name}~{self.withdrawals}" if self.withdrawals else name
+
+    def add(self, id: str, receipt: R) -> bool:
+        """Keep the receipt of a delivery. Returns False if its message is under way, which has adopted the receipt."""
+        is_new = id not in self._held
+        self._held[id] = (self.connection, receipt)
+        return is_new
+
+    def get(self, id: str) -> R | None:
+        """Return a receipt without settling it; None if there is none that is valid."""
+        connection, receipt = self._held.get(id, (0, None))
+        return receipt if self._survive or connection == self.connection else None
+
+    def take(self, id: str) -> R | None:
+        """Return a receipt to settle it, once. Returns None, and counts, if it is stale or was settled or withdrawn
+        before."""
+        connection, receipt = self._held.pop(id, (0, None))
+        if receipt is not None and (self._survive or connection == self.connection):
+            return receipt
+        self.stale += 1
+        return None
+
+    def withdraw(self, ids: Iterator[str] | list[str]) -> list[str]:
+        """These messages are not this source's any more; return those that were under way."""
+        gone = [id for id in ids if self._held.pop(id, None) is not None]
+        self.withdrawals += bool(gone)
+        return gone

@@ -1,0 +1,77 @@
+"""Receipts: each settles once, for the connection that it came by."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stormlet.core.settlement.receipts import Receipts
+
+
+def connected(*, survive: bool = False) -> Receipts[str]:
+    receipts = Receipts[str](survive=survive)
+    receipts.connected()
+    return receipts
+
+
+def test_a_receipt_settles_once() -> None:
+    """The second time it is stale."""
+    receipts = connected()
+    receipts.add("a", "tag 1")
+    assert (receipts.take("a"), receipts.take("a"), receipts.stale) == ("tag 1", None, 1)
+
+
+def test_a_receipt_of_an_earlier_connection_is_stale() -> None:
+    """The broker delivers that message again, and another one may have the same tag."""
+    receipts = connected()
+    receipts.add("a", "tag 1")
+    assert receipts.connected() == 2
+    assert (receipts.get("a"), receipts.take("a"), receipts.stale) == (None, None, 1)
+
+
+def test_receipts_of_some_brokers_survive() -> None:
+    """JetStream takes acks by any connection."""
+    receipts = connected(survive=True)
+    receipts.add("a", "reply 1")
+    receipts.connected()
+    assert (receipts.get("a"), receipts.take("a"), receipts.stale) == ("reply 1", "reply 1", 0)
+
+
+def test_a_message_under_way_adopts_the_receipt_of_its_redelivery() -> None:
+    """It is not processed twice, and settles the delivery that counts."""
+    receipts = connected()
+    assert receipts.add("a", "tag 1")
+    receipts.connected()
+    assert not receipts.add("a", "tag 7")
+    assert receipts.take("a") == "tag 7"
+
+
+def test_what_is_withdrawn_does_not_settle_what_comes_again() -> None:
+    """The same name has another id after a withdrawal."""
+    receipts = connected()
+    receipts.add(receipts.id_of("a"), "tag 1")
+    assert receipts.withdraw(["a", "b"]) == ["a"]
+    assert receipts.withdraw(["c"]) == []
+    assert receipts.add(receipts.id_of("a"), "tag 2")
+    assert receipts.take("a") is None
+    assert (receipts.take("a~1"), len(receipts), list(receipts), "a~1" in receipts) == ("tag 2", 0, [], False)
+
+
+@given(st.lists(st.sampled_from(["deliver", "settle", "reconnect", "withdraw"]), max_size=60), st.booleans())
+def test_a_broker_with_equal_tags_never_hears_of_the_wrong_message(steps: list[str], survive: bool) -> None:
+    """Whatever happens, a tag is told to the broker only if this connection, or any if they survive, has given it, and
+    once."""
+    receipts = connected(survive=survive)
+    told = list[str]()
+    for number, step in enumerate(steps):
+        id = receipts.id_of(f"m{number % 3}")
+        if step == "deliver":
+            receipts.add(id, f"{receipts.connection}/{number}")
+        elif step == "settle" and (receipt := receipts.take(id)) is not None:
+            assert survive or receipt.split("/")[0] == str(receipts.connection)
+            told.append(receipt)
+        elif step == "withdraw":
+            receipts.withdraw(iter([id]))
+        elif step == "reconnect":
+            receipts.connected()
+    assert len(told) == len(set(told))
