@@ -17,6 +17,7 @@ from stormlet.core.outcomes import Failure
 from stormlet.core.schema import Schema
 from stormlet.core.tuples import Tuple
 from stormlet.model.configuration import Configuration
+from stormlet.report.connections import Connection
 from stormlet.report.statistics import Progress
 
 T = TypeVar("T")
@@ -40,7 +41,7 @@ class SharedObjects:
         return cast("T", self._objects[kind])
 
 
-def _ignore(progress: Progress) -> None:
+def _ignore(report: object) -> None:
     """Report to nothing: the default where no engine runs."""
 
 
@@ -70,6 +71,11 @@ class TaskContext:
     report_progress: Callable[[Progress], None] = field(default=_ignore, repr=False, compare=False)
     """Report the progress of this task with work of its own; ``statistics()`` and the views show the latest report. May
     be called at any time, from any thread."""
+    show_connection: Callable[[Callable[[], Connection]], None] = field(
+        default=_ignore, repr=False, compare=False
+    )
+    """Have ``health()``, ``statistics()`` and the views ask this function for the connection of this task to a broker.
+    A run is ready only while all of them are."""
     resume: Mapping[Hashable, object] = field(
         default_factory=dict[Hashable, object], repr=False, compare=False
     )
@@ -248,13 +254,14 @@ class SpoutCollector(Protocol[U_contra]):
         *,
         message_ids: Sequence[object],
         origins: Sequence[object] | None = None,
-        attempt: int = 1,
+        attempt: int | Sequence[int] = 1,
     ) -> None:
-        """Emit these values in order, each with its message id and its origin.
+        """Emit these values in order, each with its message id, its origin, and its attempt, which may also be one for
+        all.
 
         For sources that get many values at once it costs less than as many calls of :meth:`emit`. Raises the errors
         of :meth:`emit` after the values before the refused one were emitted, and :class:`ValueError` before any is
-        emitted, if the numbers of values, ids and origins differ or a message id is None.
+        emitted, if the numbers of values, ids, origins and attempts differ or a message id is None.
         """
         ...
 
@@ -278,6 +285,18 @@ class SpoutCollector(Protocol[U_contra]):
     def pause_until_own_settled(self) -> None:
         """Pause the spout until the pending messages of this task are settled, whatever other spouts do. Bolts that
         hold inputs are flushed meanwhile (law B8). Of several calls for a pause the last one counts."""
+        ...
+
+    def withdraw(self, message_ids: Iterable[object]) -> None:
+        """These messages are not this spout's any more, as when a broker has given them to somebody else (law S9).
+
+        Their trees go on, but none is replayed or becomes a dead letter, and neither ``ack`` nor ``fail`` is called for
+        it; the statistics count it as ``withdrawn``. Ids are hashable and unique among the pending messages, and those
+        of messages whose ``ack`` or ``fail`` was not called; others must not be given. Where messages belong to epochs
+        it changes nothing.
+
+        Raises :class:`RuntimeError` for a spout that is no :class:`ReliableSpout`.
+        """
         ...
 
     async def dead_letter(
@@ -384,6 +403,10 @@ class Spout(Generic[U]):
     def deactivate(self) -> Awaitable[None] | None:
         """Stop emitting: called whenever the topology is deactivated, in turn with :meth:`activate`. ``next_tuple`` is
         not called until it is activated again."""
+
+    def drain(self) -> Awaitable[None] | None:
+        """Stop taking messages from the source: called once when the topology drains. ``next_tuple`` is not called any
+        more, ``ack`` and ``fail`` are until everything is settled (law C3)."""
 
     def close(self) -> Awaitable[None] | None:
         """Release resources: called at the end, if ``open`` has returned. An exception is logged; where the spout

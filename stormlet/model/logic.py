@@ -133,6 +133,7 @@ SPOUT_METHODS = {
     "fail": "message_id, failure",
     "activate": "",
     "deactivate": "",
+    "drain": "",
     "close": "",
 }
 """The methods of spouts, likewise."""

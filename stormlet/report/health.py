@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 import msgspec
+
+from stormlet.report.connections import Connection
 
 
 class RunState(Enum):
@@ -41,7 +44,12 @@ class Health(msgspec.Struct, frozen=True):
     epoch_age: float | None = None
     """Seconds since it was committed; None before the first."""
 
+    connections: Mapping[str, Connection] = {}
+    """The connections of tasks to their brokers, by the names of the tasks, such as ``orders[0]``."""
+
     @property
     def ready(self) -> bool:
-        """True if it takes messages: ``running.emit`` may wait for room, but is not refused."""
-        return self.state in (RunState.RUNNING, RunState.INACTIVE)
+        """True if it takes messages: ``running.emit`` may wait for room, but is not refused; and all sources and sinks
+        have their brokers."""
+        running = self.state in (RunState.RUNNING, RunState.INACTIVE)
+        return running and all(each.is_ready for each in self.connections.values())

@@ -7,6 +7,8 @@ from functools import reduce
 
 import msgspec
 
+from stormlet.report.connections import Connection
+
 
 class Progress(msgspec.Struct, frozen=True):
     """Progress of a component with work of its own, such as reading a source; see
@@ -32,7 +34,7 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     """Tuples delivered: one emit may reach several tasks, or none."""
     messages: int = 0
     """Spout: messages emitted that the ackers follow, each once whatever its attempts. Each is acked, given back, a
-    dead letter, left over, or pending (law N1)."""
+    dead letter, withdrawn, left over, or pending (law N1)."""
     executed: int = 0
     """Inputs that a bolt has executed; control messages that an acker has applied."""
     acked: int = 0
@@ -41,6 +43,8 @@ class TaskStatistics(msgspec.Struct, frozen=True):
     """Spout: attempts failed. Bolt: inputs failed. Acker: trees failed."""
     given_back: int = 0
     """Spout: messages whose failure was delivered to their emitter: a ``Spout`` class, or the host's ``Tree``."""
+    withdrawn: int = 0
+    """Spout: messages that came to belong to somebody else while they were pending (law S9)."""
     pending: int = 0
     """Now. Spout: messages without an outcome, those waiting for a replay included. Bolt: inputs queued, in
     hand or held. Acker: open trees."""
@@ -92,6 +96,8 @@ class ComponentStatistics(TaskStatistics, frozen=True):
     """Statistics of each task, by its id."""
     progress: Progress | None = None
     """The progress that its tasks have reported, summed up; None if none has."""
+    connections: Mapping[int, Connection] | None = None
+    """The connection of each task to its broker, by its id; None if they have none."""
 
 
 class StateStatistics(msgspec.Struct, frozen=True):
@@ -136,13 +142,19 @@ class Statistics(msgspec.Struct, frozen=True):
 
 
 NOTHING_REPORTED: Mapping[int, Progress] = {}
+NO_CONNECTIONS: Mapping[int, Connection] = {}
 
 
 def of_component(
-    tasks: Mapping[int, TaskStatistics], reported: Mapping[int, Progress] = NOTHING_REPORTED
+    tasks: Mapping[int, TaskStatistics],
+    reported: Mapping[int, Progress] = NOTHING_REPORTED,
+    connections: Mapping[int, Connection] = NO_CONNECTIONS,
 ) -> ComponentStatistics:
-    """Return the sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids."""
+    """Return the sum over the tasks of one component; ``reported`` has the progress of any tasks, by their ids, and
+    ``connections`` their connections."""
     total = sum(tasks.values(), TaskStatistics())
     counts = msgspec.structs.asdict(total)
     own = [reported[task] for task in tasks if task in reported]
-    return ComponentStatistics(**counts, tasks=tasks, progress=reduce(Progress.__add__, own) if own else None)
+    progress = reduce(Progress.__add__, own) if own else None
+    there = {task: connections[task] for task in tasks if task in connections}
+    return ComponentStatistics(**counts, tasks=tasks, progress=progress, connections=there or None)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from stormlet.core.ids import shard_of
 from stormlet.core.ledger import OpenTree
+from stormlet.report.connections import Connection
 from stormlet.report.statistics import Progress
 from stormlet.runtime.acker.task import AckerTask
 from stormlet.runtime.bolt.task import BoltTask
@@ -23,6 +24,13 @@ class Tasks(msgspec.Struct, frozen=True):
     bolts: Mapping[str, Sequence[BoltTask]]
     progress: Mapping[int, Progress]
     """The last progress report of each task, by its id."""
+    connections: Mapping[int, Callable[[], Connection]]
+    """Functions that tell of the connections of tasks to their brokers, by their ids."""
+
+    def name_of(self, task: int) -> str:
+        """Return the name of a spout or bolt task, by its id."""
+        everyone = (*self.all_spouts, *self.all_bolts)
+        return next(each.name for each in everyone if each.plan.task == task)
 
     def acker_of(self, root: int) -> AckerTask:
         """The acker of this tree. There must be one."""
@@ -58,7 +66,7 @@ class Directory:
     """Looks through the tasks, once there are any."""
 
     def __init__(self) -> None:
-        self.tasks = Tasks((), {}, {}, {})
+        self.tasks = Tasks((), {}, {}, {}, {})
 
     def unsettled(self) -> Iterator[tuple[str, AnyTuple]]:
         """Iterate over the tuples that are queued, in hand or held, each with the component that has it."""

@@ -65,8 +65,9 @@ class Books:
         given_back = sum(each.given_back for each in spouts)
         dead = sum(each.dead_letters for each in spouts)
         left = sum(each.left_over for each in spouts)
-        if messages != acked + given_back + dead + left:
-            yield f"{messages} messages, but {acked=} {given_back=} {dead=} {left=}"
+        withdrawn = sum(each.withdrawn for each in spouts)
+        if messages != acked + given_back + dead + withdrawn + left:
+            yield f"{messages} messages, but {acked=} {given_back=} {dead=} {withdrawn=} {left=}"
         if any(each.pending for each in spouts):
             yield "some are pending after the end"
         if len(self.taken) > messages:

@@ -18,7 +18,7 @@ def conserved(running: Running) -> bool:
     """The account of each spout adds up, and nothing is pending."""
     spouts = [each for each in running.statistics().components.values() if each.messages]
     return bool(spouts) and all(
-        each.messages == each.acked + each.given_back + each.dead_letters + each.left_over
+        each.messages == each.acked + each.given_back + each.dead_letters + each.withdrawn + each.left_over
         and not each.pending
         for each in spouts
     )

@@ -35,6 +35,8 @@ IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "S3": "nobody waits for room, as stages follow one another",
     "S4": "no spout of a batch is ever idle",
     "S7": "asynchronous sources are refused, as the driver reads all values first",
+    "S9": "no broker gives a message of a batch to somebody else",
+    "S10": "the driver reads all values of a batch first, and closes its sources",
     "B5": "ticks are refused, as a batch knows no time",
     "C4": "no host emits into a batch",
     "X1": EPOCHS,

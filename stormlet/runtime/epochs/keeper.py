@@ -258,7 +258,7 @@ class EpochKeeper:
         epoch = self._epoch
         if epoch.account.is_broken_off:
             for _, tracker in self._spouts:
-                tracker.withdraw()
+                tracker.forget_attempt()
         elif self._timer is None:
             now = self._loop.time()
             self._state.tell_time(self._wall_clock())

@@ -23,6 +23,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Plan
 from stormlet.model.signatures import takes_resume
 from stormlet.model.streams import StreamId
+from stormlet.report.connections import Connection
 from stormlet.report.statistics import Progress
 from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.acker.holders import Unsettled
@@ -92,6 +93,7 @@ class Assembly:
         )
         self._shared = SharedObjects()
         self._progress = dict[int, Progress]()
+        self._connections = dict[int, Callable[[], Connection]]()
 
     def tasks(self) -> Tasks:
         """Make all tasks and wire them."""
@@ -106,7 +108,7 @@ class Assembly:
         for id, spec in self._description.components.items():
             tasks = (*bolts.get(id, ()), *spouts.get(id, ()))
             wires.lay([Producer(each.plan, each.outbox, each.outlets) for each in tasks], id, spec.outputs)
-        return Tasks(self._ackers, spouts, bolts, self._progress)
+        return Tasks(self._ackers, spouts, bolts, self._progress, self._connections)
 
     def _acker(self, plan: TaskPlan, unsettled: Unsettled) -> AckerTask:
         configuration = self._description.configuration
@@ -194,6 +196,7 @@ class Assembly:
             self._dead_letters.sync,
             self._shared,
             partial(self._progress.__setitem__, plan.task),
+            partial(self._connections.__setitem__, plan.task),
             is_durable=self._state is not None and self._state.durable,
         )
 

@@ -267,9 +267,13 @@ class Running:
     def statistics(self) -> Statistics:
         """Exact counts since the start."""
         tasks = self._tasks_by_component()
+        progress = self._tasks.progress
+        connections = {task: tell() for task, tell in self._tasks.connections.items()}
         return Statistics(
             {
-                name: of_component({task.plan.task: task.statistics() for task in each}, self._tasks.progress)
+                name: of_component(
+                    {task.plan.task: task.statistics() for task in each}, progress, connections
+                )
                 for name, each in tasks.items()
             },
             None if self._epochs is None else self._epochs.statistics(),
@@ -359,6 +363,7 @@ class Running:
             restarting=() if lifecycle.ended else tuple(lifecycle.restarting()),
             epoch=None if self._epochs is None else self._epochs.durable,
             epoch_age=None if self._epochs is None else self._epochs.age,
+            connections={self._tasks.name_of(task): tell() for task, tell in self._tasks.connections.items()},
         )
 
     # What its block does.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import repeat
@@ -75,6 +75,15 @@ class SpoutOut:
         else:
             self._switches.pause(own=own)
 
+    def withdraw(self, message_ids: Iterable[object]) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.withdraw`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "withdraw")
+        raise RuntimeError(
+            f"{self._plan.component!r} (task {self._plan.task}) withdraws messages that the engine does not keep; "
+            f"derive from ReliableSpout"
+        )
+
     async def dead_letter(
         self,
         value: object,
@@ -126,25 +135,20 @@ class SpoutOut:
         *,
         message_ids: Sequence[object],
         origins: Sequence[object] | None = None,
-        attempt: int = 1,
+        attempt: int | Sequence[int] = 1,
     ) -> None:
         """See :meth:`stormlet.model.components.SpoutCollector.emit_many`."""
         tracker = self._tracker
         if self._outbox.thread.is_elsewhere():
             raise called_elsewhere(self._plan, "emit_many")
+        attempts = None if isinstance(attempt, int) else attempt
         if attempt != 1:
-            _check_attempt(self._plan, "attempt", attempt)
+            for one in attempts or (attempt,):
+                _check_attempt(self._plan, "attempt", one)
         if self._switches.stopping:
             raise _stopping(self._plan)
-        _check_messages(values, message_ids, origins)
-        shared = lineage_now(
-            self._topology, None, attempt
-        )  # no user code runs from here on that could set variables
-        if origins is None:
-            lineages: Sequence[Lineage] = [shared] * len(values)
-        else:
-            context = shared.context
-            lineages = [Lineage(attempt, origin, context) for origin in origins]
+        _check_messages(values, message_ids, origins, attempts)
+        lineages = self._lineages(len(values), origins, attempt)
         # Made before the first is emitted: a bad message id must not leave half of the batch behind.
         trees = self._trees(values, message_ids, lineages)
         try:
@@ -152,6 +156,17 @@ class SpoutOut:
         finally:
             if tracker.outcomes:
                 self._context.attend_soon()
+
+    def _lineages(
+        self, count: int, origins: Sequence[object] | None, attempt: int | Sequence[int]
+    ) -> Sequence[Lineage]:
+        # No user code runs from here on that could set variables.
+        shared = lineage_now(self._topology, None, attempt if isinstance(attempt, int) else 1)
+        if origins is None and isinstance(attempt, int):
+            return [shared] * count
+        attempts = [attempt] * count if isinstance(attempt, int) else attempt
+        context = shared.context
+        return [Lineage(*each, context) for each in zip(attempts, origins or [None] * count, strict=True)]
 
     def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
@@ -191,6 +206,13 @@ class ReliableSpoutOut(SpoutOut):
 
     __slots__ = ()
 
+    def withdraw(self, message_ids: Iterable[object]) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.withdraw`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "withdraw")
+        self._tracker.withdraw(message_ids)
+        self._context.attend_soon()  # somebody may wait for those that have waited for a replay
+
     def _tree(
         self, value: object, message_id: object, stream: str, task: int | None, lineage: Lineage
     ) -> OpenTree:
@@ -226,11 +248,16 @@ def _check_failures(plan: TaskPlan, failures: Sequence[object]) -> None:
 
 
 def _check_messages(
-    values: Sequence[object], message_ids: Sequence[object], origins: Sequence[object] | None
+    values: Sequence[object],
+    message_ids: Sequence[object],
+    origins: Sequence[object] | None,
+    attempts: Sequence[int] | None,
 ) -> None:
-    if len(message_ids) != len(values) or (origins is not None and len(origins) != len(values)):
+    others = {"origins": origins, "attempts": attempts}
+    given_too = {name: len(each) for name, each in others.items() if each is not None}
+    if any(length != len(values) for length in (len(message_ids), *given_too.values())):
         given = f"{len(values)} values with {len(message_ids)} message ids"
-        more = "" if origins is None else f" and {len(origins)} origins"
+        more = "".join(f" and {length} {name}" for name, length in given_too.items())
         raise ValueError(f"emit_many needs as many of each, and got {given}{more}")
     if any(map(is_, message_ids, repeat(None))):
         raise ValueError("emit_many needs message ids that are not None; emit tracks no value without one")

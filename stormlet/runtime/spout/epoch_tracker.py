@@ -203,7 +203,10 @@ class EpochTracker(Tracker):
 
     # The end of an attempt.
 
-    def withdraw(self) -> None:
+    def withdraw(self, message_ids: Iterable[object]) -> None:
+        """Nothing: a message belongs to its epoch, which is done as a whole (law X6)."""
+
+    def forget_attempt(self) -> None:
         """The attempt is spoilt: nothing more of it is emitted (law X6)."""
         waiting = len(self.replays.take_all())
         self._backlog.clear()

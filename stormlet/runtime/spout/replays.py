@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
-from heapq import heappop, heappush
+from collections.abc import Callable, Collection, Iterator
+from heapq import heapify, heappop, heappush
 from random import Random
 
 import msgspec
@@ -72,6 +72,15 @@ class Replays:
         self.due.clear()
         self._later.clear()
         return waiting
+
+    def take(self, message_ids: Collection[object]) -> list[Message]:
+        """These do not wait any more; return those of them that did."""
+        taken = [message for _, message in self if message.message_id in message_ids]
+        if taken:
+            self.due = deque(each for each in self.due if each.message_id not in message_ids)
+            self._later = [each for each in self._later if each.message.message_id not in message_ids]
+            heapify(self._later)
+        return taken
 
     def close(self) -> None:
         """The task ends: there are no more replays."""

@@ -234,6 +234,11 @@ class SpoutFeed(Feed):
             self._user.raised(error)
             raise
 
+    def end(self) -> Awaitable[None] | None:
+        """The topology drains: the instance need not read on."""
+        self.ended = True
+        return _awaitable(self._spout.drain())
+
     def close(self) -> Awaitable[None] | None:
         self._context.threads.close()  # for which it may wait
         return _awaitable(self._spout.close())

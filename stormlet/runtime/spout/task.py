@@ -242,7 +242,7 @@ class SpoutTask(Task):
             self._switched = False
             await self._call_switch()
         elif self.switches.stopping and not self.feed.ended:
-            self.user.method = "close"
+            self.user.method = "drain" if self.feed.dies else "close"
             await self._calling(self.feed.end)
         elif self.feed.ended or self.feed.passive or not self.switches.active or self._feed_context.paused:
             await self._rest()

@@ -24,6 +24,7 @@ cdef class Counts:
     cdef public long long left_over
     cdef public long long replayed
     cdef public long long overflowed
+    cdef public long long withdrawn
 
 cdef class Tracker:
     cdef public object outcomes
@@ -46,6 +47,7 @@ cdef class Tracker:
     cdef object _user
     cdef object _log
     cdef dict _awaited
+    cdef dict _withdrawn
     cdef CompleteLatency _latency
 
     cpdef tuple emit(self, object value, object stream, object task, object lineage, OpenTree tree)

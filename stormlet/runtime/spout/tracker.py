@@ -93,14 +93,16 @@ class Counts:
         "messages",
         "overflowed",
         "replayed",
+        "withdrawn",
     )
 
     def __init__(self) -> None:
         self.messages = 0
-        """Tracked messages emitted, each once whatever its attempts; each is pending, or one of the next four."""
+        """Tracked messages emitted, each once whatever its attempts; each is pending, or one of the next five."""
         self.acked = 0
         self.given_back = 0
         self.dead_letters = 0
+        self.withdrawn = 0
         self.left_over = 0
         self.failed = 0
         """Attempts."""
@@ -109,8 +111,8 @@ class Counts:
 
     @property
     def settled(self) -> int:
-        """The number of outcomes delivered."""
-        return self.acked + self.failed
+        """The number of outcomes delivered; a failure of a withdrawn message is two."""
+        return self.acked + self.failed + self.withdrawn
 
 
 class Tracker:
@@ -164,6 +166,7 @@ class Tracker:
         self._user = user
         self._log = log
         self._awaited: dict[HostMessage, None] = {}
+        self._withdrawn: dict[object, None] = {}
         self._latency = CompleteLatency(clock)
 
     @property
@@ -197,6 +200,7 @@ class Tracker:
             messages=counts.messages,
             acked=counts.acked,
             given_back=counts.given_back,
+            withdrawn=counts.withdrawn,
             failed=counts.failed,
             pending=self.pending,
             replayed=counts.replayed,
@@ -336,6 +340,9 @@ class Tracker:
     def _settle(self, tree: OpenTree) -> bool:
         """Deal with an outcome. Returns True if a ``Spout`` class is to hear of it."""
         self._see(tree)
+        if self._withdrawn and tree.message_id in self._withdrawn:
+            self._conclude_withdrawn(tree)
+            return False
         return self._conclude(tree)
 
     def _see(self, tree: OpenTree) -> None:
@@ -400,6 +407,26 @@ class Tracker:
             self._give_up(message, failure)
         else:
             self.replays.add(message)
+
+    def withdraw(self, message_ids: Iterable[object]) -> None:
+        """These messages are not their spout's any more: none is replayed or given up, or heard of (law S9)."""
+        ids: dict[object, None] = dict.fromkeys(message_ids)
+        waiting = self.replays.take(ids)
+        self.counts.withdrawn += len(waiting)
+        self.pending -= len(waiting)
+        for message in waiting:
+            del ids[message.message_id]
+        # The rest have an outcome later: their trees go on.
+        self._withdrawn.update(ids)
+
+    def _conclude_withdrawn(self, tree: OpenTree) -> None:
+        del self._withdrawn[tree.message_id]
+        if type(tree) is GivenUp:  # the dead letters had it before
+            self._count_given_up(tree.failure or SHUTDOWN)
+            return
+        self.counts.failed += tree.failure is not None
+        self.counts.withdrawn += 1
+        self.pending -= 1
 
     def _note_failure(self, failure: Failure, message_id: object, value: object = UNKNOWN) -> None:
         # An exception was logged when it was raised; left-overs are counted at the end.
@@ -480,7 +507,9 @@ class Tracker:
         while self.outcomes:
             tree = self.outcomes.popleft()
             self._observe(tree)
-            if tree.failure is None:
+            if self._withdrawn and tree.message_id in self._withdrawn:
+                self._conclude_withdrawn(tree)
+            elif tree.failure is None:
                 self._settle_acked_at_end(tree)
             elif type(tree) is not GivenUp:
                 self.counts.failed += 1
@@ -492,7 +521,9 @@ class Tracker:
             message.failed(failure, counts=True)
             self._end_for_host(message, failure)
         self.counts.messages += unsent
-        self.counts.left_over += self.pending + unsent
+        withdrawn = min(len(self._withdrawn), self.pending)
+        self.counts.withdrawn += withdrawn
+        self.counts.left_over += self.pending - withdrawn + unsent
         self.pending = 0
 
     def _settle_acked_at_end(self, tree: OpenTree) -> None:

@@ -225,7 +225,8 @@ class DisturbedRun:
         account, counts, name = self.witness.accounts[spout.plan], spout.tracker.counts, spout.name
         acked_attempts = spout.tracker.acked_attempts
         got, counted = (account.acked, account.failed), (acked_attempts, counts.failed)
-        if got != counted:
+        # The acks of withdrawn messages count as nothing else (law S9).
+        if account.failed != counts.failed or not 0 <= account.acked - acked_attempts <= counts.withdrawn:
             self.witness.violation("{} got {} acks and fails, and counts {}", name, got, counted)
         # Within epochs a message may be acked in several attempts; what counts is told once (law X3).
         repeated = acked_attempts - counts.acked
@@ -236,10 +237,12 @@ class DisturbedRun:
             )
 
     def check_counted(self) -> None:
-        """The run has crashed: each message is acked, given back, a dead letter, or left over (law N1)."""
+        """The run has crashed: each message is acked, given back, a dead letter, withdrawn, or left over
+        (law N1)."""
         for spout in self.tasks.all_spouts:
             counts, violation = spout.tracker.counts, self.witness.violation
             ended = counts.acked + counts.given_back + counts.dead_letters + counts.left_over
+            ended += counts.withdrawn
             if counts.messages != ended or spout.tracker.pending:
                 violation("{} had {} messages, of which {} are counted", spout.name, counts.messages, ended)
             if spout.tracker.outcomes or len(spout.tracker.replays):

@@ -56,8 +56,11 @@ class DisturbedKit(Kit):
     def receiver(self, plan: TaskPlan, spout: Spout[Any]) -> OutcomeReceiver:
         """An instance whose outcomes are seen."""
         outcomes = self.run.witness.outcomes
-        outcomes.expect(plan)
+        outcomes.expect(plan, partial(self._withdrawn, plan))
         return WatchedSpout(spout, partial(outcomes.received, plan), partial(self.run.raising.call, plan))
+
+    def _withdrawn(self, plan: TaskPlan) -> int:
+        return self.run.tasks.spouts[plan.component][plan.index].tracker.counts.withdrawn
 
     def instance(self, plan: TaskPlan, instance: BoltBase[Any, Any] | Spout[Any]) -> None:
         """One that may raise, unless its class has slots instead of attributes."""

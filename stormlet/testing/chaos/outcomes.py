@@ -3,7 +3,7 @@ and dead letters (law S6)."""
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -49,10 +49,14 @@ class SpoutOutcomes:
     def __init__(self, violation: Violation) -> None:
         self._violation = violation
         self._due: dict[TaskPlan, deque[Outcome]] = {}
+        self._withdrawn: dict[TaskPlan, Callable[[], int]] = {}
+        self._passed = Counter[TaskPlan]()
 
-    def expect(self, plan: TaskPlan) -> None:
-        """The instances of this task have an ``ack`` or a ``fail``."""
+    def expect(self, plan: TaskPlan, withdrawn: Callable[[], int]) -> None:
+        """The instances of this task have an ``ack`` or a ``fail``, but hear nothing of so many that are ``withdrawn``
+        (law S9)."""
         self._due.setdefault(plan, deque())
+        self._withdrawn[plan] = withdrawn
 
     def decided(self, plan: TaskPlan, tree: OpenTree) -> None:
         """The task has an outcome, which its instance must get unless the message is replayed or given up."""
@@ -64,14 +68,25 @@ class SpoutOutcomes:
     def received(self, plan: TaskPlan, message_id: object, failure: Failure | None) -> None:
         """The ``ack`` or ``fail`` of an instance is called."""
         received, due = Outcome.of(message_id, failure), self._due[plan]
+        while due and not due[0].agrees(received) and self._is_withdrawn(plan):
+            due.popleft()
         if not due:
             self._violation("{} got {} without a verdict", plan.name, str(received))
         elif not (expected := due.popleft()).agrees(received):
             self._violation("{} got {}, and not {}", plan.name, str(received), str(expected))
 
+    def _is_withdrawn(self, plan: TaskPlan) -> bool:
+        """Pass over one more outcome, if so many messages are withdrawn."""
+        if self._passed[plan] >= self._withdrawn[plan]():
+            return False
+        self._passed[plan] += 1
+        return True
+
     def check_all_received(self) -> None:
         """The run has finished."""
         for plan, due in self._due.items():
+            while due and self._is_withdrawn(plan):
+                due.popleft()
             if due:
                 self._violation("{} never got {}", plan.name, str(due[0]))
 

@@ -71,7 +71,7 @@ class Rest:
         """Have the bolts flush, and finish if this was the last, upstream first, until there is nothing left to do
         (law C2). With ``finishes=False`` more will come."""
         loop, activity = asyncio.get_running_loop(), equipment.engine.activity
-        tasks = Tasks((), {}, equipment.by_component(), {})
+        tasks = Tasks((), {}, equipment.by_component(), {}, {})
         order, finishes = self._cluster.plan.order, finishes and self._cluster.span is not Span.EPOCH
         conductor = Conductor(loop, activity, tasks, order, finishes=finishes)
         running = [loop.create_task(each) for each in (conductor.run(), conductor.quiescent())]
