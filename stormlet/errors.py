@@ -23,6 +23,10 @@
     ├── TargetError                          the command line's TARGET names no topology
     ├── StateUnusable                        the kept state cannot be read or written
     ├── EpochFailed                          the end of an epoch fails again and again
+    ├── ConnectorError                       what a connector reports of its broker
+    │   ├── ConnectionLost                   … it cannot be reached now, and is tried again
+    │   ├── BrokerRefused                    … it refuses, and will do so again
+    │   └── NotSettled                       … it cannot settle this now, and is to be asked again
     ├── SparkUnavailable                     Spark cannot start here: Java or a package does not fit
     └── SparkFailed                          reading from Spark, or writing to it, has failed
 
@@ -148,6 +152,24 @@ class StateUnusable(StormletError):
 class EpochFailed(StormletError):
     """The work at the end of an epoch has failed as often as ``max_attempts`` allows, without a message to blame;
     ``__cause__`` is the last failure (law X7)."""
+
+
+class ConnectorError(StormletError):
+    """A report of a connector about its broker. No message of these errors has a secret in it (law R9)."""
+
+
+class ConnectionLost(ConnectorError):
+    """The broker cannot be reached now. At the start of a run that fails it; later the connection is tried again, for
+    ever (law R8)."""
+
+
+class BrokerRefused(ConnectorError):
+    """The broker refuses what is asked for, and will do so again: a wrong password, a queue or topic that is not there,
+    a certificate that is not valid. The message names it (law R8)."""
+
+
+class NotSettled(ConnectorError):
+    """The broker does not take this settlement now, as during a rebalance; it is to be given the same again."""
 
 
 class EndOfStream(StormletError):

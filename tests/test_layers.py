@@ -23,7 +23,7 @@ ROWS = [
     {"files"},
     {"runtime", "state"},
     {"topology"},
-    {"blocking", "log_formatter"},
+    {"blocking", "connect", "log_formatter"},
     {"__init__", "loading", "testing", "spark"},
     {"bench"},
     {"cli"},

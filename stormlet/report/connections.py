@@ -15,7 +15,7 @@ class ConnectionState(Enum):
     """It is made for the first time."""
     READY = "ready"
     PAUSED = "paused"
-    """It is there, and a source asks for nothing: the topology is not active, or has no room."""
+    """It is there, and its source asks for nothing, as the topology is not active."""
     RECONNECTING = "reconnecting"
     """It was lost, and is tried again."""
     DRAINING = "draining"

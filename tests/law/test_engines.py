@@ -57,6 +57,10 @@ IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "K7": TIME,
     "K8": RUNS,
     "K9": RUNS,
+    **{
+        f"R{number}": "a batch reads no broker: the driver of Spark has the values first"
+        for number in range(1, 11)
+    },
 }
 """The other rules, each with its reason."""
 

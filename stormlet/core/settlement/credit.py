@@ -1,4 +1,4 @@
-"""The number of messages that a source may still ask its broker for."""
+"""The number of messages that a source may still ask its broker for (law R5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One message of each key under way at a time, for sources with ``ordered_by=``.
+"""One message of each key under way at a time, for sources with ``ordered_by=`` (law R7).
 
 A replay comes later than the messages behind it. Where the order within a key matters, those must wait until the one
 before has its final outcome.

@@ -1,4 +1,4 @@
-"""Receipts that run out: those to renew now, and those that are lost.
+"""Receipts that run out: those to renew now, and those that are lost (law R4).
 
 Theory of operation
 -------------------
@@ -84,7 +84,7 @@ class Leases(Generic[R]):
     def due(self, now: float) -> Due[R]:
         """Return what is to be renewed, and what is lost; what is to be renewed is due again a third later."""
         due = Due[R]([], [], [])
-        ready = []
+        ready: list[tuple[R, _Lease]] = []
         for receipt, lease in self._leases.items():
             if lease.due > now:
                 break

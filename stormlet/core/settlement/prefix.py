@@ -1,4 +1,4 @@
-"""The account of one partition of a source that can only say "all up to here".
+"""The account of one partition of a source that can only say "all up to here" (law R1).
 
 Theory of operation
 -------------------
@@ -80,12 +80,15 @@ class Prefix(Generic[P]):
             return None
         return Front(self._front, self._first - 1)
 
-    def committed(self, front: Front[P]) -> None:
-        """Note that the broker has this front. One that failed is not noted, and so is committed again."""
-        self._committed = max(self._committed, front.number + 1)
+    def committed(self, front: Front[P]) -> int:
+        """Note that the broker has this front; return the number of deliveries that it did not know to be settled. A
+        commit that failed is not noted, and so is due again."""
+        new = max(0, front.number + 1 - self._committed)
+        self._committed += new
+        return new
 
     def revoke(self) -> None:
-        """Nothing that is settled from now on changes anything."""
+        """Nothing that is settled from now on changes anything (law R2)."""
         self._revoked = True
 
     @property

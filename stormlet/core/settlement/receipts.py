@@ -1,4 +1,4 @@
-"""The receipts of the messages that a source has under way; each settles once, and for its own connection.
+"""The receipts of the messages that a source has under way; each settles once, and for its own connection (law R3).
 
 Theory of operation
 -------------------
@@ -17,7 +17,7 @@ before them as a suffix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 R = TypeVar("R")
@@ -77,8 +77,8 @@ class Receipts(Generic[R]):
         self.stale += 1
         return None
 
-    def withdraw(self, ids: Iterator[str] | list[str]) -> list[str]:
-        """These messages are not this source's any more; return those that were under way."""
-        gone = [id for id in ids if self._held.pop(id, None) is not None]
+    def withdraw(self, ids: Iterable[str]) -> dict[str, R]:
+        """These messages are not this source's any more; return the receipts of those that were under way."""
+        gone = {id: self._held.pop(id)[1] for id in ids if id in self._held}
         self.withdrawals += bool(gone)
         return gone

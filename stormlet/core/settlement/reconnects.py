@@ -1,4 +1,4 @@
-"""The pauses before further attempts at a lost connection, which go on for ever."""
+"""The pauses before further attempts at a lost connection, which go on for ever (law R8)."""
 
 from __future__ import annotations
 

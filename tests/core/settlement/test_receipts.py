@@ -50,8 +50,8 @@ def test_what_is_withdrawn_does_not_settle_what_comes_again() -> None:
     """The same name has another id after a withdrawal."""
     receipts = connected()
     receipts.add(receipts.id_of("a"), "tag 1")
-    assert receipts.withdraw(["a", "b"]) == ["a"]
-    assert receipts.withdraw(["c"]) == []
+    assert receipts.withdraw(["a", "b"]) == {"a": "tag 1"}
+    assert receipts.withdraw(["c"]) == {}
     assert receipts.add(receipts.id_of("a"), "tag 2")
     assert receipts.take("a") is None
     assert (receipts.take("a~1"), len(receipts), list(receipts), "a~1" in receipts) == ("tag 2", 0, [], False)

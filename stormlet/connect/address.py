@@ -1,0 +1,123 @@
+"""Addresses of brokers: a URL, whose password is kept apart, and where it comes from.
+
+The address of a component is, in this order: the environment variable ``STORMLET_CONNECT_NAME_URL``, where NAME is the
+id of the component in capitals with ``_`` for all that is no letter or digit; ``[connect.NAME]`` of the TOML file that
+the command line was given; the URL in the code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from stormlet.connect.secrets import HIDDEN, Secret
+from stormlet.errors import InvalidTopology
+
+SETTINGS: dict[str, Mapping[str, Any]] = {}
+"""``[connect.NAME]`` of the TOML file, by NAME."""
+
+
+class Address(msgspec.Struct, frozen=True):
+    """The parts of a URL. Its text has no password."""
+
+    scheme: str
+    hosts: tuple[tuple[str, int | None], ...]
+    """Each with its port; None if the URL has none."""
+    path: str = ""
+    """Without the first slash."""
+    user: str | None = None
+    password: Secret | None = None
+    options: Mapping[str, str] = {}
+    """What stands behind the question mark."""
+
+    @property
+    def host(self) -> str:
+        """The first host."""
+        return self.hosts[0][0]
+
+    @property
+    def port(self) -> int | None:
+        """The port of the first host."""
+        return self.hosts[0][1]
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """What must not show."""
+        return () if self.password is None else (self.password,)
+
+    def __str__(self) -> str:
+        user = "" if self.user is None else f"{self.user}{'' if self.password is None else f':{HIDDEN}'}@"
+        return f"{self.scheme}://{user}{self.servers}{f'/{self.path}' if self.path else ''}"
+
+    def __repr__(self) -> str:
+        return f"Address({str(self)!r})"
+
+    @property
+    def servers(self) -> str:
+        """The hosts with their ports, such as ``k1:9092,k2:9092``."""
+        return ",".join(_server(host, port) for host, port in self.hosts)
+
+
+def read_address(url: str, *, where: str, password: Secret | None = None) -> Address:
+    """Read a URL; ``password`` counts before the one in it. Raises :class:`~stormlet.errors.InvalidTopology`, which
+    names ``where`` and shows no password."""
+    try:
+        parts = urlsplit(url)
+        hosts = tuple(_host(each) for each in parts.netloc.rpartition("@")[2].split(",") if each)
+        user, inside = parts.username, parts.password
+    except ValueError:
+        raise _unreadable(where) from None
+    if not parts.scheme or not (hosts or parts.path):
+        raise _unreadable(where)
+    kept = password or (None if inside is None else Secret(unquote(inside)))
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    path = unquote(parts.path.removeprefix("/")) if hosts else unquote(parts.path)
+    name = None if user is None else unquote(user)
+    return Address(parts.scheme, hosts or (("", None),), path, name, kept, options)
+
+
+def _unreadable(where: str) -> InvalidTopology:
+    return InvalidTopology(
+        f"{where}: the URL cannot be read; it has the form scheme://user:password@host:port/path"
+    )
+
+
+def _host(text: str) -> tuple[str, int | None]:
+    parts = urlsplit(f"//{text}")
+    return parts.hostname or "", parts.port
+
+
+def _server(host: str, port: int | None) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return shown if port is None else f"{shown}:{port}"
+
+
+def variable(component: str) -> str:
+    """Return the name of the environment variable that has the URL of a component."""
+    return f"STORMLET_CONNECT_{re.sub(r'[^A-Za-z0-9]', '_', component).upper()}_URL"
+
+
+def found_address(component: str, url: str | None, password: Secret | None = None) -> Address:
+    """Return the address of a component, wherever it is written. Raises :class:`~stormlet.errors.InvalidTopology` if
+    that is nowhere."""
+    settings = SETTINGS.get(component, {})
+    given = os.environ.get(variable(component)) or settings.get("url") or url
+    if given is None:
+        raise InvalidTopology(
+            f"{component!r} has no address: give it a URL, set {variable(component)}, or write url= under "
+            f"[connect.{component}] of the TOML file"
+        )
+    return read_address(given, where=f"{component!r}", password=_password(settings) or password)
+
+
+def _password(settings: Mapping[str, Any]) -> Secret | None:
+    if "password_file" in settings:
+        return Secret.from_file(settings["password_file"])
+    if "password_env" in settings:
+        return Secret.from_environment(settings["password_env"])
+    return None

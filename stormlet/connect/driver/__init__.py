@@ -1,0 +1,13 @@
+"""The driver: the one spout and the one bolt that run any connector.
+
+::
+
+    options    options that all sources, or all sinks, have
+    context    what a connector is given when it connects
+    status     states and counts of one connection, and the log of their changes
+    connecting connecting again, for ever, with pauses
+    intake     messages on their way in: decoded, numbered, buffered
+    settling   what the broker is to be told, and the task that tells it
+    spout      the spout
+    sink       the bolt
+"""

@@ -1,0 +1,82 @@
+"""Connecting: once at the start, which fails fast, and for ever when a connection was lost (law R8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+from typing import TypeVar
+
+from stormlet.connect.address import Address
+from stormlet.connect.driver.status import Status
+from stormlet.connect.secrets import scrubbed
+from stormlet.core.settlement.reconnects import ReconnectPolicy
+from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError
+from stormlet.report.connections import ConnectionState
+
+S = TypeVar("S")
+
+LOSSES = (ConnectionLost, OSError, EOFError, TimeoutError)
+"""The errors that say that a connection is lost."""
+
+
+class Connecting:
+    """Makes the connections of one task."""
+
+    def __init__(
+        self, address: Address, status: Status, random: Random, policy: ReconnectPolicy, give_up: float
+    ) -> None:
+        self._address = address
+        self._status = status
+        self._random = random
+        self._policy = policy
+        self._give_up = give_up
+
+    async def first(self, connect: Callable[[], Awaitable[S]]) -> S:
+        """Connect; raise :class:`~stormlet.errors.ConnectorError`, which names the broker and no secret (law R9)."""
+        try:
+            session = await connect()
+        except Exception as error:
+            raise self.without_secrets(error) from None
+        self._status.become(ConnectionState.READY)
+        return session
+
+    async def again(self, connect: Callable[[], Awaitable[S]], lost: Exception) -> S:
+        """Connect as often as it takes. Raise :class:`~stormlet.errors.BrokerRefused` if the broker has done nothing
+        but refuse for ``give_up`` seconds."""
+        status, loop = self._status, asyncio.get_running_loop()
+        status.become(ConnectionState.RECONNECTING, self.words(lost))
+        status.attempt, refused_since = 0, None
+        while True:
+            status.attempt += 1
+            await asyncio.sleep(self._policy.pause(status.attempt, self._random))
+            try:
+                session = await connect()
+            except BrokerRefused as error:
+                status.error = self.words(error)
+                refused_since = loop.time() if refused_since is None else refused_since
+                if loop.time() - refused_since >= self._give_up:
+                    raise self.without_secrets(error) from None
+            except LOSSES as error:
+                status.error, refused_since = self.words(error), None
+            else:
+                status.reconnects += 1
+                status.attempt = 0
+                status.become(ConnectionState.READY)
+                return session
+
+    def words(self, error: BaseException) -> str:
+        """Return an error in words without secrets."""
+        return scrubbed(str(error) or type(error).__name__, self._address.secrets)
+
+    def without_secrets(self, error: Exception) -> Exception:
+        """Return the error to raise: the client's own has secrets in its text, or in that of its causes."""
+        if isinstance(error, BrokerRefused):
+            return BrokerRefused(self.words(error))
+        if isinstance(error, ConnectorError):
+            return type(error)(self.words(error))
+        if isinstance(error, LOSSES):
+            return ConnectionLost(f"{self._address} cannot be reached: {self.words(error)}")
+        if any(secret.reveal() in f"{error!r}" for secret in self._address.secrets):
+            return ConnectorError(f"{type(error).__name__} of the connector: {self.words(error)}")
+        return error

@@ -1,0 +1,103 @@
+"""Messages on their way in: named, numbered, decoded and buffered (law R1, R5, R6, R7)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+
+from stormlet.connect.session import Delivery
+from stormlet.core.settlement.key_order import KeyOrder
+from stormlet.core.settlement.prefix import Prefix
+
+
+class Held(msgspec.Struct):
+    """A message that this task has from its broker, and that is not settled."""
+
+    receipt: Any
+    place: Prefix[Any] | None
+    number: int
+    """In its partition."""
+    since: float
+    """When it came, by the clock of the loop."""
+    key: Hashable = None
+    """For sources with ``ordered_by``."""
+
+
+class Buffered(msgspec.Struct):
+    """A message that is to be emitted."""
+
+    id: str
+    value: Any
+    name: str | None
+    """Its name at the broker, which is the origin of the tree."""
+    attempt: int
+    size: int
+    held: Held
+
+
+class TooLarge(ValueError):
+    """A body has more bytes than is allowed."""
+
+
+class Buffer:
+    """Messages that have come and are not emitted, in the order in which they may be."""
+
+    def __init__(self, ordered_by: Callable[[Any], Hashable] | None) -> None:
+        self.bytes = 0
+        self._ready: deque[Buffered] = deque()
+        self._ordered_by = ordered_by
+        self._order = KeyOrder[Buffered]()
+
+    def __len__(self) -> int:
+        """Return the number of messages, with those that wait for others of their key."""
+        return len(self._ready) + (len(self._order) if self._ordered_by is not None else 0)
+
+    @property
+    def is_ready(self) -> bool:
+        """True if there is one to emit."""
+        return bool(self._ready)
+
+    def add(self, message: Buffered) -> None:
+        """Keep a message until it may be emitted. Raises what ``ordered_by`` raises."""
+        if self._ordered_by is not None:
+            message.held.key = self._ordered_by(message.value)
+            if not self._order.admit(message.held.key, message):
+                self.bytes += message.size
+                return
+        self.bytes += message.size
+        self._ready.append(message)
+
+    def take(self, most: int) -> list[Buffered]:
+        """Take the first messages out, to emit them."""
+        taken = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
+        self.bytes -= sum(message.size for message in taken)
+        return taken
+
+    def over(self, held: Held) -> bool:
+        """A message is no longer under way. Returns True if the next one of its key is ready now."""
+        if self._ordered_by is None:
+            return False
+        following = self._order.done(held.key)
+        if following is not None:
+            self._ready.append(following)
+        return following is not None
+
+    def drop(self, gone: Callable[[Buffered], bool]) -> list[Buffered]:
+        """Take out messages that are no longer to be emitted, wherever they are; return them."""
+        dropped = self._order.drop(gone)
+        ready, self._ready = self._ready, deque(each for each in self._ready if not gone(each))
+        first = [each for each in ready if gone(each)]
+        self.bytes -= sum(each.size for each in (*dropped, *first))
+        for each in first:  # they were under way for their keys
+            self.over(each.held)
+        return [*first, *dropped]
+
+
+def checked(delivery: Delivery, most_bytes: int) -> Delivery:
+    """Return the delivery; raise :class:`TooLarge`."""
+    if len(delivery.body) > most_bytes:
+        raise TooLarge(f"the body has {len(delivery.body):,} bytes, and max_message_bytes is {most_bytes:,}")
+    return delivery

@@ -1,0 +1,106 @@
+"""Options that all sources have, and those that all sinks have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any, Literal, TypedDict, cast
+
+import msgspec
+
+from stormlet.connect.secrets import Secret
+from stormlet.connect.session import Capabilities, Settles
+from stormlet.core.settlement.reconnects import ReconnectPolicy
+
+
+class SourceOptions(TypedDict, total=False):
+    """Options of every source, by their names."""
+
+    encoding: Literal["json", "msgpack"]
+    password: Secret | None
+    ordered_by: Callable[[Any], Hashable] | None
+    settle_every: float
+    revoke_timeout: float
+    closing_timeout: float
+    max_hold: float
+    max_uncommitted: int
+    max_buffer_bytes: int
+    max_message_bytes: int
+    give_up: float
+    reconnects: ReconnectPolicy
+    lag_every: float
+
+
+class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of one source."""
+
+    encoding: str = "json"
+    """The encoding of bodies that ``as_=`` decodes: ``"json"`` or ``"msgpack"``."""
+    password: Secret | None = None
+    """It counts before the one of the URL."""
+    ordered_by: Callable[[Any], Hashable] | None = None
+    """The key of a value: one message of each key is under way at a time, so that replays keep the order (law R7)."""
+    settle_every: float | None = None
+    """Seconds for which the driver gathers what the broker is to be told; None: 0.5 where positions are committed, else
+    none, so that what comes while one settlement is under way is the next one."""
+    revoke_timeout: float = 30.0
+    """Seconds for which a partition that is given to somebody else waits for its trees (law R2)."""
+    closing_timeout: float = 10.0
+    """Seconds for which the end waits for the last settlement."""
+    max_hold: float = 3600.0
+    """Seconds for which a message is held by renewing its lease (law R4)."""
+    max_uncommitted: int = 10_000
+    """Messages of one partition behind the first that is open; beyond, the partition is paused (law R1)."""
+    max_buffer_bytes: int = 64 * 2**20
+    """Bytes of messages that have come and are not emitted (law R5)."""
+    max_message_bytes: int = 16 * 2**20
+    """Bytes of a body; a larger one is a dead letter (law R6)."""
+    give_up: float = 300.0
+    """Seconds for which a broker may refuse a connection that it has given before; then the spout dies (law R8)."""
+    reconnects: ReconnectPolicy = ReconnectPolicy()
+    """The pauses before attempts at a lost connection."""
+    lag_every: float = 5.0
+    """Seconds between two questions for the lag."""
+
+    def gathering(self, capabilities: Capabilities) -> float:
+        """Return the seconds for which settlements are gathered."""
+        if self.settle_every is not None:
+            return self.settle_every
+        return 0.5 if capabilities.settles is Settles.PREFIX else 0.0
+
+
+def source_settings(options: SourceOptions) -> SourceSettings:
+    """Return the settings; raise :class:`TypeError` for an unknown name."""
+    return SourceSettings(**cast("dict[str, Any]", options))
+
+
+class SinkOptions(TypedDict, total=False):
+    """Options of every sink, by their names."""
+
+    password: Secret | None
+    size: int
+    within: float
+    at_once: int
+    give_up: float
+    reconnects: ReconnectPolicy
+
+
+class SinkSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of one sink."""
+
+    password: Secret | None = None
+    """It counts before the one of the URL."""
+    size: int = 500
+    """Values that are written together at most."""
+    within: float = 0.01
+    """Seconds for which the first of them waits for others."""
+    at_once: int = 1
+    """Batches that are written at a time."""
+    give_up: float = 300.0
+    """Seconds for which a broker may refuse a connection that it has given before; then the bolt dies (law R8)."""
+    reconnects: ReconnectPolicy = ReconnectPolicy()
+    """The pauses before attempts at a lost connection."""
+
+
+def sink_settings(options: SinkOptions) -> SinkSettings:
+    """Return the settings; raise :class:`TypeError` for an unknown name."""
+    return SinkSettings(**cast("dict[str, Any]", options))

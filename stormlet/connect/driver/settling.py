@@ -1,0 +1,141 @@
+"""What the broker is to be told, and the task that tells it, away from the way of the tuples (law R3, R6).
+
+``ack`` and ``fail`` only note. What was noted while a settlement was under way is the next one, so that under load it
+has hundreds of messages, and none waits when there is little to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from stormlet.connect.driver.status import Status
+from stormlet.connect.session import Rejection, Session, Settlement
+from stormlet.core.settlement.prefix import Prefix
+from stormlet.errors import NotSettled
+
+RETRY = 0.1
+"""Seconds before the broker is told again what it did not take."""
+
+
+class Settling:
+    """The settlements of one source task."""
+
+    def __init__(self, status: Status, gather: float, *, survive: bool) -> None:
+        self.places: dict[Prefix[Any], None] = {}
+        """The partitions that belong to this task."""
+        self.told = asyncio.Event()
+        """Set when the broker knows everything, or the connection is lost."""
+        self.told.set()
+        self._status = status
+        self._gather = gather
+        self._survive = survive
+        self._noted = asyncio.Event()
+        self._next = Settlement()
+        self._under_way: Settlement | None = None
+        self._hurry = asyncio.Event()
+
+    # Noting.
+
+    def done(self, receipt: Any) -> None:
+        """A message is done."""
+        self._next.done.append(receipt)
+        self.note()
+
+    def give_back(self, receipt: Any) -> None:
+        """A message is to be delivered again, to anybody."""
+        self._next.returned.append(receipt)
+        self.note()
+
+    def reject(self, receipt: Any, reason: str) -> None:
+        """A message is for the broker's own dead letters."""
+        self._next.rejected.append(Rejection(receipt, reason))
+        self.note()
+
+    def note(self) -> None:
+        """Something is to be told, such as a front that has moved."""
+        self._noted.set()
+        self.told.clear()
+
+    def forget(self) -> int:
+        """The connection is lost: unless its receipts survive, what was noted means nothing. Returns how many."""
+        if self._under_way is not None:
+            self._take_back(self._under_way)
+        if self._survive:
+            return 0
+        forgotten, self._next = len(self._next), Settlement()
+        self.told.set()
+        return forgotten
+
+    def _take_back(self, settlement: Settlement) -> None:
+        """Nothing is known of it: it is to be told again. Fronts are asked for anew."""
+        self._under_way = None
+        self._next.done[:0] = settlement.done
+        self._next.returned[:0] = settlement.returned
+        self._next.rejected[:0] = settlement.rejected
+
+    # Telling.
+
+    def hurry(self) -> None:
+        """Gather no more: the end has come."""
+        self._hurry.set()
+
+    @property
+    def untold(self) -> int:
+        """Receipts and fronts that the broker does not know of."""
+        under_way = 0 if self._under_way is None else len(self._under_way)
+        return under_way + len(self._next) + len(self._fronts())
+
+    async def tell(self, session: Session, balance: Callable[[Session], Awaitable[None]]) -> None:
+        """Tell the broker whatever is noted, until the connection is lost, which raises; ``balance`` pauses and resumes
+        partitions meanwhile."""
+        while True:
+            await self._noted.wait()
+            if self._gather and not self._hurry.is_set():
+                await self._pause(self._gather)
+            self._noted.clear()
+            try:
+                await self._tell(session)
+            except NotSettled:
+                self._noted.set()
+                await asyncio.sleep(RETRY)
+            await balance(session)
+            if not self._noted.is_set():
+                self.told.set()
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._hurry.wait()
+        except TimeoutError:
+            return
+
+    async def _tell(self, session: Session) -> None:
+        settlement, self._next = self._next, Settlement()
+        settlement.fronts = self._fronts()
+        if not settlement:
+            return
+        self._under_way = settlement
+        try:
+            refused = await session.settle(settlement)
+        except BaseException:
+            if self._under_way is settlement:
+                self._take_back(settlement)
+            raise
+        if self._under_way is settlement:  # else the connection was lost meanwhile
+            self._under_way = None
+            self._count(settlement, refused)
+
+    def _count(self, settlement: Settlement, refused: int) -> None:
+        status = self._status
+        status.stale += refused
+        status.settled += len(settlement.done) - refused
+        status.returned += len(settlement.returned)
+        status.rejected += len(settlement.rejected)
+        for place, front in settlement.fronts:
+            status.settled += place.committed(front)
+
+    def _fronts(self) -> list[tuple[Prefix[Any], Any]]:
+        fronts = ((place, place.to_commit()) for place in self.places)
+        return [(place, front) for place, front in fronts if front is not None]

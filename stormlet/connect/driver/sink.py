@@ -1,0 +1,133 @@
+"""The bolt that runs any sink: its inputs are acked when the broker has said that it has them (law R10)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from stormlet.connect.address import Address, found_address
+from stormlet.connect.driver.connecting import LOSSES, Connecting
+from stormlet.connect.driver.context import TaskOf, consumer_name, random_of
+from stormlet.connect.driver.options import SinkSettings
+from stormlet.connect.driver.status import Status
+from stormlet.connect.session import ConnectContext, Item, SinkSession, Written
+from stormlet.core.tuples import Tuple
+from stormlet.model.components import BatchBolt, Collector, TaskContext
+from stormlet.report.connections import Connection, ConnectionState
+
+T = TypeVar("T")
+
+
+class DrivenSink(Protocol):
+    """What the bolt needs of a sink; :class:`~stormlet.connect.sink.Sink` is one."""
+
+    @property
+    def url(self) -> str | None:
+        """The address in the code, if there is one."""
+        ...
+
+    @property
+    def settings(self) -> SinkSettings:
+        """The options."""
+        ...
+
+    async def connect(self, address: Address, context: ConnectContext) -> SinkSession:
+        """Connect to the broker."""
+        ...
+
+
+class SinkBolt(BatchBolt[T, None]):
+    """One task of a sink at a broker.
+
+    While the connection is lost the batch in hand waits, and with it those who feed the bolt. No message times out by
+    that: an outage is not its fault, and would use up its attempts.
+    """
+
+    resets_timeouts = True
+
+    def __init__(self, sink: DrivenSink) -> None:
+        self._sink = sink
+        settings = sink.settings
+        self.size = settings.size
+        self.within = settings.within
+        self.at_once = settings.at_once
+        self._connections = 0
+        self._session: SinkSession | None = None
+        self._reconnecting = asyncio.Lock()
+
+    async def prepare(self, context: TaskContext) -> None:
+        """Connect; an error fails the start (law R8)."""
+        self._context = context
+        settings = self._sink.settings
+        self._address = found_address(context.component, self._sink.url, settings.password)
+        clock = asyncio.get_running_loop().time
+        self._status = Status(context.topology, context.component, str(self._address), clock)
+        context.show_connection(self._connection)
+        self._random = random_of(context)
+        self._connecting = Connecting(
+            self._address, self._status, self._random, settings.reconnects, settings.give_up
+        )
+        self._session = await self._connecting.first(self._connect)
+
+    async def _connect(self) -> SinkSession:
+        context = self._context
+        self._connections += 1
+        task = TaskOf(
+            topology=context.topology,
+            component=context.component,
+            task_index=context.task_index,
+            parallelism=context.parallelism,
+            consumer=consumer_name(context),
+            connection=self._connections,
+            random=self._random,
+        )
+        return await self._sink.connect(self._address, task)
+
+    async def execute_batch(self, tups: Sequence[Tuple[T]], out: Collector[None]) -> None:
+        """Write one batch; return when the broker has said what became of each value."""
+        self._status.received += len(tups)
+        items = [Item(tup.value, tup.origin, tup.attempt) for tup in tups]
+        written = await self._write(items)
+        if len(written) != len(tups):
+            raise ValueError(f"the sink got {len(tups)} values, and says what became of {len(written)}")
+        for tup, each in zip(tups, written, strict=True):
+            if each.reason:
+                self._status.rejected += each.permanent
+                out.fail(tup, each.reason, permanent=each.permanent)
+        self._status.settled += sum(not each.reason for each in written)
+
+    async def _write(self, items: Sequence[Item]) -> Sequence[Written]:
+        """Write, as often as connections are lost meanwhile."""
+        while True:
+            session = self._session or await self._again(None, ConnectionError("the connection is lost"))
+            try:
+                return await session.write(items)
+            except LOSSES as error:
+                await self._again(session, error)
+
+    async def _again(self, lost: SinkSession | None, error: Exception) -> SinkSession:
+        """Connect again, unless another batch has done that meanwhile."""
+        async with self._reconnecting:
+            if self._session is None or self._session is lost:
+                if self._session is not None:
+                    self._session = None
+                    await _close(lost)
+                self._session = await self._connecting.again(self._connect, error)
+            return self._session
+
+    async def cleanup(self) -> None:
+        """Leave the broker."""
+        await _close(self._session)
+        self._status.become(ConnectionState.CLOSED)
+
+    def _connection(self) -> Connection:
+        return self._status.connection()
+
+
+async def _close(session: SinkSession | None) -> None:
+    try:
+        if session is not None:
+            await session.close()
+    except LOSSES:
+        return

@@ -1,0 +1,537 @@
+"""The spout that runs any source.
+
+Theory of operation
+-------------------
+Five rules, each from a bug that somebody had.
+
+*A read is never cancelled.* An asynchronous ``next_tuple`` is, whenever an outcome comes (law S7), and a message that
+was on its way then is delivered to nobody. So a task of its own reads into a buffer, which a plain ``next_tuple``
+drains.
+
+*A lost connection is no crash.* :meth:`SourceSpout._serve` runs one session after another. What was lost with one comes
+again by the broker, so it is withdrawn here: its trees go on, but a failed one is not replayed, nor buried by two
+owners. Where receipts survive a connection, everything goes on instead.
+
+*The broker is told off the way of the tuples*, by a task of its own (``settling``).
+
+*A partition that is given away is drained first and fenced second.* :meth:`SourceSpout._revoke` says so to the session
+only when its trees are done or the time is up, and from the same moment on nothing of it can be committed.
+
+*The end gives back what nobody has begun*, waits for the trees, and then for the last settlement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from itertools import count
+from typing import Any, Protocol, TypeVar
+
+from stormlet.connect.address import Address, found_address
+from stormlet.connect.driver.connecting import LOSSES, Connecting
+from stormlet.connect.driver.context import Fronts, SourceTask, consumer_name, random_of
+from stormlet.connect.driver.intake import Buffer, Buffered, Held, checked
+from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.settling import Settling
+from stormlet.connect.driver.status import Status
+from stormlet.connect.session import Capabilities, Delivery, Session, Settles, SourceContext
+from stormlet.core.outcomes import Failure, FailureKind
+from stormlet.core.settlement.credit import UNLIMITED, Credit
+from stormlet.core.settlement.leases import Leases
+from stormlet.core.settlement.prefix import Prefix
+from stormlet.core.settlement.receipts import Receipts
+from stormlet.errors import EndOfStream
+from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
+from stormlet.report.connections import Connection, ConnectionState
+
+T = TypeVar("T")
+
+RECEIVE = 5.0
+"""Seconds for which a session is asked to wait for messages."""
+ROOM = 0.5
+"""Seconds after which a reader without room looks again: a withdrawn message makes room without a word."""
+AT_ONCE = 100
+"""Deliveries that are decoded before others have their turn."""
+EMITTED_AT_ONCE = 1000
+
+
+class Driven(Protocol):
+    """What the spout needs of a source; :class:`~stormlet.connect.source.Source` is one."""
+
+    @property
+    def url(self) -> str | None:
+        """The address in the code, if there is one."""
+        ...
+
+    @property
+    def settings(self) -> SourceSettings:
+        """The options."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The rules of the broker."""
+        ...
+
+    @property
+    def decode(self) -> Callable[[Delivery], Any]:
+        """Makes the value of a delivery."""
+        ...
+
+    async def connect(self, address: Address, context: SourceContext) -> Session:
+        """Connect to the broker."""
+        ...
+
+
+class SourceSpout(ReliableSpout[T]):
+    """One task of a source at a broker."""
+
+    needs_acks = True
+
+    def __init__(self, source: Driven) -> None:
+        self._source = source
+        self._settings = settings = source.settings
+        self._rules = rules = source.capabilities
+        self.buries = not rules.has_dead_letters
+        survive = rules.receipts_survive and rules.settles is Settles.EACH
+        self._survive = survive
+        self._receipts = Receipts[Held](survive=survive)
+        self._leases = None if rules.lease is None else Leases[str](rules.lease, settings.max_hold)
+        self._buffer = Buffer(settings.ordered_by)
+        self._session: Session | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._room = asyncio.Event()
+        self._read_out = asyncio.Event()
+        self._read_out.set()
+        self._paused: dict[Prefix[Any], None] = {}
+        self._revoking: dict[Prefix[Any], None] = {}
+        self._awaited: list[tuple[dict[str, None], asyncio.Event]] = []
+        self._numbers = count(1)
+        self._active = True
+        self._draining = False
+        self._ended = False
+
+    # The life of the task.
+
+    async def open(self, context: TaskContext, out: SpoutCollector[T]) -> None:
+        """Connect, and begin to read; an error fails the start (law R8)."""
+        self._out, self._context = out, context
+        self._clock = asyncio.get_running_loop().time
+        settings, component = self._settings, context.component
+        self._address = found_address(component, self._source.url, settings.password)
+        self._status = Status(context.topology, component, str(self._address), self._clock)
+        self._settling = Settling(self._status, settings.gathering(self._rules), survive=self._survive)
+        self._credit = Credit(context.config.max_spout_pending, settings.max_buffer_bytes)
+        self._random = random_of(context)
+        context.show_connection(self._connection)
+        self._connecting = Connecting(
+            self._address, self._status, self._random, settings.reconnects, settings.give_up
+        )
+        self._session = session = await self._connecting.first(self._connect)
+        name = f"{context.topology} {component}[{context.task_index}]"
+        self._begin(self._serve(session), f"{name} connection")
+        if self._leases is not None:
+            self._begin(self._keep_leases(self._leases), f"{name} leases")
+
+    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        task.add_done_callback(lambda _: self._out.wake())  # next_tuple raises what has ended it
+        self._tasks.append(task)
+
+    async def _connect(self) -> Session:
+        context = self._context
+        task = SourceTask(
+            topology=context.topology,
+            component=context.component,
+            task_index=context.task_index,
+            parallelism=context.parallelism,
+            consumer=consumer_name(context),
+            connection=self._receipts.connected(),
+            random=self._random,
+            credit=UNLIMITED if self._credit.most is None else self._credit.most,
+            take=self._assign,
+            revoke=self._revoke,
+            lose=self._lose,
+        )
+        return await self._source.connect(self._address, task)
+
+    async def _serve(self, session: Session) -> None:
+        """Run one session after another."""
+        while (lost := await self._run(session)) is not None:
+            self._session = None
+            self._lose_connection()
+            await _close(session)
+            if self._draining and not self._survive:
+                return  # nothing can be settled any more
+            session = await self._connecting.again(self._connect, lost)
+            self._session = session
+            self._settling.note()
+
+    async def _run(self, session: Session) -> Exception | None:
+        """Run a session until it is lost: return the error that says so."""
+        works = [self._read(session), self._settling.tell(session, self._balance)]
+        if self._rules.has_lag:
+            works.append(self._watch_lag(session))
+        tasks = [asyncio.get_running_loop().create_task(work) for work in works]
+        try:
+            while tasks:
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    tasks.remove(task)
+                    task.result()
+        except LOSSES as error:
+            return error
+        finally:
+            for task in tasks:  # of a connection that is lost, or at the end: no read is spoilt by that
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return None
+
+    def activate(self) -> None:
+        """Read on."""
+        self._active = True
+        self._room.set()
+
+    def deactivate(self) -> None:
+        """Ask for nothing more."""
+        self._active = False
+
+    def drain(self) -> None:
+        """Read no more, and give back what nobody has begun."""
+        self._draining = True
+        self._status.become(ConnectionState.DRAINING)
+        self._room.set()
+        if self._session is not None:
+            self._session.interrupt()
+        for message in self._buffer.drop(lambda _: True):
+            self._give_back(message.id)
+
+    async def close(self) -> None:
+        """Tell the broker the rest, and leave it."""
+        if not self._draining:
+            self.drain()
+        self._settling.hurry()
+        try:
+            async with asyncio.timeout(self._settings.closing_timeout):
+                await self._read_out.wait()
+                await self._settling.told.wait()
+        except TimeoutError:
+            self._status.warn(
+                "%d settlements could not be brought to %s, which delivers these messages again",
+                self._settling.untold,
+                self._address,
+            )
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._session is not None:
+            await _close(self._session)
+        self._status.become(ConnectionState.CLOSED)
+
+    # Reading.
+
+    async def _read(self, session: Session) -> None:
+        """Read while there is room. Nobody cancels that while the connection stands."""
+        self._read_out.clear()
+        try:
+            await self._read_on(session)
+        finally:
+            self._read_out.set()
+
+    async def _read_on(self, session: Session) -> None:
+        while not self._draining:
+            most = self._credit.left(self._out.pending, len(self._buffer), self._buffer.bytes)
+            if most and self._active:
+                self._status.become(ConnectionState.READY)
+                try:
+                    deliveries = await session.receive(most, RECEIVE)
+                except EndOfStream:
+                    self._ended = True
+                    self._out.wake()
+                    return
+                await self._take_in(deliveries)
+                await self._balance(session)
+            else:
+                if not self._active:
+                    self._status.become(ConnectionState.PAUSED)
+                await self._wait_for_room()
+
+    async def _wait_for_room(self) -> None:
+        self._room.clear()
+        try:
+            async with asyncio.timeout(ROOM):
+                await self._room.wait()
+        except TimeoutError:
+            return
+
+    async def _take_in(self, deliveries: Sequence[Delivery]) -> None:
+        for number, delivery in enumerate(deliveries, 1):
+            place = delivery.place
+            if place is not None and (place.is_revoked or place in self._revoking):
+                self._status.stale += 1
+            else:
+                await self._take(delivery, place)
+            if number % AT_ONCE == 0:
+                self._out.wake()
+                await asyncio.sleep(0)
+        self._out.wake()
+
+    async def _take(self, delivery: Delivery, place: Prefix[Any] | None) -> None:
+        status = self._status
+        status.received += 1
+        status.redelivered += delivery.deliveries > 1
+        number = -1 if place is None else place.add(delivery.position)
+        id = self._id_of(delivery, number)
+        held = Held(delivery.receipt, place, number, self._clock())
+        is_new = self._receipts.add(id, held)
+        if self._leases is not None:
+            self._leases.hold(id, held.since)
+        if not is_new:
+            status.redelivered += delivery.deliveries <= 1
+        elif self._draining:
+            self._give_back(id)
+        else:
+            await self._keep(id, delivery, held)
+
+    def _id_of(self, delivery: Delivery, number: int) -> str:
+        if not delivery.name:
+            return f"{self._context.component}[{self._context.task_index}]#{next(self._numbers)}"
+        id = self._receipts.id_of(delivery.name)
+        # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
+        return f"{id}+{number}" if number >= 0 and id in self._receipts else id
+
+    async def _keep(self, id: str, delivery: Delivery, held: Held) -> None:
+        name = delivery.name or None
+        attempt = max(1, min(delivery.deliveries, self._context.config.max_attempts))
+        try:
+            value = self._source.decode(checked(delivery, self._settings.max_message_bytes))
+            self._buffer.add(Buffered(id, value, name, attempt, len(delivery.body), held))
+        except Exception as error:
+            await self._bury(id, delivery, error)
+
+    async def _bury(self, id: str, delivery: Delivery, error: Exception) -> None:
+        """Nothing can be made of a body: it is a dead letter, with its bytes (law R6)."""
+        reason = f"{type(error).__name__}: {error}"
+        context = self._context
+        failure = Failure(
+            FailureKind.FAILED, context.component, context.task, reason, exception=error, permanent=True
+        )
+        if self.buries:
+            await self._out.dead_letter(delivery.body, failure, message_id=id, origin=delivery.name or None)
+        self._give_up(id, failure)
+
+    # Emitting, and outcomes.
+
+    def next_tuple(self, out: SpoutCollector[T]) -> None:
+        """Emit what was read."""
+        for task in self._tasks:
+            if task.done():
+                task.result()
+        if not self._buffer.is_ready:
+            if self._ended and not len(self._receipts) and self._settling.told.is_set():
+                raise EndOfStream
+            return
+        most = EMITTED_AT_ONCE if self._credit.most is None else max(1, self._credit.most - out.pending)
+        messages = self._buffer.take(min(most, EMITTED_AT_ONCE))
+        out.emit_many(
+            [message.value for message in messages],
+            message_ids=[message.id for message in messages],
+            origins=[message.name for message in messages],
+            attempt=[message.attempt for message in messages],
+        )
+        self._room.set()
+
+    def ack(self, message_id: object) -> None:
+        """A tree is done."""
+        held = self._taken(str(message_id))
+        if held is not None and held.place is None:
+            self._settling.done(held.receipt)
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        """A message has failed for good, and is among the dead letters of the run unless the broker has its own."""
+        if failure.kind is FailureKind.SHUTDOWN:
+            self._give_back(str(message_id))
+        else:
+            self._give_up(str(message_id), failure)
+
+    def _give_up(self, id: str, failure: Failure) -> None:
+        held = self._taken(id)
+        if held is not None and held.place is None:
+            if self._rules.has_dead_letters:
+                self._settling.reject(held.receipt, str(failure))
+            else:
+                self._settling.done(held.receipt)
+        if not self._rules.has_dead_letters:
+            self._status.rejected += 1
+
+    def _taken(self, id: str) -> Held | None:
+        """Settle a message for this task, once; where positions are committed, its partition knows it is done."""
+        held = self._receipts.take(id)
+        if self._leases is not None:
+            self._leases.release(id)
+        if held is not None:
+            if held.place is not None and held.place.settle(held.number):
+                self._settling.note()
+            self._over(id, held)
+        return held
+
+    def _give_back(self, id: str) -> None:
+        """Nobody has begun a message, or the end has come first: the broker may deliver it again (law R6)."""
+        held = self._receipts.take(id)
+        if self._leases is not None:
+            self._leases.release(id)
+        if held is not None and held.place is None and self._rules.can_return:
+            self._settling.give_back(held.receipt)
+
+    def _over(self, id: str, held: Held) -> None:
+        if self._buffer.over(held):
+            self._out.wake()
+        for ids, empty in self._awaited:
+            ids.pop(id, None)
+            if not ids:
+                empty.set()
+        self._room.set()
+        if self._ended and not len(self._receipts):
+            self._out.wake()
+
+    # What is no longer this task's.
+
+    def _lose_connection(self) -> None:
+        if self._survive:
+            self._settling.forget()
+            return
+        for place in self._settling.places:
+            place.revoke()
+        self._settling.places.clear()
+        self._paused.clear()
+        self._withdraw(list(self._receipts))
+        self._status.stale += self._settling.forget()
+        self._ended = False
+
+    def _withdraw(self, ids: Iterable[str]) -> None:
+        """These messages come to somebody else, or again: no replays, no dead letters (law S9)."""
+        gone = self._receipts.withdraw(ids)
+        if not gone:
+            return
+        for id in gone:
+            if self._leases is not None:
+                self._leases.release(id)
+        for message in self._buffer.drop(lambda message: message.id in gone):
+            del gone[message.id]
+        self._out.withdraw(gone)  # the others were emitted
+        for id, held in gone.items():
+            self._over(id, held)
+        self._status.withdrawn += len(gone)
+        self._room.set()
+
+    def _assign(self, name: str, most_uncommitted: int) -> Prefix[Any]:
+        place = Prefix[Any](name, min(most_uncommitted, self._settings.max_uncommitted))
+        self._settling.places[place] = None
+        return place
+
+    async def _revoke(self, places: Collection[Prefix[Any]]) -> Fronts:
+        """Drain first, fence second (law R2)."""
+        given = dict.fromkeys(place for place in places if not place.is_revoked)
+        self._revoking.update(given)
+        unbegun = self._buffer.drop(lambda message: message.held.place in given)
+        self._receipts.withdraw([message.id for message in unbegun])
+        under_way = self._ids_of(given)
+        if under_way:
+            await self._until_over(dict.fromkeys(under_way))
+        fronts = [(place, front) for place in given if (front := place.to_commit()) is not None]
+        self._lose(given)
+        return fronts
+
+    async def _until_over(self, ids: dict[str, None]) -> None:
+        waiting = (ids, asyncio.Event())
+        self._awaited.append(waiting)
+        try:
+            async with asyncio.timeout(self._settings.revoke_timeout):
+                await waiting[1].wait()
+        except TimeoutError:
+            return
+        finally:
+            self._awaited.remove(waiting)
+
+    def _ids_of(self, places: Collection[Prefix[Any]]) -> list[str]:
+        held = ((id, self._receipts.get(id)) for id in self._receipts)
+        return [id for id, each in held if each is not None and each.place in places]
+
+    def _lose(self, places: Collection[Prefix[Any]]) -> None:
+        """Partitions belong to somebody else: nothing of them is settled or committed from now on."""
+        for place in places:
+            place.revoke()
+            self._settling.places.pop(place, None)
+            self._paused.pop(place, None)
+            self._revoking.pop(place, None)
+        self._withdraw(self._ids_of(dict.fromkeys(places)))
+
+    # Beside reading.
+
+    async def _keep_leases(self, leases: Leases[str]) -> None:
+        """Renew leases after each third of their time; withdraw what is lost (law R4)."""
+        third = (self._rules.lease or 0.0) / 3
+        while True:
+            at = leases.next_due()
+            await asyncio.sleep(third if at is None else max(0.0, at - self._clock()))
+            asked = self._clock()
+            due = leases.due(asked)
+            gone = [*due.lost, *due.held_too_long]
+            if due.renew and self._session is not None:
+                gone += await self._renew(self._session, leases, due.renew, asked)
+            if due.held_too_long:
+                self._status.warn(
+                    "%d messages were held for max_hold=%g s, and are given up to the broker",
+                    len(due.held_too_long),
+                    self._settings.max_hold,
+                )
+            self._withdraw(gone)
+
+    async def _renew(
+        self, session: Session, leases: Leases[str], ids: Sequence[str], asked: float
+    ) -> Sequence[str]:
+        """Renew these; return those that are lost."""
+        held = {id: each.receipt for id in ids if (each := self._receipts.get(id)) is not None}
+        try:
+            lost = await session.renew(list(held.values()))
+        except LOSSES:
+            return []  # the reader learns that too; leases run on
+        gone = [id for id, receipt in held.items() if any(receipt is each for each in lost)]
+        renewed = [id for id in held if id not in gone]
+        leases.renewed(renewed, asked)
+        self._status.renewals += len(renewed)
+        return gone
+
+    async def _balance(self, session: Session) -> None:
+        """Pause partitions with too much behind their front, and resume them when half of it is done (law R1)."""
+        places = self._settling.places
+        full = [place for place in places if place.is_full and place not in self._paused]
+        if full:
+            self._paused.update(dict.fromkeys(full))
+            await session.pause(full)
+        ready = [place for place in self._paused if place.has_room]
+        if ready:
+            for place in ready:
+                del self._paused[place]
+            await session.resume(ready)
+
+    async def _watch_lag(self, session: Session) -> None:
+        while True:
+            self._status.lag = await session.lag()
+            await asyncio.sleep(self._settings.lag_every)
+
+    def _connection(self) -> Connection:
+        first = next(iter(self._receipts), None)
+        held = None if first is None else self._receipts.get(first)
+        return self._status.connection(
+            oldest=None if held is None else held.since,
+            buffered=len(self._buffer),
+            stale=self._receipts.stale,
+        )
+
+
+async def _close(session: Session) -> None:
+    try:
+        await session.close()
+    except LOSSES:
+        return

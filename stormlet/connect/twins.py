@@ -1,0 +1,78 @@
+"""The place where a test puts a twin in a broker's stead, by its URL."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from stormlet.connect.address import Address
+from stormlet.connect.session import Capabilities, ConnectContext, Session, SinkSession, SourceContext
+
+
+class Reading(Protocol):
+    """What a twin needs to know of a source."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The names of queues or topics."""
+        ...
+
+    @property
+    def group(self) -> str:
+        """The group whose members share the messages."""
+        ...
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The rules of the broker."""
+        ...
+
+
+class Writing(Protocol):
+    """What a twin needs to know of a sink."""
+
+    @property
+    def writes(self) -> str:
+        """The name of the queue or topic."""
+        ...
+
+    def encode(self, value: Any) -> bytes:
+        """Return the body for a value."""
+        ...
+
+
+class Twin(Protocol):
+    """A broker in memory, such as :mod:`stormlet.testing.brokers` has them."""
+
+    def source(self, source: Reading, context: SourceContext) -> Coroutine[Any, Any, Session]:
+        """Connect a source."""
+        ...
+
+    def sink(self, sink: Writing, context: ConnectContext) -> Coroutine[Any, Any, SinkSession]:
+        """Connect a sink."""
+        ...
+
+
+TWINS: dict[str, Twin] = {}
+"""By scheme and servers, such as ``amqps://mq.example``."""
+
+
+def twin_of(address: Address) -> Twin | None:
+    """Return the twin that stands for the broker at this address; None in production."""
+    return TWINS.get(f"{address.scheme}://{address.servers}") if TWINS else None
+
+
+def session_of_twin(
+    source: Reading, address: Address, context: SourceContext
+) -> Coroutine[Any, Any, Session] | None:
+    """Return the connection of a source to a twin, if there is one."""
+    twin = twin_of(address)
+    return None if twin is None else twin.source(source, context)
+
+
+def sink_session_of_twin(
+    sink: Writing, address: Address, context: ConnectContext
+) -> Coroutine[Any, Any, SinkSession] | None:
+    """Return the connection of a sink to a twin, if there is one."""
+    twin = twin_of(address)
+    return None if twin is None else twin.sink(sink, context)

@@ -1,0 +1,309 @@
+"""One broker in memory, and its place in the stead of a real one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from random import Random
+from typing import Any, TypeVar, Unpack
+from urllib.parse import urlsplit
+
+import msgspec
+
+from stormlet.connect.address import Address, read_address
+from stormlet.connect.driver.options import SinkOptions, SourceOptions
+from stormlet.connect.session import (
+    DONE,
+    Capabilities,
+    ConnectContext,
+    Item,
+    Session,
+    Settles,
+    SinkSession,
+    SourceContext,
+    Written,
+)
+from stormlet.connect.sink import Sink
+from stormlet.connect.source import Source
+from stormlet.connect.twins import TWINS, Reading, Writing
+from stormlet.errors import BrokerRefused, ConnectionLost
+from stormlet.testing.brokers.logs import Log, LogSession
+from stormlet.testing.brokers.profiles import PROFILES, Profile
+from stormlet.testing.brokers.queues import Queue, QueueSession
+from stormlet.testing.brokers.troubles import Trouble, Troubles
+
+T = TypeVar("T")
+
+
+class Broker:
+    """A broker in memory, on the clock of the loop that it is used on."""
+
+    def __init__(self, profile: Profile | str = "rabbitmq-4.0", *, latency: float = 0.001) -> None:
+        """``latency`` is how many seconds an answer takes."""
+        self.profile = PROFILES[profile] if isinstance(profile, str) else profile
+        self.latency = latency
+        self.password: str | None = None
+        """The password that it wants; None: any."""
+        self.missing: list[str] = []
+        """Names of queues and topics that are not there."""
+        self.places: dict[str, Queue | Log] = {}
+        self.connects = 0
+        """Connections that it has given."""
+        self.seen: list[Trouble] = []
+        """The faults that it has had."""
+        self._down_until = -1.0
+        self._slow_until = -1.0
+        self._random = Random(0)
+        self._sessions: list[QueueSession | LogSession | TwinWriter] = []
+
+    # What tests do.
+
+    def queue(self, name: str) -> Queue:
+        """Return the queue of this name."""
+        found = self.places.setdefault(name, Queue(name, self.profile, _now))
+        assert isinstance(found, Queue), f"{name} is a topic"
+        return found
+
+    def topic(self, name: str) -> Log:
+        """Return the topic of this name."""
+        found = self.places.setdefault(name, Log(name, self.profile))
+        assert isinstance(found, Log), f"{name} is a queue"
+        return found
+
+    def place(self, name: str) -> Queue | Log:
+        """Return the queue or topic of this name, by the profile."""
+        is_log = self.profile.capabilities.settles is Settles.PREFIX
+        return self.topic(name) if is_log else self.queue(name)
+
+    @property
+    def violations(self) -> list[str]:
+        """What sources have done that none may do."""
+        return [each for place in self.places.values() for each in place.violations]
+
+    def cut(self) -> None:
+        """Every connection is lost."""
+        sessions, self._sessions = self._sessions, []
+        for session in sessions:
+            session.lose()
+        for place in self.places.values():
+            if isinstance(place, Log) and place.members:
+                self._soon(place)
+
+    def restart(self, seconds: float) -> None:
+        """Every connection is lost, and for so many seconds nobody gets one."""
+        self._down_until = _now() + seconds
+        self.cut()
+
+    def slow_down(self, seconds: float) -> None:
+        """For so many seconds every answer takes up to 5 seconds."""
+        self._slow_until = _now() + seconds
+
+    async def rebalance(self, turn: int = 1) -> None:
+        """Give every partition to another member."""
+        for place in self.places.values():
+            if isinstance(place, Log):
+                await place.balance(turn)
+
+    def take_away(self) -> None:
+        """Partitions are taken from their owners without a word before, and given out anew."""
+        for place in self.places.values():
+            if isinstance(place, Log):
+                for session in list(place.members):
+                    session.taken_away([each for each, owner in place.owners.items() if owner is session])
+                self._soon(place)
+
+    def end_leases(self) -> None:
+        """Every lease ends now."""
+        for place in self.places.values():
+            if isinstance(place, Queue) and self.profile.capabilities.lease is not None:
+                for receipt in list(place.lent):
+                    place.take_back(receipt, counts=True)
+
+    def deliver_twice(self) -> None:
+        """What is under way is delivered once more, as when an answer was lost."""
+        for place in self.places.values():
+            if isinstance(place, Queue) and self.profile.capabilities.receipts_survive:
+                for lent in list(place.lent.values()):
+                    lent.ends = _now()
+
+    async def trouble(self, troubles: Troubles) -> None:
+        """Have faults by a seed, until there were enough; to be run as a task."""
+        random = troubles.random()
+        while len(self.seen) < troubles.most:
+            await asyncio.sleep(random.uniform(0.0, 2 * troubles.every))
+            kind = random.choice(troubles.kinds)
+            self.seen.append(kind)
+            await self._befall(kind, random)
+
+    async def _befall(self, kind: Trouble, random: Random) -> None:
+        match kind:
+            case Trouble.CUT:
+                self.cut()
+            case Trouble.RESTART:
+                self.restart(random.uniform(0.0, 20.0))
+            case Trouble.REBALANCE:
+                await self.rebalance(random.randint(0, 3))
+            case Trouble.TAKEN:
+                self.take_away()
+            case Trouble.LEASE_LOST:
+                self.end_leases()
+            case Trouble.DUPLICATE:
+                self.deliver_twice()
+            case Trouble.SLOW:
+                self.slow_down(random.uniform(0.0, 20.0))
+
+    # What sources and sinks do.
+
+    async def source(self, source: Reading, context: SourceContext) -> Session:
+        """Connect a source."""
+        (name,) = source.reads
+        await self.welcome(name)
+        place = self.place(name)
+        finite = source.capabilities.is_finite
+        if isinstance(place, Queue):
+            reading = QueueSession(place, self.profile, context, self._latency, finite=finite)
+            self._sessions.append(reading)
+            return reading
+        session = LogSession(place, self.profile, context, self._latency, finite=finite)
+        self._sessions.append(session)
+        place.members.append(session)
+        self._soon(place)
+        return session
+
+    async def sink(self, sink: Writing, context: ConnectContext) -> SinkSession:
+        """Connect a sink."""
+        await self.welcome(sink.writes)
+        session = TwinWriter(self, sink)
+        self._sessions.append(session)
+        return session
+
+    async def welcome(self, name: str) -> None:
+        """Give a connection, or refuse it."""
+        await asyncio.sleep(self._latency())
+        if _now() < self._down_until:
+            raise ConnectionLost("connection refused")
+        if name in self.missing:
+            raise BrokerRefused(f"NOT_FOUND - no queue {name!r}")
+        self.connects += 1
+
+    def _soon(self, log: Log) -> None:
+        task = asyncio.get_running_loop().create_task(log.balance())
+        self._balancing = task
+
+    def _latency(self) -> float:
+        return self._random.uniform(0.0, 5.0) if _now() < self._slow_until else self.latency
+
+
+class TwinWriter:
+    """A connection of a sink."""
+
+    def __init__(self, broker: Broker, sink: Writing) -> None:
+        self._broker = broker
+        self._sink = sink
+        self._lost = False
+
+    def lose(self) -> None:
+        """The connection is lost."""
+        self._lost = True
+
+    async def write(self, items: Sequence[Item]) -> Sequence[Written]:
+        """Publish; the answer may be lost with the connection, when it was done."""
+        await asyncio.sleep(self._broker.latency / 2)
+        self._check()
+        place = self._broker.place(self._sink.writes)
+        for item in items:
+            place.publish(self._sink.encode(item.value))
+        await asyncio.sleep(self._broker.latency / 2)
+        self._check()
+        return [DONE] * len(items)
+
+    def _check(self) -> None:
+        if self._lost:
+            raise ConnectionLost("the connection was reset")
+
+    async def close(self) -> None:
+        """Leave."""
+        self._lost = True
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class TwinSource(Source[T]):
+    """A source at a twin, with the rules of its profile, where a test has no connector of its own."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        name: str,
+        *,
+        as_: Any = bytes,
+        finite: bool = False,
+        **options: Unpack[SourceOptions],
+    ) -> None:
+        super().__init__("twin://broker", as_=as_, **options)
+        self._broker = broker
+        self._name = name
+        self._finite = finite
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Those of the profile."""
+        rules = self._broker.profile.capabilities
+        return msgspec.structs.replace(rules, is_finite=self._finite)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The queue or topic."""
+        return (self._name,)
+
+    async def begin(self, address: Address, context: SourceContext) -> Session:
+        """Connect to the twin."""
+        return await self._broker.source(self, context)
+
+
+class TwinSink(Sink[T]):
+    """A sink at a twin, where a test has no connector of its own."""
+
+    def __init__(self, broker: Broker, name: str, **options: Unpack[SinkOptions]) -> None:
+        super().__init__("twin://broker", **options)
+        self._broker = broker
+        self._name = name
+
+    @property
+    def writes(self) -> str:
+        """The queue or topic."""
+        return self._name
+
+    async def begin(self, address: Address, context: ConnectContext) -> SinkSession:
+        """Connect to the twin."""
+        return await self._broker.sink(self, context)
+
+
+@contextmanager
+def twin(url: str, profile: Profile | str | None = None, *, latency: float = 0.001) -> Generator[Broker]:
+    """Put a twin in the stead of the broker at this URL, for all sources and sinks that connect in this block.
+
+    The scheme chooses the profile, unless one is named. Raises :class:`KeyError` for a scheme that no profile has.
+    """
+    address = read_address(url, where="twin")
+    broker = Broker(_profile_of(url) if profile is None else profile, latency=latency)
+    place = f"{address.scheme}://{address.servers}"
+    before = TWINS.get(place)
+    TWINS[place] = broker
+    try:
+        yield broker
+    finally:
+        del TWINS[place]
+        if before is not None:
+            TWINS[place] = before
+
+
+def _profile_of(url: str) -> Profile:
+    scheme = urlsplit(url).scheme
+    for profile in PROFILES.values():
+        if scheme in profile.schemes:
+            return profile
+    raise KeyError(f"no profile has the scheme {scheme!r}; give one of {', '.join(PROFILES)}")

@@ -1,0 +1,83 @@
+"""The rules of real brokers, as far as twins keep them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from stormlet.connect.session import Capabilities, Settles
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules of one kind of broker."""
+
+    name: str
+    schemes: tuple[str, ...]
+    """Schemes of URLs that stand for it."""
+    capabilities: Capabilities
+    has_names: bool = True
+    """True if a message has the same name whenever it is delivered."""
+    delivery_limit: int | None = None
+    """Deliveries after which the broker itself drops a message, or has it in its dead letters."""
+    losses_count: bool = True
+    """True if a delivery whose connection was lost counts."""
+    double_ack_closes: bool = False
+    """True if an ack of an unknown receipt closes the connection."""
+    partitions: int = 4
+    """Partitions of a log."""
+
+
+def _each(**more: object) -> Capabilities:
+    return msgspec.structs.replace(Capabilities(has_lag=True), **more)
+
+
+PROFILES: Final = {
+    profile.name: profile
+    for profile in (
+        Profile(
+            name="rabbitmq-3.10",
+            schemes=("amqp3", "amqps3"),
+            capabilities=_each(has_dead_letters=True),
+            has_names=False,
+            double_ack_closes=True,
+        ),
+        Profile(
+            name="rabbitmq-4.0",
+            schemes=("amqp", "amqps"),
+            capabilities=_each(has_dead_letters=True),
+            has_names=False,
+            double_ack_closes=True,
+            delivery_limit=20,
+        ),
+        Profile(name="kestrel", schemes=("kestrel",), capabilities=_each(can_return=True), has_names=False),
+        Profile(
+            name="redis-7",
+            schemes=("redis", "rediss", "valkey"),
+            capabilities=_each(lease=60.0, receipts_survive=True),
+        ),
+        Profile(
+            name="jetstream",
+            schemes=("nats", "tls"),
+            capabilities=_each(
+                lease=30.0, receipts_survive=True, can_return=True, can_delay=True, has_dead_letters=True
+            ),
+        ),
+        Profile(
+            name="sqs",
+            schemes=("sqs",),
+            capabilities=_each(lease=30.0, receipts_survive=True, can_return=True),
+        ),
+        Profile(
+            name="postgres",
+            schemes=("postgres", "postgresql"),
+            capabilities=_each(lease=60.0, receipts_survive=True, can_return=True, has_dead_letters=True),
+        ),
+        Profile(
+            name="kafka",
+            schemes=("kafka",),
+            capabilities=_each(settles=Settles.PREFIX),
+        ),
+    )
+}
+"""By name."""

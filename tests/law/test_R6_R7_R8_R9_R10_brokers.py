@@ -1,0 +1,267 @@
+"""What becomes of messages that fail, of order, connections, secrets and sinks (law R6 to R10)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections import defaultdict
+
+import msgspec
+import pytest
+
+from stormlet import Reject, StartFailed, Topology, TopologyCrashed
+from stormlet.connect.address import Address, read_address
+from stormlet.connect.secrets import Secret, scrubbed
+from stormlet.connect.session import Session, SourceContext
+from stormlet.errors import BrokerRefused
+from stormlet.testing import Simulation
+from stormlet.testing.brokers import Broker, TwinSink, TwinSource
+from tests.connect.runs import ALL, KINDS, Consumer, balanced, connection, quick
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", ALL)
+async def test_R6_what_is_given_up_is_a_dead_letter_once(profile: str, sim: Simulation) -> None:
+    """Of the broker where it has its own, else of the run; and the broker has nothing left."""
+
+    async def work(body: bytes) -> None:
+        if body == b"0001":
+            raise ValueError(body)
+        if body == b"0002":
+            raise Reject("never")
+
+    consumer = Consumer(Broker(profile), work)
+    consumer.publish(4)
+    async with consumer.run() as running:
+        await consumer.until_empty()
+        assert balanced(running)
+    assert consumer.buried == [b"0001", b"0002"]
+    own = consumer.broker.profile.capabilities.has_dead_letters
+    assert len(consumer.letters) == (0 if own else 2)
+
+
+class Order(msgspec.Struct):
+    shop: str
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", KINDS)
+@pytest.mark.parametrize("body", [b"{", b'{"shop": 1}', b'{"shop": "%s"}' % (b"x" * 100)])
+async def test_R6_a_body_that_cannot_be_read_is_a_dead_letter_with_its_bytes(
+    profile: str, body: bytes, sim: Simulation
+) -> None:
+    """Others go on."""
+    broker = Broker(profile)
+    source = TwinSource[Order](broker, "orders", as_=Order, max_message_bytes=50)
+    consumer = Consumer(broker, quick, source=source)  # type: ignore[arg-type]
+    consumer.place.publish(body)
+    consumer.place.publish(b'{"shop": "a"}')
+    async with consumer.run():
+        await consumer.until_empty()
+    assert consumer.buried == [body]
+    assert list(consumer.processed) == [b"Order(shop='a')"]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", ALL)
+async def test_R6_a_stop_doubles_nothing(profile: str, sim: Simulation) -> None:
+    """What was begun is finished and settled, the rest is given back, and the next run has it once."""
+    broker = Broker(profile)
+    first = Consumer(broker, quick)
+    bodies = first.publish(300)
+    async with first.run():
+        await sim.advance(seconds=0.05)
+    assert 0 < first.processed.total() < 300
+    second = Consumer(broker, quick)
+    async with second.run():
+        await second.until_empty()
+    assert first.processed + second.processed == dict.fromkeys(bodies, 1)
+
+
+@pytest.mark.simulated_time
+async def test_R6_what_is_given_back_has_no_penalty(sim: Simulation) -> None:
+    """The next run sees a first delivery."""
+    consumer = Consumer(Broker("jetstream"), quick, drain_timeout=0.0, message_timeout=None)
+    consumer.publish(30)
+    async with consumer.run():
+        await sim.settled()
+        await asyncio.sleep(0.002)
+    assert {each.deliveries for each in consumer.broker.queue("orders").ready} <= {0}
+
+
+@pytest.mark.simulated_time
+async def test_R6_a_broker_that_cannot_be_told_at_the_end_says_how_many_come_again(
+    sim: Simulation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The end waits for ``closing_timeout`` and no longer."""
+    consumer = Consumer(Broker("redis-7"), quick, settings={"closing_timeout": 3.0})
+    consumer.publish(5)
+    async with consumer.run():
+        await asyncio.sleep(0.004)
+        consumer.broker.restart(1000)
+        before = sim.now
+    assert sim.now - before < 5
+    assert any("settlements could not be brought" in each.getMessage() for each in caplog.records)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", KINDS)
+async def test_R7_replays_keep_the_order_of_a_key(profile: str, sim: Simulation) -> None:
+    """The messages behind a failed one wait for it."""
+    done, failed = defaultdict[int, list[bytes]](list), list[bytes]()
+
+    async def work(body: bytes) -> None:
+        if body[-1] % 5 == 0 and body not in failed:
+            failed.append(body)
+            raise ValueError(body)
+        await asyncio.sleep(0.1 * (body[-1] % 3))
+        done[body[-2] % 2].append(body)
+
+    def key(body: bytes) -> int:
+        return body[-2] % 2
+
+    consumer = Consumer(Broker(profile), work, settings={"ordered_by": key})
+    for number in range(40):
+        consumer.place.publish(b"%04d" % number, key=b"\0")
+    async with consumer.run():
+        await consumer.until_empty()
+    assert len(failed) > 3
+    assert [len(each) for each in done.values()] == [20, 20]
+    assert all(bodies == sorted(bodies) for bodies in done.values())
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", ALL)
+async def test_R8_a_lost_connection_is_no_crash(
+    profile: str, sim: Simulation, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Ten minutes without the broker: health says so, the log once, no task dies, and all is done afterwards."""
+    caplog.set_level(logging.INFO, "stormlet.connect")
+    consumer = Consumer(Broker(profile), quick)
+    bodies = consumer.publish(100)
+    async with consumer.run() as running:
+        await asyncio.sleep(0.03)
+        consumer.broker.restart(600)
+        await sim.advance(minutes=9)
+        there = connection(running)
+        assert (there.state.value, running.health().ready, there.attempt > 10) == (
+            "reconnecting",
+            False,
+            True,
+        )
+        await consumer.until_empty()
+        assert (running.health().ready, connection(running).reconnects) == (True, 1)
+        assert running.statistics().components["orders"].restarts == 0
+    consumer.check(bodies)
+    assert [each.levelname for each in caplog.records if each.name == "stormlet.connect"] == [
+        "WARNING",
+        "INFO",
+    ]
+
+
+@pytest.mark.simulated_time
+async def test_R8_a_start_without_the_broker_fails(sim: Simulation) -> None:
+    """And names it."""
+    consumer = Consumer(Broker("rabbitmq-4.0"), quick)
+    consumer.broker.missing.append("orders")
+    with pytest.raises(StartFailed, match="NOT_FOUND - no queue 'orders'"):
+        async with consumer.run():
+            pass
+    consumer.broker.missing.clear()
+    consumer.broker.restart(60)
+    with pytest.raises(StartFailed, match=r"twin://broker cannot be reached|connection refused"):
+        async with consumer.run():
+            pass
+
+
+@pytest.mark.simulated_time
+async def test_R8_a_broker_that_refuses_for_long_crashes_the_topology(sim: Simulation) -> None:
+    """A queue that was removed does not come back by itself."""
+    consumer = Consumer(Broker("sqs"), quick, settings={"give_up": 60.0}, max_restarts=0)
+    with pytest.raises(TopologyCrashed, match="NOT_FOUND"):  # noqa: PT012 - the block is the run
+        async with consumer.run() as running:
+            consumer.broker.missing.append("orders")
+            consumer.broker.cut()
+            await sim.advance(seconds=50)
+            assert running.health().crash is None
+            await sim.advance(seconds=30)
+
+
+PASSWORD = "p@ss w/rd"
+
+
+class Leaky(TwinSource[bytes]):
+    """A client that puts the password into its exceptions, as many do."""
+
+    async def begin(self, address: Address, context: SourceContext) -> Session:
+        assert address.password is not None
+        text = address.password.reveal()
+        if context.connection > 1:
+            raise ConnectionError(f"amqp://shop:{text}@mq: reset")
+        if self.capabilities.is_finite:
+            try:
+                raise ValueError(f"amqp://shop:{text}@mq")
+            except ValueError as error:
+                raise BrokerRefused(f"ACCESS_REFUSED for shop:{text}") from error
+        return await super().begin(address, context)
+
+
+@pytest.mark.simulated_time
+async def test_R9_a_password_is_nowhere_to_be_seen(sim: Simulation, caplog: pytest.LogCaptureFixture) -> None:
+    """In logs, health, statistics, ``repr``, nor the error of a start with all its causes."""
+    caplog.set_level(logging.DEBUG)
+    for refused in (True, False):
+        broker = Broker("rabbitmq-4.0")
+        source = Leaky(broker, "orders", finite=refused, password=Secret(PASSWORD))
+        consumer = Consumer(broker, quick, source=source)
+        seen = [repr(source), repr(source.settings), repr(consumer.topology)]
+        try:
+            async with consumer.run() as running:
+                broker.cut()
+                await sim.advance(seconds=5)
+                seen += [repr(running.health()), repr(running.statistics())]
+                seen.append(msgspec.json.encode(running.health()).decode())
+        except StartFailed as error:
+            seen += traceback.format_exception(error)
+        text = "\n".join([*seen, caplog.text])
+        assert "p@ss" not in text
+        assert ("ACCESS_REFUSED for shop:***" if refused else "shop:***@mq") in text
+
+
+def test_R9_a_url_shows_no_password_in_any_form() -> None:
+    """Nor does the address that comes of it, nor a text that has it quoted."""
+    address = read_address("amqps://shop:p%40ss%20w%2Frd@mq:5671/shop", where="test")
+    assert (address.password, str(address)) == (Secret(PASSWORD), "amqps://shop:***@mq:5671/shop")
+    assert "p@ss" not in repr(address)
+    texts = [PASSWORD, "p%40ss%20w%2Frd", "p%40ss+w%2Frd", "p%40ss%20w/rd"]
+    assert scrubbed(" ".join(texts), address.secrets) == "*** *** *** ***"
+
+
+def sending(broker: Broker) -> Topology:
+    topology = Topology("sending", max_spout_pending=50)
+    numbers = topology.spout("numbers", range(200))
+    sink = TwinSink[int](broker, "done", size=20)
+    topology.bolt("send", sink, numbers.shuffle())
+    return topology
+
+
+@pytest.mark.simulated_time
+async def test_R10_an_input_is_acked_when_the_broker_has_it(sim: Simulation) -> None:
+    """Connections are lost meanwhile, for longer than a message may take; nothing is lost or given up."""
+    broker = Broker("rabbitmq-4.0", latency=0.5)
+    topology = sending(broker)
+    async with topology.run() as running:
+        await sim.advance(seconds=0.7)
+        broker.restart(500)
+        await sim.advance(seconds=200)
+        assert running.health().connections["send[0]"].state.value == "reconnecting"
+        before = running.statistics().components["numbers"].acked
+        await sim.advance(seconds=100)
+        assert running.statistics().components["numbers"].acked == before
+        await running.finished()
+        counts = running.statistics().components["numbers"]
+        assert (counts.acked, counts.failed) == (200, 0)
+    bodies = [int(each) for each in broker.queue("done").left]
+    assert set(bodies) == set(range(200))
+    assert len(bodies) <= 220  # what was on its way when the connection was lost comes twice
