@@ -111,7 +111,7 @@ class Broker:
             if isinstance(place, Log):
                 for session in list(place.members):
                     session.taken_away([each for each, owner in place.owners.items() if owner is session])
-                self._soon(place)
+                self._soon(place, turn=1)
 
     def end_leases(self) -> None:
         """Every lease ends now."""
@@ -187,9 +187,8 @@ class Broker:
             raise BrokerRefused(f"NOT_FOUND - no queue {name!r}")
         self.connects += 1
 
-    def _soon(self, log: Log) -> None:
-        task = asyncio.get_running_loop().create_task(log.balance())
-        self._balancing = task
+    def _soon(self, log: Log, turn: int = 0) -> None:
+        self._balancing = asyncio.get_running_loop().create_task(log.balance(turn))
 
     def _latency(self) -> float:
         return self._random.uniform(0.0, 5.0) if _now() < self._slow_until else self.latency

@@ -1,0 +1,714 @@
+"""The cases that every connector must pass, on a twin as on the real broker.
+
+A *bench* is one connector with one broker: it makes sources and sinks, publishes, looks into the broker, and brings
+faults. ``TwinBench`` is one for a profile of ``stormlet.testing.brokers``, on simulated time. The tests of a connector
+derive one from :class:`Bench` for its real broker and run ``CASES`` on both::
+
+    @pytest.mark.parametrize("case", CASES, ids=name_of)
+    @pytest.mark.parametrize("bench", [TwinBench("redis-7"), RealRedis()], ids=str)
+    def test_conformance(bench: Bench, case: Case) -> None:
+        bench.hold(case)
+
+Nothing but a fault that a bench cannot bring, or a rule of its broker, skips a case. Some numbers are left to the tests
+of the connectors, as they need processes or a real network: 2 (``kill -9`` of the process), 6 (black holes), 28 (a
+batch that fails in part), 29 (unroutable), 30 (transactions), 31 (an hour of soak), 33 (what a message costs). 32 (the
+password is nowhere) is law R9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from stormlet import DeadLetter, FailureKind, Reject, Running, StartFailed, Topology
+from stormlet.connect.secrets import Secret
+from stormlet.connect.session import Capabilities, Settles
+from stormlet.connect.sink import Sink
+from stormlet.connect.source import Source
+from stormlet.testing import run_simulated
+from stormlet.testing.brokers import PROFILES, Broker, Trouble, Troubles, TwinSink, TwinSource
+from stormlet.testing.brokers.logs import Log
+
+QUEUE: Final = "orders"
+
+
+class Bench(ABC):
+    """One connector with one broker."""
+
+    name: str
+    rules: Capabilities
+    faults: frozenset[str] = frozenset()
+    """Of ``cut``, ``restart``, ``rebalance``, ``taken``, ``leases``, ``duplicate``, ``missing``, ``commits``, ``gaps``,
+    and ``finish``."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def hold(self, case: Case) -> None:
+        """Run a case on a fresh broker."""
+        self.begin()
+        try:
+            self.run(lambda: case(self))
+        finally:
+            self.end()
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Have a broker with empty queues and topics."""
+
+    def end(self) -> None:
+        """It is needed no more."""
+
+    @abstractmethod
+    def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Run on a loop of its own."""
+
+    @abstractmethod
+    async def sleep(self, seconds: float) -> None:
+        """Let so much time pass; a real broker may make it shorter."""
+
+    @abstractmethod
+    def source(self, **options: Any) -> Source[Any]:
+        """A source of the queue or topic."""
+
+    @abstractmethod
+    def sink(self) -> Sink[bytes]:
+        """A sink to that queue or topic."""
+
+    @abstractmethod
+    async def publish(self, body: bytes, *, gap: int = 0) -> None:
+        """Put a message there, all in one partition or queue where ``ordered`` matters."""
+
+    @abstractmethod
+    async def left(self) -> list[bytes]:
+        """The bodies that the broker does not know to be done, sorted."""
+
+    @abstractmethod
+    async def dead(self) -> list[bytes]:
+        """The bodies among the broker's own dead letters."""
+
+    async def violations(self) -> list[str]:
+        """What the connector has done that none may do, as far as the broker can tell."""
+        return []
+
+    async def bring(self, fault: str) -> None:
+        """Bring a fault."""
+        raise NotImplementedError(fault)
+
+    def needs(self, *faults: str) -> None:
+        """Skip the case where one of them cannot be brought."""
+        missing = [each for each in faults if each not in self.faults]
+        if missing:
+            pytest.skip(f"{self.name} cannot have {', '.join(missing)}")
+
+    def needs_rule(self, holds: object, rule: str) -> None:
+        """Skip the case where the broker has not this rule."""
+        if not holds:
+            pytest.skip(f"{self.name} has no {rule}")
+
+
+Case = Callable[[Bench], Awaitable[None]]
+
+
+class TwinBench(Bench):
+    """A twin, on simulated time."""
+
+    def __init__(self, profile: str) -> None:
+        self.name = f"{profile} (twin)"
+        self.profile = PROFILES[profile]
+        self.rules = self.profile.capabilities
+        faults = ["cut", "restart", "missing", "finish"]
+        if self.rules.settles is Settles.PREFIX:
+            faults += ["rebalance", "taken", "commits", "gaps"]
+        if self.rules.lease is not None:
+            faults += ["leases", "duplicate"]
+        self.faults = frozenset(faults)
+
+    def begin(self) -> None:
+        self.broker = Broker(self.profile)
+
+    def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def running() -> None:
+            await work()
+
+        run_simulated(running())
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def source(self, **options: Any) -> Source[Any]:
+        return TwinSource[Any](self.broker, QUEUE, **options)
+
+    def sink(self) -> Sink[bytes]:
+        return TwinSink[bytes](self.broker, QUEUE)
+
+    async def publish(self, body: bytes, *, gap: int = 0) -> None:
+        place = self.broker.place(QUEUE)
+        if isinstance(place, Log):
+            place.publish(body, gap=gap)
+        else:
+            place.publish(body)
+
+    async def left(self) -> list[bytes]:
+        return self.broker.place(QUEUE).left
+
+    async def dead(self) -> list[bytes]:
+        place = self.broker.place(QUEUE)
+        return [] if isinstance(place, Log) else [body for body, _ in place.dead]
+
+    async def violations(self) -> list[str]:
+        return self.broker.violations
+
+    async def bring(self, fault: str) -> None:
+        broker = self.broker
+        match fault:
+            case "cut":
+                broker.cut()
+            case "restart":
+                broker.restart(15)
+            case "rebalance":
+                await broker.rebalance()
+            case "taken":
+                broker.take_away()
+            case "leases":
+                broker.end_leases()
+            case "finish":
+                broker.place(QUEUE).finished = True
+            case "duplicate":
+                broker.deliver_twice()
+            case "missing":
+                broker.missing.append(QUEUE)
+            case "commits":
+                broker.topic(QUEUE).rebalancing = not broker.topic(QUEUE).rebalancing
+            case _:
+                raise NotImplementedError(fault)
+
+
+class Consumed:
+    """A run that consumes the queue of a bench, and its account."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        work: Callable[[bytes], Awaitable[None]],
+        *,
+        parallelism: int = 1,
+        source: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self.bench = bench
+        self.done: list[bytes] = []
+        """What was processed to the end, in this order."""
+        self.letters: list[DeadLetter] = []
+        self._work = work
+        configuration: dict[str, Any] = {"max_spout_pending": 20, "replay_delay": 0.05, **options}
+        self.topology = Topology("consumed", **configuration)
+        made = bench.source(**{"as_": bytes, **(source or {})})
+        stream = self.topology.spout("orders", made, parallelism=parallelism)
+        self.topology.bolt("work", self._process, stream.shuffle(), concurrency=50)
+
+    async def _process(self, body: Any) -> None:
+        await self._work(body)
+        self.done.append(body)
+
+    def run(self) -> Any:
+        """``async with consumed.run() as running``."""
+        return self.topology.run(dead_letters=self.letters.append)
+
+    @property
+    def counts(self) -> Counter[bytes]:
+        """How often each was processed."""
+        return Counter(self.done)
+
+    async def until_empty(self, seconds: float = 900.0) -> None:
+        """Wait until the broker knows everything to be done."""
+        async with asyncio.timeout(seconds):
+            while await self.bench.left():  # noqa: ASYNC110 - it is the broker that is watched
+                await asyncio.sleep(0.1)
+
+    async def check(self, bodies: Sequence[bytes]) -> None:
+        """Nothing is lost, and the connector has kept the rules of the broker."""
+        own = [each.value for each in self.letters if each.failure.kind is not FailureKind.SHUTDOWN]
+        there = [*self.done, *own, *await self.bench.dead(), *await self.bench.left()]
+        assert [body for body in bodies if body not in there] == []
+        assert await self.bench.violations() == []
+        both = set(own) & set(await self.bench.dead())
+        assert both == set()
+
+
+async def published(bench: Bench, count: int, *, gap: int = 0) -> list[bytes]:
+    """So many messages in the queue."""
+    bodies = [b"%04d" % number for number in range(count)]
+    for body in bodies:
+        await bench.publish(body, gap=gap)
+    return bodies
+
+
+async def at_once(body: bytes) -> None:
+    """Take no time."""
+
+
+async def briefly(body: bytes) -> None:
+    """Take a moment."""
+    await asyncio.sleep(0.02)
+
+
+def waiting_for(gate: asyncio.Event, *bodies: bytes) -> Callable[[bytes], Awaitable[None]]:
+    """Work that waits at some messages."""
+
+    async def work(body: bytes) -> None:
+        if body in bodies:
+            await gate.wait()
+
+    return work
+
+
+def by_four(body: bytes) -> int:
+    """One of four keys."""
+    return int(body) % 4
+
+
+def connection_of(running: Running) -> Any:
+    """The connection of the first task."""
+    return running.health().connections["orders[0]"]
+
+
+# The cases.
+
+
+async def case_01_everything_arrives_and_is_acked_once(bench: Bench) -> None:
+    """And the broker is empty."""
+    bodies = await published(bench, 200)
+    run = Consumed(bench, at_once)
+    async with run.run():
+        await run.until_empty()
+    assert run.counts == dict.fromkeys(bodies, 1)
+    await run.check(bodies)
+
+
+async def case_03_a_stop_doubles_nothing(bench: Bench) -> None:
+    """Stopped in the middle, and begun again, ten times."""
+    bodies, done = await published(bench, 200), Counter[bytes]()
+    for _ in range(10):
+        run = Consumed(bench, briefly)
+        async with run.run():
+            await bench.sleep(0.05)
+        done += run.counts
+    last = Consumed(bench, briefly)
+    async with last.run():
+        await last.until_empty()
+    assert done + last.counts == dict.fromkeys(bodies, 1)
+    await last.check([body for body in bodies if body not in done])
+
+
+async def case_03b_a_stop_gives_back_what_nobody_has_begun(bench: Bench) -> None:
+    """Messages that wait for others of their key are the broker's again."""
+    bodies = await published(bench, 20)
+    run = Consumed(bench, briefly, source={"ordered_by": len})
+    async with run.run():
+        await bench.sleep(0.1)
+    assert 0 < len(run.done) < 20
+    await run.check(bodies)
+    rest = Consumed(bench, briefly)
+    async with rest.run():
+        await rest.until_empty()
+    assert run.counts + rest.counts == dict.fromkeys(bodies, 1)
+
+
+async def case_04_the_broker_restarts(bench: Bench) -> None:
+    """Everything is done, and doubled is at most what was pending, and what one settlement had."""
+    bench.needs("restart")
+    bodies = await published(bench, 300)
+    run = Consumed(bench, briefly, source={"settle_every": 0.02})
+    async with run.run() as running:
+        await bench.sleep(0.05)
+        await bench.bring("restart")
+        await run.until_empty()
+        assert connection_of(running).reconnects >= 1
+        assert running.statistics().components["orders"].restarts == 0
+    assert len(run.done) - len(bodies) <= 40
+    await run.check(bodies)
+
+
+async def case_05_connections_are_reset(bench: Bench) -> None:
+    """Five times, with trees open."""
+    bench.needs("cut")
+    bodies = await published(bench, 600)
+    run = Consumed(bench, briefly, source={"settle_every": 0.02})
+    async with run.run():
+        for _ in range(5):
+            await bench.sleep(0.15)
+            await bench.bring("cut")
+        await run.until_empty()
+    assert len(run.done) - len(bodies) <= 5 * 40
+    await run.check(bodies)
+
+
+async def case_07_a_broker_that_is_away_is_no_crash(bench: Bench) -> None:
+    """Health says so, and is ready again afterwards."""
+    bench.needs("restart")
+    bodies = await published(bench, 50)
+    run = Consumed(bench, briefly)
+    async with run.run() as running:
+        await bench.sleep(0.01)
+        await bench.bring("restart")
+        await bench.sleep(5)
+        assert (running.health().ready, connection_of(running).state.value) == (False, "reconnecting")
+        await run.until_empty()
+        assert running.health().ready
+    await run.check(bodies)
+
+
+async def case_08_a_start_that_cannot_be_fails(bench: Bench) -> None:
+    """The error names what is missing, and shows no secret."""
+    bench.needs("missing")
+    await bench.bring("missing")
+    run = Consumed(bench, at_once, source={"password": Secret("hunter2")})
+    with pytest.raises(StartFailed) as failed:
+        async with run.run():
+            pass
+    text = "".join(traceback.format_exception(failed.value))
+    assert QUEUE in text
+    assert "hunter2" not in text
+
+
+async def case_09_an_ack_of_an_old_connection_changes_nothing(bench: Bench) -> None:
+    """The message comes again, and no other is acked in its stead."""
+    bench.needs("cut")
+    gate = asyncio.Event()
+    bodies = await published(bench, 10)
+    run = Consumed(bench, waiting_for(gate, b"0000", b"0003"), message_timeout=None)
+    async with run.run():
+        await bench.sleep(1)
+        await bench.bring("cut")
+        await bench.sleep(3)
+        gate.set()
+        await run.until_empty()
+    await run.check(bodies)
+
+
+async def case_10_outcomes_cost_no_message_on_its_way(bench: Bench) -> None:
+    """They come while a read waits; each message is delivered to somebody."""
+    run = Consumed(bench, at_once)
+    bodies = [b"%04d" % number for number in range(100)]
+    async with run.run():
+        for body in bodies:
+            await bench.publish(body)
+            await bench.sleep(0.003)
+        await run.until_empty(60)
+    assert run.counts == dict.fromkeys(bodies, 1)
+
+
+async def case_11_a_poison_message_is_a_dead_letter_once(bench: Bench) -> None:
+    """After all attempts, with its reason; others go on."""
+    bodies = await published(bench, 10)
+
+    async def work(body: bytes) -> None:
+        if body == b"0003":
+            raise ValueError("poison")
+
+    run = Consumed(bench, work)
+    async with run.run() as running:
+        await run.until_empty()
+        assert running.statistics().components["orders"].replayed == 4
+    buried = [*await bench.dead(), *(each.value for each in run.letters)]
+    assert buried == [b"0003"]
+    await run.check(bodies)
+
+
+class Order(msgspec.Struct):
+    """A record that not every body is."""
+
+    shop: str
+
+
+async def case_12_what_cannot_be_decoded_is_a_dead_letter(bench: Bench) -> None:
+    """With its bytes."""
+    await bench.publish(b"{no json")
+    await bench.publish(b'{"shop": "a"}')
+    run = Consumed(bench, at_once, source={"as_": Order})
+    async with run.run():
+        await run.until_empty()
+    assert [*await bench.dead(), *(each.value for each in run.letters)] == [b"{no json"]
+    assert list(map(repr, run.done)) == ["Order(shop='a')"]
+
+
+async def case_13_a_rejected_message_has_one_attempt(bench: Bench) -> None:
+    """And is a dead letter."""
+    bodies = await published(bench, 3)
+
+    async def work(body: bytes) -> None:
+        if body == b"0001":
+            raise Reject("never")
+
+    run = Consumed(bench, work)
+    async with run.run() as running:
+        await run.until_empty()
+        assert running.statistics().components["orders"].replayed == 0
+    assert [*await bench.dead(), *(each.value for each in run.letters)] == [b"0001"]
+    await run.check(bodies)
+
+
+async def case_14_a_body_that_is_too_large_is_a_dead_letter(bench: Bench) -> None:
+    """With its bytes, whatever it would have been."""
+    await bench.publish(b"x" * 1001)
+    run = Consumed(bench, at_once, source={"max_message_bytes": 1000})
+    async with run.run():
+        await run.until_empty()
+    assert [*await bench.dead(), *(each.value for each in run.letters)] == [b"x" * 1001]
+    assert run.done == []
+
+
+async def case_15_a_slow_bolt_takes_no_more_than_it_may(bench: Bench) -> None:
+    """The source holds what may be pending."""
+    bodies, gate = await published(bench, 100), asyncio.Event()
+    run = Consumed(bench, waiting_for(gate, *bodies), message_timeout=None)
+    async with run.run() as running:
+        await bench.sleep(2)
+        assert connection_of(running).received <= 20
+        gate.set()
+        await run.until_empty()
+    assert run.counts == dict.fromkeys(bodies, 1)
+
+
+async def case_16_a_tree_may_take_longer_than_its_lease(bench: Bench) -> None:
+    """It is renewed, and comes to nobody else."""
+    lease = bench.rules.lease
+    bench.needs_rule(lease, "leases")
+    bodies = await published(bench, 5)
+
+    async def work(body: bytes) -> None:
+        await bench.sleep(3 * (lease or 0))
+
+    run = Consumed(bench, work, message_timeout=None)
+    async with run.run():
+        await run.until_empty()
+    assert run.counts == dict.fromkeys(bodies, 1)
+
+
+async def case_17_replays_stop_when_the_lease_is_lost(bench: Bench) -> None:
+    """Two owners do not bury the same message."""
+    bench.needs("leases", "restart")
+    await published(bench, 1)
+
+    async def fail(body: bytes) -> None:
+        raise ValueError(body)
+
+    run = Consumed(bench, fail, replay_delay=20.0, replay_delay_max=20.0, max_attempts=100)
+    async with run.run() as running:
+        await bench.sleep(1)
+        for _ in range(12):
+            await bench.bring("restart")
+            await bench.sleep(10)
+        assert connection_of(running).withdrawn >= 1
+    assert run.letters == [] or {each.failure.kind for each in run.letters} == {FailureKind.SHUTDOWN}
+
+
+async def case_18_partitions_go_from_one_to_another(bench: Bench) -> None:
+    """With trees open: nothing is skipped or repeated, and nothing is committed for what is lost."""
+    bench.needs("rebalance")
+
+    async def work(body: bytes) -> None:
+        await asyncio.sleep(0.5)
+
+    bodies = await published(bench, 300)
+    run = Consumed(bench, work, parallelism=3)
+    async with run.run():
+        for _ in range(6):
+            await bench.sleep(0.7)
+            await bench.bring("rebalance")
+        await run.until_empty()
+    assert run.counts == dict.fromkeys(bodies, 1)
+    await run.check(bodies)
+
+
+async def case_18b_partitions_are_taken_without_a_word(bench: Bench) -> None:
+    """What is under way goes on and commits nothing."""
+    bench.needs("taken")
+    bodies = await published(bench, 200)
+    gate = asyncio.Event()
+    run = Consumed(bench, waiting_for(gate, *bodies[:8]), parallelism=2, message_timeout=None)
+    async with run.run():
+        await bench.sleep(1)
+        await bench.bring("taken")
+        await bench.sleep(1)
+        gate.set()
+        await run.until_empty()
+    await run.check(bodies)
+
+
+async def case_19_offsets_have_gaps(bench: Bench) -> None:
+    """As in compacted topics."""
+    bench.needs("gaps")
+    bodies = await published(bench, 50, gap=7)
+    run = Consumed(bench, at_once)
+    async with run.run():
+        await run.until_empty(60)
+    assert run.counts == dict.fromkeys(bodies, 1)
+
+
+async def case_20_others_go_on_while_one_is_stuck(bench: Bench) -> None:
+    """Nothing is committed past it."""
+    bodies, gate = await published(bench, 60), asyncio.Event()
+    run = Consumed(bench, waiting_for(gate, b"0002"), message_timeout=None)
+    async with run.run():
+        await bench.sleep(3)
+        assert len(run.done) == 59
+        assert b"0002" in await bench.left()
+        gate.set()
+        await run.until_empty()
+    await run.check(bodies)
+
+
+async def case_21_a_commit_that_fails_is_tried_again(bench: Bench) -> None:
+    """As in a rebalance."""
+    bench.needs("commits")
+    run = Consumed(bench, at_once)
+    async with run.run():
+        await bench.sleep(1)
+        await bench.bring("commits")
+        bodies = await published(bench, 20)
+        await bench.sleep(3)
+        assert await bench.left() == bodies
+        await bench.bring("commits")
+        await run.until_empty(30)
+
+
+async def case_22_replays_keep_the_order_of_a_key(bench: Bench) -> None:
+    """With ``ordered_by``."""
+    failed: list[bytes] = []
+
+    async def work(body: bytes) -> None:
+        if body[-1] % 7 == 0 and body not in failed:
+            failed.append(body)
+            raise ValueError(body)
+
+    bodies = await published(bench, 60)
+    run = Consumed(bench, work, source={"ordered_by": by_four})
+    async with run.run():
+        await run.until_empty()
+    by_key = defaultdict[int, list[bytes]](list)
+    for body in run.done:
+        by_key[int(body) % 4].append(body)
+    assert failed
+    assert all(each == sorted(each) for each in by_key.values())
+    await run.check(bodies)
+
+
+async def case_23_an_inactive_topology_takes_nothing(bench: Bench) -> None:
+    """And goes on where it was."""
+    run = Consumed(bench, at_once)
+    async with run.run() as running:
+        await bench.sleep(1)
+        running.deactivate()
+        await bench.sleep(6)  # a read that waits may still bring what comes
+        bodies = await published(bench, 10)
+        await bench.sleep(2)
+        assert (run.done, connection_of(running).state.value) == ([], "paused")
+        running.activate()
+        await run.until_empty()
+    assert run.counts == dict.fromkeys(bodies, 1)
+
+
+async def case_24_the_lag_is_what_the_broker_has(bench: Bench) -> None:
+    """And 0 when there is nothing to do."""
+    bench.needs_rule(bench.rules.has_lag, "lag")
+    bodies, gate = await published(bench, 40), asyncio.Event()
+    run = Consumed(bench, waiting_for(gate, *bodies), message_timeout=None)
+    async with run.run() as running:
+        await bench.sleep(12)
+        assert connection_of(running).total_lag == len(await bench.left()) == 40
+        gate.set()
+        await run.until_empty()
+        await bench.sleep(12)
+        assert connection_of(running).total_lag == 0
+
+
+async def case_25_two_runs_share_the_work(bench: Bench) -> None:
+    """Both have some, and none has what the other has."""
+    bodies = await published(bench, 200)
+    first, second = Consumed(bench, briefly), Consumed(bench, briefly)
+    async with first.run(), second.run():
+        await first.until_empty()
+    assert first.done
+    assert second.done
+    assert len(second.done) + len(first.done) - len(bodies) <= 40
+    await second.check([body for body in bodies if body not in first.done])
+
+
+async def case_26_a_finite_source_ends(bench: Bench) -> None:
+    """When all is settled, and the next run finds nothing."""
+    bench.needs("finish")
+    bodies = await published(bench, 40)
+    await bench.bring("finish")
+    for expected in (dict.fromkeys(bodies, 1), {}):
+        run = Consumed(bench, at_once, source={"finite": True})
+        async with run.run() as running:
+            await running.finished()
+        assert run.counts == expected
+
+
+async def case_27_a_sink_has_each_value_at_least_once(bench: Bench) -> None:
+    """The connection is lost between writing and acking; no message fails by that."""
+    bench.needs("cut")
+    topology = Topology("sending", max_spout_pending=50)
+    bodies = [b"%04d" % number for number in range(200)]
+    topology.bolt("send", bench.sink(), topology.spout("bodies", bodies).shuffle())
+    async with topology.run() as running:
+        for _ in range(3):
+            await bench.sleep(0.004)
+            await bench.bring("cut")
+        await running.finished()
+        assert running.statistics().components["bodies"].failed == 0
+    assert set(await bench.left()) == set(bodies)
+
+
+async def case_31_anything_at_all(bench: Bench) -> None:
+    """Ten faults at random moments, on twins by seeds: the account of every message adds up."""
+    if not isinstance(bench, TwinBench):
+        pytest.skip("the soak of a real broker is a test of its own")
+    await trouble(bench, seed=1)
+
+
+async def trouble(bench: TwinBench, seed: int) -> None:
+    """One run with faults of a seed."""
+    bodies = await published(bench, 150)
+
+    async def work(body: bytes) -> None:
+        number = int(body)
+        await asyncio.sleep((number * 7919 + seed) % 30 / 10)
+        if (number + seed) % 17 == 0:
+            raise ValueError(body)
+
+    run = Consumed(bench, work, parallelism=1 + seed % 3, source={"revoke_timeout": 5.0})
+    async with run.run() as running:
+        kinds = tuple(Trouble)
+        faults = asyncio.ensure_future(bench.broker.trouble(Troubles(seed, kinds=kinds, every=4.0)))
+        await run.until_empty(6000)
+        faults.cancel()
+        with suppress(asyncio.CancelledError):
+            await faults
+        counts = running.statistics().components["orders"]
+        ended = counts.acked + counts.given_back + counts.dead_letters + counts.withdrawn + counts.left_over
+        assert counts.messages == ended + counts.pending
+    await run.check(bodies)
+    poison = {body for body in bodies if (int(body) + seed) % 17 == 0}
+    assert not poison & set(run.done)
+
+
+CASES: Final[Sequence[Case]] = [
+    value for name, value in sorted(globals().items()) if name.startswith("case_")
+]
+
+
+def name_of(case: Case) -> str:
+    """The name of a case, for pytest."""
+    return getattr(case, "__name__", "").removeprefix("case_")
