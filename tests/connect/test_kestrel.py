@@ -1,0 +1,137 @@
+"""Kestrel's queues, against a server that speaks its protocol over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from stormlet import StartFailed, Topology
+from stormlet.connect import kestrel
+from stormlet.connect.sink import Sink
+from stormlet.connect.source import Source
+from stormlet.testing.brokers.kestrel import KestrelServer
+from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
+
+
+class RealKestrel(Bench):
+    """The connector over sockets, in real time."""
+
+    name = "kestrel"
+    rules = kestrel.Queue[bytes](None, QUEUE).capabilities
+    faults = frozenset({"cut", "restart"})
+
+    def begin(self) -> None:
+        self.server = KestrelServer()
+
+    def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def running() -> None:
+            await self.server.start()
+            try:
+                await work()
+            finally:
+                await self.server.stop()
+
+        asyncio.run(running())
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    @property
+    def url(self) -> str:
+        return f"kestrel://127.0.0.1:{self.server.port}"
+
+    def source(self, **options: Any) -> Source[Any]:
+        return kestrel.Queue[Any](self.url, QUEUE, **options)
+
+    def sink(self) -> Sink[bytes]:
+        return kestrel.Set[bytes](self.url, QUEUE)
+
+    async def publish(self, body: bytes, *, gap: int = 0) -> None:
+        self.server.queues[QUEUE].append(body)
+
+    async def left(self) -> list[bytes]:
+        return self.server.left(QUEUE)
+
+    async def dead(self) -> list[bytes]:
+        return []
+
+    async def bring(self, fault: str) -> None:
+        if fault == "cut":
+            self.server.cut()
+        else:
+            await self.server.stop()
+            self.again = asyncio.get_running_loop().create_task(self._later())
+
+    async def _later(self) -> None:
+        await asyncio.sleep(8)
+        await self.server.start()
+
+
+@pytest.mark.parametrize("case", CASES, ids=name_of)
+def test_conformance(case: Case) -> None:
+    """The same cases as the twins."""
+    RealKestrel().hold(case)
+
+
+@pytest.mark.asyncio
+async def test_lines_go_through_a_topology_and_back() -> None:
+    """From one queue to another, as the spout of Storm's guide has it."""
+    server = KestrelServer()
+    await server.start()
+    url = f"kestrel://127.0.0.1:{server.port}"
+    server.queues["sentences"].extend([b"the cow", b"the moon"])
+    topology = Topology("words")
+    lines = topology.spout("lines", kestrel.Queue[str](url, "sentences", as_=str))
+    words = topology.bolt("split", str.split, lines.shuffle())
+    topology.bolt("send", kestrel.Set[list[str]](url, "words"), words.shuffle())
+    async with topology.run():
+        async with asyncio.timeout(5):
+            while len(server.left("words")) < 2 or server.left("sentences"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    assert server.left("words") == [b'["the","cow"]', b'["the","moon"]']
+    await server.stop()
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_is_not_there_fails_the_start() -> None:
+    """And is named."""
+    topology = Topology("words")
+    topology.bolt(
+        "print", print, topology.spout("lines", kestrel.Queue("kestrel://127.0.0.1:9", "q")).shuffle()
+    )
+    with pytest.raises(StartFailed, match=r"kestrel://127.0.0.1:9 cannot be reached"):
+        async with topology.run():
+            pass
+
+
+@pytest.mark.asyncio
+async def test_what_is_no_kestrel_is_said_to_be_none() -> None:
+    """A server of another kind answers something else."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    topology = Topology("words")
+    source = kestrel.Queue[bytes](f"kestrel://127.0.0.1:{port}", "q", as_=bytes)
+    topology.bolt("print", print, topology.spout("lines", source).shuffle())
+    async with topology.run() as running:
+        await asyncio.sleep(0.3)
+        assert "not the protocol" in running.health().connections["lines[0]"].error
+    server.close()
+    with suppress(asyncio.CancelledError):
+        await server.wait_closed()
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "a+b", "a~b", "a\r\nFLUSH_ALL"])
+def test_a_name_that_is_more_than_that_is_refused(name: str) -> None:
+    """It would be another command."""
+    with pytest.raises(ValueError, match="is no name of a queue"):
+        kestrel.Queue(None, name)
