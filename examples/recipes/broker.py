@@ -1,17 +1,16 @@
-"""A spout over a broker that redelivers, as RabbitMQ does: the broker keeps every message until its tree is acked.
+"""A connector for a broker of your own: it redelivers, as RabbitMQ does, what was not acked.
 
-An acked tree acks the delivery, a failed one gives it back (nack), and ``Reject`` sends it to the dead letters at
-once. The prefetch is ``max_spout_pending``, so the broker never has more under way than the topology takes. The broker
-counts deliveries and dead-letters a message that fails too often.
+The broker keeps every message until its tree is acked. A connector is a ``Source``, which says what the broker can do,
+and a session, which talks to it; the driver of ``stormlet.connect`` does the rest. It reads ahead as far as
+``max_spout_pending`` allows, in a task that nobody cancels; it acks in batches, away from the way of the tuples; it
+connects again, for ever, when the connection is lost, and sends no ack of a lost connection.
 
 Guaranteed: every message is processed completely at least once or is among the broker's dead letters, also if this
-process dies, as the broker then delivers again what was not acked. What may have been done before comes with
-``redelivered`` set.
+The broker keeps every message until its tree is acked. A connector is a ``Source``, which says what the broker does,
+a pause; ``Reject``, and the last of five attempts, send the message to the broker's dead letters.
 
-A read from a network that is cancelled may have taken a message, which nobody gets then. An async ``next_tuple`` is
-cancelled whenever an outcome must be delivered (law S7), so the reading is done by a task that nobody cancels before
-the end: it fills a buffer, which ``next_tuple``, a plain function, empties. For a real broker, replace ``Channel``: the
-reader iterates over a queue of aio-pika, say, and ``ack`` and ``fail`` may be async.
+For a real broker, replace ``Channel`` by its client: ``docs/connect.md`` has the connectors that are there already, and
+``tests/connect/conformance.py`` the cases that a new one should pass.
 
 ::
 
@@ -22,164 +21,131 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable
-from functools import partial
-from typing import cast
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
 
-import msgspec
-
-from stormlet import EndOfStream, Failure, Reject, Spout, SpoutCollector, TaskContext, Topology
+from stormlet import BasicBolt, Collector, EndOfStream, Reject, Topology, Tuple
+from stormlet.connect.address import Address
+from stormlet.connect.session import Capabilities, Delivery, Session, Settlement, SourceContext
+from stormlet.connect.source import Source
 
 ORDERS = ["table", "lamp", "gift", "chair for nobody", "carpet", "second lamp"]
 LATENCY = 0.001
 """Seconds that a delivery is on its way."""
 
 
-class Delivery(msgspec.Struct, frozen=True):
-    """A message on its way to a consumer."""
-
-    tag: int
-    """What this delivery is acked by; a redelivery has a new one."""
-    body: str
-    number: int = 1
-    """Which delivery of its message it is."""
-
-    @property
-    def redelivered(self) -> bool:
-        """Whether the message was delivered before, and may have been processed."""
-        return self.number > 1
-
-
 class Broker:
-    """A queue in memory, with the rules of RabbitMQ's quorum queues."""
+    """A queue in memory."""
 
-    def __init__(self, bodies: Iterable[str], delivery_limit: int = 3) -> None:
-        self.ready = deque((body, 0) for body in bodies)
-        self.dead_letters: list[str] = []
+    def __init__(self, bodies: Iterable[str]) -> None:
+        self.ready = deque((body.encode(), 0) for body in bodies)
         self.acked: list[str] = []
-        self._delivery_limit = delivery_limit
-        self._last_tag = 0
-
-    def deliver(self) -> Delivery:
-        """The next message."""
-        body, deliveries = self.ready.popleft()
-        self._last_tag += 1
-        return Delivery(self._last_tag, body, deliveries + 1)
-
-    def ack(self, delivery: Delivery) -> None:
-        """Forget the message."""
-        self.acked.append(delivery.body)
-
-    def nack(self, delivery: Delivery, *, requeue: bool) -> None:
-        """Queue the message again, or dead-letter it."""
-        if requeue and delivery.number < self._delivery_limit:
-            self.ready.append((delivery.body, delivery.number))
-        else:
-            self.dead_letters.append(delivery.body)
+        self.dead_letters: list[str] = []
 
 
 class Channel:
-    """A consumer's connection to a broker."""
+    """A connection to the broker: the session of the source."""
 
-    def __init__(self, broker: Broker, prefetch: int | None) -> None:
-        self.unacked: dict[int, Delivery] = {}
+    def __init__(self, broker: Broker, prefetch: int) -> None:
+        self.unacked: dict[int, tuple[bytes, int]] = {}
         self._broker = broker
         self._prefetch = prefetch
+        self._last_tag = 0
         self._changed = asyncio.Event()
 
-    async def get(self) -> Delivery | None:
-        """The next delivery, or None when all messages are settled. If it is cancelled, one that was on its way is lost
-        until the channel is closed."""
-        while not self._broker.ready or len(self.unacked) == self._prefetch:
-            if not self._broker.ready and not self.unacked:
-                return None
-            self._changed.clear()
-            await self._changed.wait()
-        delivery = self._broker.deliver()
-        self.unacked[delivery.tag] = delivery
+    async def receive(self, most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109
+        """The next messages; none if none came in time, and the end when all are settled."""
         await asyncio.sleep(LATENCY)
-        return delivery
-
-    def ack(self, tag: int) -> None:
-        """This delivery is done. Of those of a lost connection nothing is known: their messages are queued again."""
-        if tag in self.unacked:
-            self._broker.ack(self.unacked.pop(tag))
-            self._changed.set()
-
-    def nack(self, tag: int, *, requeue: bool) -> None:
-        """This delivery has failed."""
-        if tag in self.unacked:
-            self._broker.nack(self.unacked.pop(tag), requeue=requeue)
-            self._changed.set()
-
-    def close(self) -> None:
-        """What was delivered and not acked is queued again, as after a lost connection."""
-        while self.unacked:
-            _, delivery = self.unacked.popitem()
-            self._broker.ready.appendleft((delivery.body, delivery.number))
-
-
-class Consumer(Spout[Delivery]):
-    """Emits what the broker delivers, and reports the outcomes to it."""
-
-    channel: Channel
-    reader: asyncio.Task[None]
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.buffer: list[Delivery] = []
-
-    def open(self, context: TaskContext, out: SpoutCollector[Delivery]) -> None:
-        """Connect, and begin to read."""
-        self.channel = Channel(self.broker, prefetch=context.config.max_spout_pending)
-        self.reader = asyncio.create_task(self.read(out))
-        self.reader.add_done_callback(lambda _: out.wake())
-
-    async def read(self, out: SpoutCollector[Delivery]) -> None:
-        """Keep what is delivered until it is asked for: never more than the prefetch."""
-        while (delivery := await self.channel.get()) is not None:
-            self.buffer.append(delivery)
-            out.wake()
-
-    def next_tuple(self, out: SpoutCollector[Delivery]) -> None:
-        """Emit what was read, each under its tag."""
-        deliveries, self.buffer = self.buffer, []
-        out.emit_many(deliveries, message_ids=[each.tag for each in deliveries])
-        if self.reader.done() and not deliveries:
-            self.reader.result()  # raises what has ended it
+        deliveries = [self._deliver() for _ in range(min(most, self._room, len(self._broker.ready)))]
+        if not deliveries and not self._broker.ready and not self.unacked:
             raise EndOfStream
+        if not deliveries:
+            self._changed.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), timeout)
+        return deliveries
 
-    def ack(self, message_id: object) -> None:
-        """The whole tree is done."""
-        self.channel.ack(cast("int", message_id))
+    @property
+    def _room(self) -> int:
+        return self._prefetch - len(self.unacked)
 
-    def fail(self, message_id: object, failure: Failure) -> None:
-        """Let the broker deliver it again, unless that cannot help."""
-        self.channel.nack(cast("int", message_id), requeue=not failure.permanent)
+    def _deliver(self) -> Delivery:
+        body, before = self._broker.ready.popleft()
+        self._last_tag += 1
+        self.unacked[self._last_tag] = (body, before + 1)
+        return Delivery(body=body, receipt=self._last_tag, deliveries=before + 1)
+
+    def interrupt(self) -> None:
+        """Wait no more: the topology drains."""
+        self._changed.set()
+
+    async def settle(self, settlement: Settlement) -> int:
+        """These are done, and those are for the dead letters; each tag comes once, and of this connection alone."""
+        for tag in settlement.done:
+            self._broker.acked.append(self.unacked.pop(tag)[0].decode())
+        for rejection in settlement.rejected:
+            self._broker.dead_letters.append(self.unacked.pop(rejection.receipt)[0].decode())
+        self._changed.set()
+        return 0
 
     async def close(self) -> None:
-        """Disconnect, and report. What was read and not emitted is queued again with what was not acked."""
-        self.reader.cancel()
-        await asyncio.wait([self.reader])
-        self.channel.close()
-        print(
-            f"acked {len(self.broker.acked)}, left {len(self.broker.ready)}, dead {self.broker.dead_letters}"
-        )
+        """What was delivered and not acked is queued again, as after a lost connection; and report."""
+        while self.unacked:
+            _, (body, deliveries) = self.unacked.popitem()
+            self._broker.ready.appendleft((body, deliveries))
+        broker = self._broker
+        print(f"acked {len(broker.acked)}, left {len(broker.ready)}, dead {broker.dead_letters}")
+
+    # Nothing here: this broker has no leases, no partitions, and says nothing of its lag.
+
+    async def renew(self, receipts: Sequence[Any]) -> Sequence[Any]:
+        """It has no leases."""
+        return []
+
+    async def pause(self, places: Collection[Any]) -> None:
+        """It has no partitions."""
+
+    async def resume(self, places: Collection[Any]) -> None:
+        """It has no partitions."""
+
+    async def lag(self) -> Mapping[str, int]:
+        """It does not say."""
+        return {}
 
 
-def charge(delivery: Delivery) -> str:
-    """Charge for an order; the bank often does not answer at first, and never for a lost customer."""
-    if "gift" in delivery.body:
-        raise Reject("there is nothing to charge")
-    if "nobody" in delivery.body or ("lamp" in delivery.body and not delivery.redelivered):
-        raise ConnectionError("the bank does not answer")
-    return f"charged: {delivery.body} (delivery {delivery.number})"
+class Queue(Source[str]):
+    """The source."""
+
+    capabilities = Capabilities(has_dead_letters=True, is_finite=True)
+    reads = ("orders",)
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__("memory://broker", as_=str)
+        self.broker = broker
+
+    async def begin(self, address: Address, context: SourceContext) -> Session:
+        """Connect, with a prefetch of what may be pending."""
+        return Channel(self.broker, context.credit)
+
+
+class Charge(BasicBolt[str, str]):
+    """Charges for orders; the bank often does not answer at first, and never for a lost customer."""
+
+    def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+        """Charge for one."""
+        order = tup.value
+        if "gift" in order:
+            raise Reject("there is nothing to charge")
+        if "nobody" in order or ("lamp" in order and tup.attempt == 1):
+            raise ConnectionError("the bank does not answer")
+        out.emit(f"charged: {order} (attempt {tup.attempt})")
 
 
 def consume(broker: Broker | None = None) -> Topology:
     """Charge for the orders that a broker holds."""
     topology = Topology("broker", max_spout_pending=10)
-    deliveries = topology.spout("orders", partial(Consumer, broker or Broker(ORDERS)))
-    charged = topology.bolt("charge", charge, deliveries.shuffle(), parallelism=2)
+    orders = topology.spout("orders", Queue(broker or Broker(ORDERS)))
+    charged = topology.bolt("charge", Charge, orders.shuffle(), parallelism=2)
     topology.bolt("print", print, charged.shuffle())
     return topology

@@ -376,7 +376,7 @@ class Spout(Generic[U]):
         must not block; one that emits nothing is asked again after a pause that grows to ``idle_max`` (law
         S4). An asynchronous one may wait; it is cancelled at its await when an outcome must be delivered, and
         called again (law S7): a read from a network, which may lose a message when it is cancelled, needs a task of
-        its own, as in ``examples/recipes/broker.py``. Raise :class:`~stormlet.errors.EndOfStream` when there will
+        its own, as ``stormlet/connect/driver`` has one. Raise :class:`~stormlet.errors.EndOfStream` when there will
         be no more.
         """
         raise NotImplementedError(f"{type(self).__name__} must define next_tuple(self, out)")

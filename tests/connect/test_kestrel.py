@@ -21,7 +21,7 @@ class RealKestrel(Bench):
     """The connector over sockets, in real time."""
 
     name = "kestrel"
-    rules = kestrel.Queue[bytes](None, QUEUE).capabilities
+    rules = kestrel.Queue(None, QUEUE, as_=bytes).capabilities
     faults = frozenset({"cut", "restart"})
 
     def begin(self) -> None:
