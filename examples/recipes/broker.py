@@ -1,13 +1,13 @@
 """A connector for a broker of your own: it redelivers, as RabbitMQ does, what was not acked.
 
-The broker keeps every message until its tree is acked. A connector is a ``Source``, which says what the broker can do,
-and a session, which talks to it; the driver of ``stormlet.connect`` does the rest. It reads ahead as far as
-``max_spout_pending`` allows, in a task that nobody cancels; it acks in batches, away from the way of the tuples; it
-connects again, for ever, when the connection is lost, and sends no ack of a lost connection.
+A connector is a ``Source``, which says what the broker can do, and a session, which talks to it; the driver of
+``stormlet.connect`` does the rest. It reads ahead as far as ``max_spout_pending`` allows, in a task that nobody
+cancels; it acks in batches, away from the way of the tuples; it connects again, for ever, when the connection is lost, and sends
+no ack of a lost connection.
 
 Guaranteed: every message is processed completely at least once or is among the broker's dead letters, also if this
-The broker keeps every message until its tree is acked. A connector is a ``Source``, which says what the broker does,
-a pause; ``Reject``, and the last of five attempts, send the message to the broker's dead letters.
+process dies, as the broker then delivers again what was not acked. A bolt that fails is tried again by the engine,
+after a pause; ``Reject``, and the last of five attempts, send the message to the broker's dead letters.
 
 For a real broker, replace ``Channel`` by its client: ``docs/connect.md`` has the connectors that are there already, and
 ``tests/connect/conformance.py`` the cases that a new one should pass.

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
 
 from cyclopts import Parameter, Token
 
 from stormlet.acceleration import VARIABLE as COMPILED
+from stormlet.connect.address import CONNECTION_SETTINGS, SETTINGS
 from stormlet.core.shortened import cut
 from stormlet.errors import InvalidConfiguration, StormletError, TargetError
 from stormlet.loading import load_topology
@@ -175,7 +176,9 @@ def _of_file(path: Path | None) -> Iterator[Layer]:
         return
     try:
         with path.open("rb") as file:
-            yield Layer(str(path), _once(_flattened(tomllib.load(file)), f"{path}:", InvalidConfiguration))
+            given = tomllib.load(file)
+        _take_connections(path, given)
+        yield Layer(str(path), _once(_flattened(given), f"{path}:", InvalidConfiguration))
     except OSError as error:
         raise InvalidConfiguration(f"--config {path} cannot be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -213,3 +216,19 @@ def _unknown(name: str) -> str:
     near = [f"{PREFIX}{each}" for each in get_close_matches(name.removeprefix(PREFIX), known)]
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(VARIABLES)}"
     return f"the environment variable {name} sets no option; {hint}"
+
+
+def _take_connections(path: Path, given: dict[str, Any]) -> None:
+    """Take out ``[connect.NAME]``, which is about sources and sinks, and no option of the topology."""
+    connections = given.pop("connect", {})
+    if not isinstance(connections, dict) or not all(isinstance(each, dict) for each in connections.values()):
+        raise InvalidConfiguration(
+            f"{path}: connect has a table for each source or sink, such as [connect.orders]"
+        )
+    for name, settings in connections.items():
+        unknown = [each for each in settings if each not in CONNECTION_SETTINGS]
+        if unknown:
+            raise InvalidConfiguration(
+                f"{path}: [connect.{name}] has {unknown[0]!r}, and there are only {', '.join(CONNECTION_SETTINGS)}"
+            )
+    SETTINGS.update(connections)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
@@ -20,6 +20,10 @@ from stormlet.errors import InvalidTopology
 
 SETTINGS: dict[str, Mapping[str, Any]] = {}
 """``[connect.NAME]`` of the TOML file, by NAME."""
+
+
+CONNECTION_SETTINGS: Final = ("url", "password_file", "password_env")
+"""What may stand there."""
 
 
 class Address(msgspec.Struct, frozen=True):

@@ -1,0 +1,89 @@
+"""Addresses: how URLs are read, where they are written, and twins in their stead."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from stormlet import InvalidConfiguration, InvalidTopology, Topology
+from stormlet.cli.parameters import effective_settings
+from stormlet.connect import kestrel
+from stormlet.connect.address import SETTINGS, found_address, read_address
+from stormlet.connect.secrets import Secret
+from stormlet.connect.source import Source
+from stormlet.testing.brokers import twin
+
+
+def test_the_parts_of_a_url() -> None:
+    """Several hosts, a path, options; the password is kept apart."""
+    address = read_address("kafka://ann:p%40ss@k1,k2:9093,[::1]:9094/a%20b?tls=1&acks=all", where="test")
+    assert address.hosts == (("k1", None), ("k2", 9093), ("::1", 9094))
+    assert (address.servers, address.path) == ("k1,k2:9093,[::1]:9094", "a b")
+    assert (address.user, address.password) == ("ann", Secret("p@ss"))
+    assert address.options == {"tls": "1", "acks": "all"}
+    assert (address.host, address.port) == ("k1", None)
+
+
+@pytest.mark.parametrize("url", ["", "mq", "amqp://", "amqp://:x:y@[::1", "amqp://mq:port"])
+def test_what_is_no_url_is_refused_without_showing_it(url: str) -> None:
+    """It may have a password in it."""
+    with pytest.raises(InvalidTopology, match="'orders': the URL cannot be read"):
+        read_address(url, where="'orders'")
+
+
+def test_the_environment_counts_before_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the id of the component, in capitals."""
+    monkeypatch.setenv("STORMLET_CONNECT_BIG_ORDERS_URL", "amqp://elsewhere")
+    assert str(found_address("big orders", "amqp://here")) == "amqp://elsewhere"
+    assert str(found_address("orders", "amqp://here")) == "amqp://here"
+    with pytest.raises(InvalidTopology, match="set STORMLET_CONNECT_ORDERS_URL, or write url= under"):
+        found_address("orders", None)
+
+
+def test_the_toml_file_has_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``[connect.NAME]`` is no option of the topology; its password is in a file or the environment."""
+    (tmp_path / "password").write_text("p@ss\n")
+    file = tmp_path / "production.toml"
+    file.write_text(
+        f'ackers = 2\n[connect.orders]\nurl = "amqp://mq"\npassword_file = "{tmp_path}/password"\n'
+        '[connect.bills]\npassword_env = "BILLS"\n'
+    )
+    monkeypatch.setenv("BILLS", "secret")
+    try:
+        assert list(effective_settings(file, ()).values) == ["ackers"]
+        assert found_address("orders", None).password == Secret("p@ss")
+        assert found_address("bills", "amqp://mq").password == Secret("secret")
+    finally:
+        SETTINGS.clear()
+
+
+@pytest.mark.parametrize("text", ["connect = 1", "[connect]\norders = 1", "[connect.orders]\nurls = 'a'"])
+def test_a_mistake_in_the_toml_file_is_named(tmp_path: Path, text: str) -> None:
+    """As one in any other option."""
+    file = tmp_path / "production.toml"
+    file.write_text(text)
+    with pytest.raises(
+        InvalidConfiguration, match=r"production\.toml: (connect has a table|\[connect.orders\] has)"
+    ):
+        effective_settings(file, ())
+
+
+@pytest.mark.simulated_time
+async def test_a_twin_stands_for_the_broker_at_a_url() -> None:
+    """The topology is the one of production."""
+    done = list[str]()
+    topology = Topology("lines")
+    source: Source[str] = kestrel.Queue("kestrel://q1:22133", "sentences", as_=str)
+    lines = topology.spout("lines", source)
+    topology.bolt("keep", done.append, lines.shuffle())
+    topology.bolt("send", kestrel.Set[str]("kestrel://q1:22133", "copies"), lines.shuffle())
+    with twin("kestrel://q1:22133") as broker:
+        broker.queue("sentences").publish(b"the cow")
+        async with topology.run():
+            while broker.queue("sentences").left or not broker.queue("copies").left:  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+        assert (done, broker.queue("copies").left) == (["the cow"], [b"the cow"])
+    with pytest.raises(KeyError, match="no profile has the scheme 'gopher'"), twin("gopher://q"):
+        pass
