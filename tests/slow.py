@@ -82,6 +82,7 @@ SLOW = frozenset(
         "test_exports.py::test_what_needs_asyncio_is_loaded_when_it_is_asked_for",
         "testing/chaos/test_broken_engines.py",
         "testing/chaos/test_explanations.py",
+        "testing/chaos/test_lives.py",
         "testing/chaos/test_planted_bugs.py",
         "testing/chaos/test_simulating.py",
         "testing/soaking",

@@ -43,10 +43,11 @@ def simulate(
     """Run a topology under many seeds, on simulated time, and judge every run.
 
     Each seed decides in which order tasks go, and what goes wrong: tasks that die, exceptions, slow bolts, messages to
-    the ackers that come late, twice or never, clocks that jump, queues of one. The first seed under which a message is
+    the ackers that come late, twice or never, clocks that jump, queues of one. With state= the whole process is killed,
+    too, and begins again with what its store has, which is in memory here. The first seed under which a message is
     lost, reported twice, or acked too early is shrunk to the fewest faults, and the exit code is 1. The same holds
     where your code acks before its work, emits without anchors, loses an update across an await, and more of the kind.
-    In the end, results are compared with those of runs in which one call follows another.
+    In the end, results and state are compared with those of runs in which nothing fails.
 
     Parameters
     ----------

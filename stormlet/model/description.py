@@ -11,6 +11,7 @@ from stormlet.core.state.commits import StateId
 from stormlet.core.state.redeliveries import IDS
 from stormlet.core.state.redeliveries import NAME as REDELIVERED
 from stormlet.core.state.tables import Declared
+from stormlet.core.state.timers import NAME as TIMERS
 from stormlet.errors import InvalidTopology
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.logic import (
@@ -133,6 +134,11 @@ class BoltSpec(msgspec.Struct, frozen=True):
     """The rows that it gets by epochs, if it is a committer (law X9)."""
     by_epochs: bool = False
     """True if it works on whole epochs: an ``EpochBolt``."""
+
+    @property
+    def timed(self) -> bool:
+        """True if its state depends on the clock: by timers or a ``ttl``."""
+        return TIMERS in self.states or any(each.ttl is not None for each in self.states.values())
 
     def without_state(self) -> BoltSpec:
         """Return the same bolt for a run without ``state=``."""

@@ -49,9 +49,13 @@ def numbers(make: Callable[[], Committer[int]], count: int = 6, **options: objec
     return topology
 
 
-async def run(topology: Topology, store: MemoryStore | None = None) -> None:
+async def run(topology: Topology, store: MemoryStore | None = None, lingers: float = 0.0) -> None:
+    """Run to the end; the host ``lingers`` before it leaves the block."""
     async with topology.run(state=store) as running:
-        await running.finished()
+        try:
+            await running.finished()
+        finally:
+            await asyncio.sleep(lingers)
 
 
 THREE = [(1, [0, 1]), (2, [2, 3]), (3, [4, 5])]
@@ -194,11 +198,7 @@ async def test_X4_no_epoch_follows_one_that_was_not_written() -> None:
     seen: Seen = []
     store, topology = Doubtful("line"), numbers(partial(Write, seen))
     with pytest.raises(TopologyCrashed):
-        async with topology.run(state=store) as running:
-            try:
-                await running.finished()
-            finally:
-                await asyncio.sleep(1)  # the host takes its time
+        await run(topology, store, lingers=1.0)
     await run(topology, store)
     assert seen == THREE
 

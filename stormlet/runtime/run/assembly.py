@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -68,7 +67,7 @@ class Assembly:
         self._configurations = configurations
         self._dead_letters = dead_letters
         self._state = state
-        self.own_verdicts = Verdicts(deque())
+        self.own_verdicts = Verdicts(kit.own_outcomes())
         """The verdicts of trees that belong to epochs themselves (law X5)."""
         self._verdicts = [
             *(

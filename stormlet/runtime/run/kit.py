@@ -32,6 +32,10 @@ class Kit:
         """The queue of verdicts for a spout task."""
         return deque()
 
+    def own_outcomes(self) -> deque[OpenTree]:
+        """The queue of verdicts on trees that belong to epochs themselves."""
+        return deque()
+
     def receiver(self, plan: TaskPlan, spout: Spout[Any]) -> OutcomeReceiver:
         """Receives the outcomes that an instance wants to know."""
         return spout

@@ -7,6 +7,8 @@ From the ground up::
     outcomes      acks, fails and dead letters that the user gets, held against the verdicts
     oracle        tuple trees stored whole, and the outcomes that the law allows them; tests of the engine use it, too
     witness       the judge of a run: what the oracle says of its trees, and the rules around them
+    committing    the epochs that committers get, watched over all lives of a run
+    lives         the lives of a run with ``state=``: killed, and begun again with what its store has
     disturbances  kills at any step, and user code that raises where no input answers for it
     disturbed_run the faults of one run, its witness, and the books that are looked at
     deliveries    tuples, outcomes and messages to the ackers on their ways: seen and disturbed

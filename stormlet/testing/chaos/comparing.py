@@ -13,7 +13,7 @@ of a join that takes the replay of its first input for the second one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, product
@@ -21,13 +21,22 @@ from typing import Final, TypeAlias
 
 from stormlet.errors import StormletError
 from stormlet.testing.chaos.data import is_less, spelt
-from stormlet.testing.chaos.evidence import FINISHES, KEEPS, Evidence, Result, Results, SeedResult, Way
+from stormlet.testing.chaos.evidence import (
+    FINISHES,
+    KEEPS,
+    Evidence,
+    Left,
+    Result,
+    Results,
+    SeedResult,
+    Way,
+)
 from stormlet.testing.chaos.faults import NO_FAULTS, Fault, FaultKind, Faults
 
 RunOnce: TypeAlias = Callable[[int, Faults | Iterable[Fault], Way], SeedResult]
 """Runs the topology under a seed and collects the results."""
-KINDS: Final = frozenset({"joins", "replays", "updates", "order"})
-HARMLESS: Final = frozenset({FaultKind.SLOW, FaultKind.CROWD})
+KINDS: Final = frozenset({"joins", "replays", "updates", "order", "state"})
+HARMLESS: Final = frozenset({FaultKind.SLOW, FaultKind.CROWD, FaultKind.SILENCE})
 """After these nothing is replayed, unless it times out."""
 IN_ORDER, IN_ANY_ORDER = 8, 24
 """Runs that must agree before somebody is accused."""
@@ -47,6 +56,10 @@ WHO_IS_FIRST: Final = (
     "it depends on which call of a bolt with concurrency ends first; "
     "make it the same in any order, or set concurrency=1"
 )
+NOT_THE_SAME: Final = (
+    "each message counts once in it, whatever fails; a bolt may work with nothing that it keeps in another place, such "
+    "as an attribute that is no declared state"
+)
 LEAST_SEEDS, ENOUGH_SEEDS, MOST_SUSPECTS = 10, 200, 50
 
 
@@ -62,6 +75,8 @@ class Compared:
         self._rates = faults if isinstance(faults, Faults) and not self.harmless else None
         self._seeds: list[int] = []
         self._suspects: list[SeedResult] = []
+        self._left: list[tuple[int, Sequence[Fault], Fingerprint]] = []
+        """Of each run, its seed, its faults, and what it has left behind."""
 
     def add(self, result: SeedResult) -> None:
         """One more."""
@@ -69,17 +84,27 @@ class Compared:
             self._seeds.append(result.seed)
         if len(self._suspects) < MOST_SUSPECTS and result.evidence.is_suspicious:
             self._suspects.append(result)
+        if result.evidence.left is not None:
+            self._left.append((result.seed, result.faults, fingerprint(result.evidence.left)))
 
     def judged(self) -> Iterator[SeedResult]:
         """Those that may be wrong, and some more in which nothing fails, each with a violation if it has one."""
         if KINDS.issubset(self._allowed):
             return
+        if self._rates is None or len(self._seeds) >= LEAST_SEEDS:
+            yield from map(self.judge, self._with_other_state())
         if self._rates is None:
             yield from map(self.judge, self._suspects)
         elif len(self._seeds) >= LEAST_SEEDS:
             seeds = self._seeds[: max(LEAST_SEEDS, len(self._seeds) // 5)]
             more = self._others.overlapping(seeds, self._rates)
             yield from map(self.judge, chain(self._suspects, more))
+
+    def _with_other_state(self) -> Iterator[SeedResult]:
+        expected: Fingerprint = fingerprint(self._others.left) if self._left else {}
+        for seed, faults, found in self._left:
+            if any(found[name] != each for name, each in expected.items()):
+                yield self._others.again(seed, faults)
 
     def judge(self, result: SeedResult) -> SeedResult:
         """The same result, with a violation if other runs show one."""
@@ -90,6 +115,7 @@ class Compared:
 
     def _violations(self, result: SeedResult) -> Iterator[tuple[str, str]]:
         evidence, usual = result.evidence, self._others.usual
+        yield from _other_state(evidence, self._others)
         yield from _own_replays(evidence, self._others)
         yield from _lost_messages(evidence, self._others)
         here, there = evidence.results, usual.results
@@ -102,6 +128,24 @@ def is_harmless(faults: Faults | Iterable[Fault]) -> bool:
     if isinstance(faults, Faults):
         return all(kind in HARMLESS or not faults.rate(kind) for kind in FaultKind)
     return all(fault.kind in HARMLESS for fault in faults)
+
+
+Fingerprint: TypeAlias = Mapping[str, int]
+
+
+def fingerprint(left: Left) -> Fingerprint:
+    """What is left in short form."""
+    return {name: hash(frozenset(each.items())) for name, each in left.kept.items()}
+
+
+def _other_state(evidence: Evidence, others: OtherRuns) -> Iterator[tuple[str, str]]:
+    if evidence.left is None or evidence.left.given != others.left.given:
+        return
+    for name, usual in others.left.kept.items():
+        here = evidence.left.kept[name]
+        if here != usual:
+            what = f"{name} has {spelt(here - usual)} where it has {spelt(usual - here)} when nothing fails"
+            yield "state", f"{what}: {NOT_THE_SAME}"
 
 
 def _own_replays(evidence: Evidence, others: OtherRuns) -> Iterator[tuple[str, str]]:
@@ -245,6 +289,26 @@ class OtherRuns:
         for number, seed in enumerate(seeds):
             faults = replace(NO_FAULTS, crowd=crowd, slow=slow if number % 2 else 0.0)
             yield self._run_once(seed, faults, Way.AS_DECLARED)
+
+    @cached_property
+    def left(self) -> Left:
+        """All that is left behind whatever the order, the time and the ends of epochs are, as far as that is the same
+        where nothing fails."""
+        runs = [self.usual, self._one_at_a_time(Way.ALONE, 0), *map(self.in_any_order, range(4))]
+        found = [each.left for each in runs if each.left is not None]
+        if len(found) < len(runs) or any(each.given != found[0].given for each in found):
+            return Left(frozenset(), {})
+        first = found[0]
+        same = {
+            name: each
+            for name, each in first.kept.items()
+            if all(other.kept.get(name) == each for other in found)
+        }
+        return Left(first.given, same)
+
+    def again(self, seed: int, faults: Sequence[Fault]) -> SeedResult:
+        """A run that was made before."""
+        return self._run_once(seed, faults, Way.AS_DECLARED)
 
     @cached_property
     def with_a_failure(self) -> list[Evidence]:

@@ -10,6 +10,7 @@ from typing import Any
 from stormlet.core.ledger import OpenTree
 from stormlet.core.tuples import Tuple
 from stormlet.model.plan import TaskPlan
+from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.outbox import Control, Post
 from stormlet.testing.chaos.disturbed_run import DisturbedRun
@@ -17,6 +18,7 @@ from stormlet.testing.chaos.faults import FaultKind
 
 LONGEST_DELAY = 10.0
 LONGEST_JUMP = 40.0
+LONGEST_SILENCE = 60.0
 
 
 class WatchedInbox(Inbox):
@@ -135,6 +137,17 @@ class DisturbedPost:
         acker = run.tasks.ackers[self._index]
         if run.strikes(FaultKind.KILL, acker.name) is not None:
             run.kill(acker)
-        spouts = () if plan.component in run.immortal else run.tasks.spouts.get(plan.component, ())
-        if spouts and run.strikes(FaultKind.KILL, plan.name) is not None:
+        spouts = run.tasks.spouts.get(plan.component, ())
+        if (
+            spouts
+            and plan.component not in run.immortal
+            and run.strikes(FaultKind.KILL, plan.name) is not None
+        ):
             run.kill(spouts[plan.index])
+        if spouts and spouts[plan.index].engine.epoch is not None:
+            self._silence(spouts[plan.index])
+
+    def _silence(self, spout: SpoutTask) -> None:
+        random = self._run.strikes(FaultKind.SILENCE, self._plan.name)
+        if random is not None:
+            self._run.silence(spout, random.uniform(0.0, LONGEST_SILENCE))

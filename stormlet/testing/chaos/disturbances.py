@@ -14,8 +14,9 @@ from typing import Any
 from stormlet.errors import KeyFunctionFailed, StormletError
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.task import Task
-from stormlet.testing.chaos.faults import FaultKind, Injector
+from stormlet.testing.chaos.faults import PROCESS, FaultKind, Injector
 from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.lives import Crash
 
 AT_ONCE = 0.5
 """The share of killed tasks that die right after the step; the others later, where they have come to by then."""
@@ -25,19 +26,18 @@ WAITING = " where it waits"
 
 
 class Victim:
-    """A task, and how many steps its coroutine has made."""
+    """A task, and the step of its coroutine at which it is to die."""
 
-    __slots__ = ("number", "step", "task")
+    __slots__ = ("number", "task")
 
     def __init__(self, task: Task, number: int) -> None:
         self.task = task
-        self.step = 0
         self.number = number
-        """The step at which it is to die; 0 for none."""
+        """0 for none."""
 
 
 class Steps:
-    """Counts the steps of all tasks of a run, and has some of them die."""
+    """Counts the steps of all tasks of a run, and has some of them die, or the whole process."""
 
     def __init__(self, injector: Injector, kill: Callable[[Task, str], None]) -> None:
         self.before: dict[asyncio.Task[Any], Callable[[], None]] = {}
@@ -46,27 +46,50 @@ class Steps:
         self._kill = kill
         self._victims: dict[int, Victim] = {}
         """By the ``id`` of the coroutine they live in."""
+        self._last = 0
+        """The step of the process at which it is killed; 0 for none."""
 
     def count(self, tasks: Iterable[Task]) -> None:
         """Begin: the topology has started."""
         for task in tasks:
-            number = self._injector.next_step(task.name, 0)
+            number = self._injector.next_step(FaultKind.KILL, task.name)
             if number:
                 self._victims[id(task.coroutine)] = Victim(task, number)
 
+    def count_all(self) -> None:
+        """Begin: the process lives, and may be killed."""
+        self._last = self._injector.next_step(FaultKind.CRASH, PROCESS)
+
+    def end(self) -> None:
+        """The process is dead: nothing more befalls it."""
+        self._last = 0
+        self._victims.clear()
+        self.before.clear()
+
     def begins(self, coroutine: asyncio.Task[Any]) -> None:
-        """A coroutine makes a step now."""
+        """A coroutine makes a step now. Raises :class:`Crash` if that is the last one of the process."""
+        if self._last:
+            self._count_step()
         victim = self._victims.get(id(coroutine))
         if victim is not None:
-            victim.step += 1
-            if victim.step == victim.number:
+            name = victim.task.name
+            self._injector.steps[name] += 1
+            if self._injector.steps[name] == victim.number:
                 self._strike(victim)
         if self.before and (look := self.before.get(coroutine)) is not None:
             look()
 
+    def _count_step(self) -> None:
+        steps = self._injector.steps
+        steps[PROCESS] += 1
+        if steps[PROCESS] == self._last:
+            if self._injector.strikes_at_step(FaultKind.CRASH, PROCESS) is not None:
+                raise Crash
+            self._last = 0
+
     def _strike(self, victim: Victim) -> None:
-        random = self._injector.strikes_at_step(victim.task.name, victim.step)
-        victim.number = self._injector.next_step(victim.task.name, victim.step)
+        random = self._injector.strikes_at_step(FaultKind.KILL, victim.task.name)
+        victim.number = self._injector.next_step(FaultKind.KILL, victim.task.name)
         if random is None:
             return
         loop = asyncio.get_running_loop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from random import Random
 
+from stormlet.core.ledger import OpenTree
 from stormlet.errors import TaskKilled
 from stormlet.model.plan import ACKER, TaskPlan
 from stormlet.report.explanation import Explanation
@@ -19,6 +20,7 @@ from stormlet.runtime.wire.collector import AnyTuple
 from stormlet.testing.chaos.disturbances import EngineError, Raising, Steps
 from stormlet.testing.chaos.faults import FaultKind, Injector
 from stormlet.testing.chaos.journal import Journal
+from stormlet.testing.chaos.lives import Hold, Outlived
 from stormlet.testing.chaos.witness import Death, Witness
 
 LONGEST_SLOWNESS = 20.0
@@ -33,13 +35,27 @@ class DisturbedRun:
     jump: Callable[[float], None]
     """Sets the clock of the loop forward."""
 
-    def __init__(self, injector: Injector, *, explains: bool = False) -> None:
+    def __init__(
+        self,
+        injector: Injector,
+        *,
+        explains: bool = False,
+        journal: Journal | None = None,
+        outlived: Outlived | None = None,
+    ) -> None:
+        """``journal`` and ``outlived`` are those of all lives, if this is one of several."""
         self.injector = injector
+        self.outlived = Outlived() if outlived is None else outlived
+        self.hold: Hold | None = None
+        """The store of a topology with ``state=``, in this life."""
+        self.is_over = False
+        """True once the process is dead: what still runs is seen by nobody."""
         self.explains = explains
         self.explanations: Sequence[Explanation] = ()
         self.explain_oldest: Callable[[int], Sequence[Explanation]] = _nothing
         """Explains the trees that time out first, at most so many, once the topology has started."""
-        self.journal = Journal(self._now)
+        self.journal = Journal(self._now) if journal is None else journal
+        self.journal.begin(self._now)
         self.witness = Witness(self._now, self.journal)
         self.steps = Steps(injector, self.kill)
         self.raising = Raising(injector, self.journal)
@@ -57,6 +73,19 @@ class DisturbedRun:
         """Take the time from a loop, which finds the kit of this run and so is made after it."""
         self._time = time
         self.jump = jump
+
+    def end(self) -> None:
+        """The process is killed."""
+        self.journal.note("FAULT: the process is killed")
+        self.is_over = self.journal.is_over = True
+        self.witness.forget()
+        self.outlived.commits.killed()
+        if self.hold is not None:
+            self.hold.is_over = True
+
+    def note(self, text: str, *values: object) -> None:
+        """Note something in the journal."""
+        self.journal.note(text, *values)
 
     def _now(self) -> float:
         return self._time()
@@ -87,6 +116,17 @@ class DisturbedRun:
         self.steps.count(task for task in every if task.plan.component not in self.immortal)
 
     @property
+    def has_begun(self) -> bool:
+        """True if the topology has started."""
+        return self._begun
+
+    def own_settled(self, tree: OpenTree) -> None:
+        """A tree that belongs to no message has its outcome (law X5)."""
+        attempt = self.witness.open.get(tree)
+        if attempt is not None:
+            self.witness.settled(attempt.plan, tree)
+
+    @property
     def progress(self) -> int:
         """Grows with every message that is emitted, and with every outcome."""
         trackers = [spout.tracker for spout in self.tasks.all_spouts]
@@ -101,7 +141,18 @@ class DisturbedRun:
 
     def strikes(self, kind: FaultKind, place: str) -> Random | None:
         """The randomness of a fault that happens here and now; None if none does."""
-        return self.injector.strikes(kind, place) if self._begun else None
+        return self.injector.strikes(kind, place) if self._begun and not self.is_over else None
+
+    def silence(self, spout: SpoutTask, seconds: float) -> None:
+        """Have the source of a task not be asked for so long."""
+        if spout.switches.active and not spout.ended:
+            self.journal.note("FAULT: {} is silent for {} s", spout.name, round(seconds, 3))
+            spout.switches.active = False
+            spout.loop.call_later(seconds, self._end_silence, spout)
+
+    def _end_silence(self, spout: SpoutTask) -> None:
+        spout.switches.active = True
+        spout.wake()
 
     def engine_fault(self, plan: TaskPlan) -> None:
         """The engine does something for this task, which may raise, but not when the topology ends by that already."""
@@ -125,6 +176,28 @@ class DisturbedRun:
         if task.plan.component == ACKER:
             self.witness.latest = None  # until it is there again, trees wait for it
         task.die(TaskKilled("the simulation has killed it"))
+
+    # Committers.
+
+    def committing(self, plan: TaskPlan, epoch: int, rows: Sequence[object]) -> None:
+        """The ``commit`` of a committer is called."""
+        self.witness.begins(plan)
+        self.journal.note("{} gets epoch {} of {} rows", plan.name, epoch, len(rows))
+        self.outlived.commits.called(plan.component, epoch, rows, self.witness.violation)
+
+    def committed(self, plan: TaskPlan, epoch: int) -> None:
+        """It has returned."""
+        if not self.is_over:
+            self.outlived.commits.had(plan.component, epoch)
+
+    def check_delivered(self) -> None:
+        """The run has ended: nothing that is durable waits for a committer, or for the sink of dead letters."""
+        stored = self.outlived.store.load()
+        self.outlived.commits.check_all_had(self.witness.violation)
+        for rows in stored.outbox:
+            self.witness.violation("the store still has epoch {} for {}", rows.epoch, rows.committer)
+        for epoch, _ in stored.letters:
+            self.witness.violation("the store still has a dead letter of epoch {}", epoch)
 
     # The books.
 

@@ -26,6 +26,7 @@ class Way(Enum):
     AS_DECLARED = "as declared"
     ANY_ORDER = "one at a time, in an order in which they could end"
     IN_ORDER = "one at a time, in the order of the inputs of each task"
+    ALONE = "the same, and each message an epoch"
 
 
 class Kept(NamedTuple):
@@ -70,6 +71,16 @@ class Results:
 
 
 @dataclass(frozen=True)
+class Left:
+    """All that a run has left behind in the end, where messages belong to epochs."""
+
+    given: frozenset[Hashable]
+    """The values that spouts have emitted."""
+    kept: Mapping[str, Counter[Hashable]]
+    """The entries of each state, the rows of each table and committer."""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All that is known of a run that has come to its end; nothing of another one."""
 
@@ -79,6 +90,8 @@ class Evidence:
     joins: Mapping[str, Joins] = field(default_factory=dict[str, Joins])
     results: Results | None = None
     """None if nobody wanted to know."""
+    left: Left | None = None
+    """None where a message was given up, or time decides."""
 
     @property
     def is_suspicious(self) -> bool:

@@ -23,7 +23,8 @@ class FaultKind(StrEnum):
     ackers; and each of them wherever it waits, after a step of its coroutine."""
     ERROR = "error"
     """User code raises: a bolt instead of executing an input or a batch, or with all of its outputs emitted; before or
-    after any other method of an instance, where a restart follows that the task has left; or a key function."""
+    after any other method of an instance, ``commit`` too, where a restart follows that the task has left; or a key
+    function."""
     SLOW = "slow"
     """A bolt takes up to twenty seconds longer for an input."""
     DELAY = "delay"
@@ -39,6 +40,14 @@ class FaultKind(StrEnum):
     ENGINE = "engine"
     """stormlet itself raises, as an input is delivered or taken, an outcome arrives, or a message goes to an acker. The
     topology crashes, or the message comes again; every message must be counted (laws N1, N2)."""
+    CRASH = "crash"
+    """With ``state=``, the process is killed after a step of any coroutine, and begins again with what its store has.
+    Stores are in memory here."""
+    WRITE = "write"
+    """With ``state=``, the write of an epoch fails, before it is done or after it: the topology crashes, and begins
+    again."""
+    SILENCE = "silence"
+    """Where messages belong to epochs, a source is not asked for anything for up to a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +56,11 @@ class Fault:
 
     kind: FaultKind
     place: str
-    """A task, such as ``split[0]``, ``clock`` or ``queues``."""
+    """A task, such as ``split[0]``, or ``clock``, ``queues``, ``store``, ``process``."""
     number: int
     at_step: bool = False
     """True if ``number`` counts the steps of the task's coroutine: it dies after that one, where it waits then, or up
-    to five seconds later."""
+    to five seconds later; of the place ``process``, those of all coroutines."""
 
     def __str__(self) -> str:
         return f"{self.kind.value}:{self.place}@{'step:' if self.at_step else ''}{self.number}"
@@ -73,6 +82,9 @@ class Faults:
     crowd: float = 0.5
     engine: float = 0.0
     most: int = 20
+    crash: float = 0.005
+    write: float = 0.05
+    silence: float = 0.01
 
     def __post_init__(self) -> None:
         for kind in FaultKind:
@@ -88,7 +100,7 @@ class Faults:
         return rate
 
 
-NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, crash=0.0, write=0.0, silence=0.0)
 
 FaultsLike: TypeAlias = Faults | Sequence[Fault] | str
 """Rates, or exactly these; as a text, ``kill=0.1 drop=0`` or ``kill:split[0]@3 drop:count[1]@7``."""
@@ -120,8 +132,8 @@ def read_faults(text: str) -> Faults | Sequence[Fault]:
 
 def _exact(match: re.Match[str]) -> Fault:
     fault = Fault(_kind(match[1]), match[2], int(match[4]), at_step=match[3] is not None)
-    if fault.at_step and fault.kind is not FaultKind.KILL:
-        raise InvalidConfiguration(f"fault {str(fault)!r}: only kills strike at a step")
+    if fault.at_step and fault.kind not in AT_STEPS:
+        raise InvalidConfiguration(f"fault {str(fault)!r}: only kills and crashes strike at a step")
     return fault
 
 
@@ -143,6 +155,9 @@ def _rate(text: str) -> float:
     return rate
 
 
+PROCESS = "process"
+"""The place of crashes."""
+AT_STEPS = (FaultKind.KILL, FaultKind.CRASH)
 STEPS_PER_INPUT = 4
 """About how many steps of coroutines a run takes for each input: so much rarer is a kill at one."""
 
@@ -159,9 +174,15 @@ class Injector:
         self._exact = frozenset[Fault]() if isinstance(faults, Faults) else frozenset(faults)
         self._random = Random(f"{seed}/faults").random
         self._opportunities = Counter[tuple[FaultKind, str]]()
+        self.steps = Counter[str]()
+        """The steps of coroutines so far, by task, and all of them by :data:`PROCESS`."""
         self._random_of_steps = Random(f"{seed}/steps").random
-        rate = self._rates[FaultKind.KILL] / STEPS_PER_INPUT if self._rates is not None else 0.0
-        self._log_spared = log1p(-rate) if rate else 0.0
+        self._log_spared: dict[FaultKind, float] = {}
+        if self._rates is not None:
+            self._log_spared = {
+                FaultKind.KILL: log1p(-self._rates[FaultKind.KILL] / STEPS_PER_INPUT),
+                FaultKind.CRASH: log1p(-min(self._rates[FaultKind.CRASH], 0.5)),
+            }
 
     @property
     def missed(self) -> Sequence[Fault]:
@@ -170,7 +191,7 @@ class Injector:
 
     def check_places(self, tasks: Iterable[str]) -> None:
         """Raises :class:`~stormlet.errors.InvalidConfiguration` for an exact fault at a place that there is not."""
-        known = [*tasks, "clock", "queues"]
+        known = [*tasks, "clock", "queues", "store", PROCESS]
         for fault in self._exact:
             if fault.place not in known:
                 raise InvalidConfiguration(
@@ -193,20 +214,25 @@ class Injector:
                 return None
         return self._inject(fault)
 
-    def next_step(self, place: str, after: int) -> int:
-        """The next step of this task after which it is to die; 0 if there is none."""
+    def next_step(self, kind: FaultKind, place: str) -> int:
+        """The next step at this place after which it is to die; 0 if there is none."""
+        after = self.steps[place]
         if self._rates is None:
-            wanted = (each.number for each in self._exact if each.at_step and each.place == place)
+            wanted = (
+                each.number
+                for each in self._exact
+                if each.at_step and (each.kind, each.place) == (kind, place)
+            )
             return min((number for number in wanted if number > after), default=0)
-        if not self._log_spared:
+        if not self._log_spared[kind]:
             return 0
-        return after + 1 + int(log1p(-self._random_of_steps()) / self._log_spared)
+        return after + 1 + int(log1p(-self._random_of_steps()) / self._log_spared[kind])
 
-    def strikes_at_step(self, place: str, step: int) -> Random | None:
-        """The task has come to a step that :meth:`next_step` has named: None if it is spared."""
+    def strikes_at_step(self, kind: FaultKind, place: str) -> Random | None:
+        """The place has come to a step that :meth:`next_step` has named: None if it is spared."""
         if len(self.injected) == self._most:
             return None
-        return self._inject(Fault(FaultKind.KILL, place, step, at_step=True))
+        return self._inject(Fault(kind, place, self.steps[place], at_step=True))
 
     def _inject(self, fault: Fault) -> Random:
         self.injected.append(fault)

@@ -16,13 +16,21 @@ class Journal:
     ever is."""
 
     def __init__(self, time: Callable[[], float], most: int | None = None) -> None:
+        self.is_over = False
+        """True once nothing more is to be noted."""
         self._time = time
         self._entries = deque[tuple[float, str, tuple[object, ...]]](maxlen=most)
         self._roots: dict[int, int] = {}
 
     def note(self, text: str, *values: object) -> None:
         """Something has happened; ``text`` has a ``{}`` for each of the values."""
-        self._entries.append((self._time(), text, values))
+        if not self.is_over:
+            self._entries.append((self._time(), text, values))
+
+    def begin(self, time: Callable[[], float]) -> None:
+        """Another life begins, whose time this function gives."""
+        self.is_over = False
+        self._time = time
 
     def tree(self, root: int) -> Tree:
         """The name of a tree: by the order in which they were seen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,6 +18,7 @@ from stormlet.model.components import Bolt, BoltBase, ReliableSpout, Spout
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.bolt.worker import Worker
 from stormlet.runtime.dead_letters import DeadLetterSink
+from stormlet.runtime.run.handle import Running
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.spout.spout_feed import OutcomeReceiver
 from stormlet.runtime.spout.task import SpoutTask
@@ -25,9 +26,10 @@ from stormlet.runtime.tasks import Tasks
 from stormlet.runtime.wire.inbox import Inbox
 from stormlet.runtime.wire.outbox import Post
 from stormlet.testing.chaos.calls import Calls
+from stormlet.testing.chaos.data import frozen
 from stormlet.testing.chaos.deliveries import DisturbedPost, WatchedInbox, WatchedOutcomes
 from stormlet.testing.chaos.disturbed_run import DisturbedRun
-from stormlet.testing.chaos.evidence import Collecting, Evidence, Kept, Way
+from stormlet.testing.chaos.evidence import Collecting, Evidence, Kept, Left, Way
 from stormlet.testing.chaos.outcomes import WatchedSpout
 from stormlet.testing.chaos.worker import DisturbedWorker, SerialWorker
 from stormlet.testing.images import EmittedValues
@@ -53,6 +55,10 @@ class DisturbedKit(Kit):
         """Outcomes that are judged when they are taken."""
         return WatchedOutcomes(partial(self.run.witness.settled, plan), partial(self.run.engine_fault, plan))
 
+    def own_outcomes(self) -> deque[OpenTree]:
+        """Those of trees that belong to no message."""
+        return WatchedOutcomes(self.run.own_settled, _nothing)
+
     def receiver(self, plan: TaskPlan, spout: Spout[Any]) -> OutcomeReceiver:
         """An instance whose outcomes are seen."""
         outcomes = self.run.witness.outcomes
@@ -66,14 +72,19 @@ class DisturbedKit(Kit):
         """One that may raise, unless its class has slots instead of attributes."""
         name = "next_tuple" if isinstance(instance, Spout) else "execute_batch"
         method: Callable[..., Awaitable[None] | None] | None = getattr(instance, name, None)
-        if method is not None:
-            with suppress(AttributeError):
+        with suppress(AttributeError):
+            if method is not None:
                 setattr(instance, name, partial(self._call, plan, name, method))
+            if isinstance(instance, Spout):
+                instance.close = partial(self._close, instance.close)  # type: ignore[method-assign]
 
     def _call(
         self, plan: TaskPlan, name: str, method: Callable[..., Awaitable[None] | None], *arguments: object
     ) -> Awaitable[None] | None:
         return self.run.raising.call(plan, name, partial(method, *arguments))
+
+    def _close(self, close: Callable[[], Awaitable[None] | None]) -> Awaitable[None] | None:
+        return None if self.run.is_over else close()
 
     def grouping(self, plan: TaskPlan, grouping: Grouping) -> Grouping:
         """One whose key function may raise."""
@@ -85,8 +96,10 @@ class DisturbedKit(Kit):
         """A sink that is watched."""
 
         def write(letter: DeadLetter) -> Awaitable[None] | None:
-            spouts = self.run.tasks.spouts[letter.component]
-            self.run.witness.given_up.written(letter, expected=not spouts[0].feed.dies)
+            spouts, outlived = self.run.tasks.spouts[letter.component], self.run.outlived
+            is_of_this_life = not outlived.lives or bool(letter.history)
+            outlived.letters += 1
+            self.run.witness.given_up.written(letter, expected=is_of_this_life and not spouts[0].feed.dies)
             return None if sink is None else sink(letter)
 
         return write
@@ -113,6 +126,8 @@ class JudgedKit(DisturbedKit):
         super().__init__(run)
         self.evidence = Evidence()
         """For comparison, once the run has come to its end."""
+        self.ended_early = False
+        """True if the process was killed, or could not go on without its store: it is to begin again."""
         self.calls = Calls(self.accuse, run.steps.before)
         self._allowed = allowed
         self._collecting = Collecting() if collects else None
@@ -137,6 +152,8 @@ class JudgedKit(DisturbedKit):
 
     def _emitted(self, task: SpoutOrBolt, stream: str, value: object, roots: Sequence[int]) -> None:
         self._values.note(task.plan, stream, value)
+        if isinstance(task, SpoutTask) and task.engine.epoch is not None:
+            self.run.outlived.given[task.plan.component, stream, frozen(value)] = None
         if self._collecting is not None:
             self._collecting.emitted(
                 task.plan,
@@ -157,14 +174,32 @@ class JudgedKit(DisturbedKit):
             return super().worker(plan, worker)
         return SerialWorker(self.run, plan, worker, self._turn, self.way)
 
-    def end(self) -> None:
+    def end(self, running: Running) -> None:
         """The run has come to its end: judge what can be judged now, and keep what can be compared."""
         for line in self._values.changes():
             self.accuse("values", "{}", line)
         tasks = self.run.tasks
         results = None if self._collecting is None else self._collecting.results(tasks, self._instances)
         bolts = [task.name for task in tasks.all_bolts]
-        self.evidence = Evidence(bolts, dict(self._kept()), dict(self.calls.joins), results)
+        self.evidence = Evidence(
+            bolts, dict(self._kept()), dict(self.calls.joins), results, self._left(running)
+        )
+
+    def _left(self, running: Running) -> Left | None:
+        run, outlived = self.run, self.run.outlived
+        if run.tasks.all_spouts[0].engine.epoch is None or outlived.letters:
+            return None
+        description = run.tasks.all_spouts[0].engine.plan.description
+        if any(bolt.tick or bolt.timed for bolt in description.bolts.values()):
+            return None
+        kept = {
+            str(id): Counter(frozen(each) for each in running.state(id.component, id.state).items())
+            for id in description.states
+            if id.component in description.bolts
+        }
+        kept |= {f"the rows of {id}": rows for id, rows in outlived.commits.rows.items()}
+        kept |= {f"the table {name}": Counter(rows.values()) for name, rows in outlived.store.tables.items()}
+        return Left(frozenset(outlived.given), kept)
 
     def _kept(self) -> dict[str, Kept]:
         """Of the spouts that must replay by themselves."""
@@ -181,3 +216,7 @@ class JudgedKit(DisturbedKit):
         self.run.witness.forget()
         self._instances.clear()
         self._values = EmittedValues()
+
+
+def _nothing() -> None:
+    """Nothing of the engine's happens there."""

@@ -82,7 +82,11 @@ class _Shuffled(deque[asyncio.Handle]):
                 self[0], self[place] = self[place], self[0]
         handle = super().popleft()
         if (task := _task_of(handle)) is not None:
-            self._begins(task)
+            try:
+                self._begins(task)
+            except BaseException:
+                self.appendleft(handle)  # of a process that was killed; its end goes through all tasks
+                raise
         return handle
 
 

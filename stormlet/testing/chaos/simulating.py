@@ -16,10 +16,11 @@ from stormlet.testing.chaos.journal import silence
 from stormlet.testing.chaos.simulator import Simulator, TopologyLike
 from stormlet.testing.leaks import chosen_kinds
 
-Kind = Literal["anchors", "acks", "errors", "values", "replays", "joins", "updates", "order"]
+Kind = Literal["anchors", "acks", "errors", "values", "replays", "joins", "updates", "order", "state"]
 """Emits without anchors, acks before the end of the work, exceptions after
 them, values that are changed afterwards, messages that a spout does
-not replay, joins with the replay of a message, lost updates, and results that depend on the order."""
+not replay, joins with the replay of a message, lost updates, results that depend on the order, and state that
+depends on what fails."""
 Allow: TypeAlias = bool | Collection[Kind]
 """Kinds that are no bugs, because it is meant so; True: all of them."""
 KINDS: Final[tuple[str, ...]] = get_args(Kind)
@@ -106,7 +107,7 @@ def simulate(
     When all seeds are done, more runs of the same input follow, with which some are compared: not with ``seconds``,
     and not for fewer than ten seeds, unless their faults are listed or nothing may fail in them. ``allow`` names kinds
     of bugs that are none, because it is meant so, or is True for all: "anchors", "acks", "errors", "values", "replays",
-    "joins", "updates" and "order".
+    "joins", "updates", "order" and "state".
 
     Raises :class:`SimulationFailed` for the first seed that breaks the law, with the fewest faults that still do;
     :class:`~stormlet.errors.InvalidTopology` for a topology that never finishes;

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
+from stormlet.core.state.commits import Store
 from stormlet.errors import InvalidConfiguration, InvalidTopology, StormletError, TopologyCrashed
 from stormlet.model.checks.numbers import check_seconds
 from stormlet.model.configuration import Configuration
@@ -14,7 +16,9 @@ from stormlet.runtime.tasks import Tasks
 from stormlet.testing.chaos.disturbed_run import DisturbedRun
 from stormlet.testing.chaos.evidence import SeedResult, Way
 from stormlet.testing.chaos.faults import Fault, FaultKind, Faults, Injector
+from stormlet.testing.chaos.journal import Journal
 from stormlet.testing.chaos.kit import JudgedKit
+from stormlet.testing.chaos.lives import Crash, Hold, Outlived
 from stormlet.testing.chaos.loop import SeededLoop
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import Deadlock, describe_task, pending_tasks
@@ -70,17 +74,46 @@ class Simulator:
     ) -> SeedResult:
         """One run; ``explains`` has its edges recorded, so that it can say what was stuck if it fails, and
         ``collects`` its results."""
+        injector, outlived, journal = Injector(seed, faults), Outlived(), Journal(float)
+        counts = Counter[str]()
+        while True:
+            run = DisturbedRun(injector, explains=explains, journal=journal, outlived=outlived)
+            kit = JudgedKit(run, allowed=self.allowed, collects=collects, way=way)
+            counts.update(self._live(seed, kit))
+            if not kit.ended_early or run.witness.violations:
+                break
+            outlived.lives += 1
+        return SeedResult(
+            seed,
+            injector.injected,
+            run.witness.violations,
+            counts,
+            journal,
+            injector.missed,
+            run.explanations,
+            kit.evidence,
+        )
+
+    def _live(self, seed: int, kit: JudgedKit) -> Mapping[str, int]:
+        """One life; return its counts."""
         topology = self._topology if isinstance(self._topology, Topology) else self._topology()
         self.name = topology.name
-        injector = Injector(seed, faults)
-        run = DisturbedRun(injector, explains=explains)
-        kit = JudgedKit(run, allowed=self.allowed, collects=collects, way=way)
-        loop = SeededLoop(seed, kit, run.steps.begins, lambda: run.progress)
+        run, outlived = kit.run, kit.run.outlived
+        loop = SeededLoop(seed + (outlived.lives << 32), kit, run.steps.begins, lambda: run.progress)
+        loop.jump(outlived.time)
         run.use(loop.time, loop.jump)
-        counts: dict[str, int] = {}
+        if topology.describe(self._sources).state:
+            run.hold = Hold(outlived, run)
+            run.steps.count_all()
+        counts: Mapping[str, int] = {}
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
                 counts = runner.run(self._run(topology, seed, kit))
+            except Crash:
+                counts = _counts(run.tasks) if run.has_begun else {}
+                run.end()
+                kit.ended_early = True
+                loop.set_exception_handler(lambda loop, context: None)  # nobody is there to hear of anything
             except Deadlock as error:
                 run.witness.violation("it hangs: {}", str(error))
                 run.explain()
@@ -91,17 +124,11 @@ class Simulator:
                         f"topology {self.name!r} does not come to an end: {known}"
                     ) from None
                 run.witness.violation("it hangs: {}", str(known))
+            finally:
+                outlived.time = loop.time()
+                run.steps.end()  # what is left is the end of the loop
         kit.forget()
-        return SeedResult(
-            seed,
-            injector.injected,
-            run.witness.violations,
-            counts,
-            run.journal,
-            injector.missed,
-            run.explanations,
-            kit.evidence,
-        )
+        return counts
 
     def collected(self, seed: int, faults: Faults | Iterable[Fault], way: Way) -> SeedResult:
         """One run and its results."""
@@ -141,7 +168,10 @@ class Simulator:
             changed["record_edges"] = 1.0 if run.explains else 0.0
             if kit.way is not Way.AS_DECLARED:
                 changed |= ROOM_AND_TIME
-            async with topology.run(seed=seed, sources=self._sources, **changed) as running:
+            if kit.way is Way.ALONE:
+                changed["epoch_messages"] = 1
+            hold = cast("Store | None", run.hold)
+            async with topology.run(seed=seed, sources=self._sources, state=hold, **changed) as running:
                 config = run.tasks.all_spouts[0].context.config
                 witness.timeout, witness.latest = config.message_timeout, _latest_timeout(config)
                 run.begin(lambda: running.health().crash is not None, running.explain_oldest)
@@ -151,16 +181,20 @@ class Simulator:
         except (InvalidTopology, InvalidConfiguration):
             raise
         except TopologyCrashed as crash:
-            if not run.engine_raised:
+            may_crash = run.engine_raised or (run.hold is not None and run.hold.has_failed)
+            if not may_crash:
                 witness.violation("{}", str(crash))
                 return {}
             run.check_counted()
+            kit.ended_early = run.hold is not None
         except StormletError as error:
             witness.violation("{}", str(error))
             return {}
         if len(asyncio.all_tasks()) > 1:
             left = pending_tasks(asyncio.get_running_loop())
             witness.violation("tasks are left: {}", ", ".join(map(describe_task, left)))
+        if run.hold is not None and not kit.ended_early:
+            run.check_delivered()
         return _counts(run.tasks)
 
     async def _until_end(self, running: Running, kit: JudgedKit) -> None:
@@ -171,7 +205,8 @@ class Simulator:
         if fed and self._seconds is None:
             raise InvalidTopology(f"{fed[0]} has no source: give it one with sources=, or say seconds=")
         if self._seconds is not None:
-            await _until_either(broken.wait(), asyncio.sleep(self._seconds))
+            left = self._seconds - asyncio.get_running_loop().time()
+            await _until_either(broken.wait(), asyncio.sleep(max(left, 0.0)))
             if not broken.is_set():
                 running.stop()
         if not broken.is_set():
@@ -190,7 +225,7 @@ class Simulator:
             kit.run.witness.violation("it has not {} after {} s", ended, LONGEST)
         else:
             kit.run.check_settled()
-            kit.end()
+            kit.end(running)
 
 
 class _Broken(Exception):

@@ -140,6 +140,8 @@ class Witness(Oracle):
 
     def violation(self, text: str, *values: object) -> None:
         """The law was broken."""
+        if self.journal.is_over:
+            return
         self.journal.note(f"VIOLATION: {text}", *values)
         self.violations.append(text.format(*values))
         self.on_violation()

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from inspect import isawaitable
 from random import Random
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
+import msgspec
+
+from stormlet.core.state.outgoing import Epoch
 from stormlet.errors import TaskKilled
 from stormlet.model.components import TaskContext
 from stormlet.model.plan import TaskPlan
+from stormlet.runtime.bolt.committer import BatchCommitterWorker, CommitterWorker
 from stormlet.runtime.bolt.worker import Method, Pause, Raised, Worker, raised_on
 from stormlet.runtime.wire.collector import AnyTuple, BoltCollector
-from stormlet.testing.chaos.disturbances import InjectedError
+from stormlet.testing.chaos.disturbances import Call, InjectedError
 from stormlet.testing.chaos.disturbed_run import DisturbedRun
 from stormlet.testing.chaos.evidence import Way
 from stormlet.testing.chaos.faults import FaultKind
@@ -143,7 +147,33 @@ class DisturbedWorker(Worker):
         return self._inner.prepare(context)
 
     def cleanup(self) -> Awaitable[None] | None:
-        return self._inner.cleanup()
+        return None if self._run.is_over else self._inner.cleanup()
+
+    def commit(self, epoch: Epoch, rows: Sequence[Any]) -> Awaitable[None] | None:
+        """Call the ``commit`` of a committer, as one of a run without a file: its sink may have had those of others."""
+        call = partial(self._commit, msgspec.structs.replace(epoch, is_durable=False), rows)
+        random = self._run.strikes(FaultKind.SLOW, self._plan.name)
+        return call() if random is None else self._commit_late(call, self._run.slowness(random))
+
+    async def _commit_late(self, call: Callable[[], Awaitable[Any] | None], seconds: float) -> Any:
+        self._run.journal.note("FAULT: {} takes {} s", self._plan.name, round(seconds, 3))
+        await asyncio.sleep(seconds)
+        pause = call()
+        return None if pause is None else await pause
+
+    def _commit(self, epoch: Epoch, rows: Sequence[Any]) -> Awaitable[Any] | None:
+        run, plan, inner = self._run, self._plan, cast("CommitterWorker | BatchCommitterWorker", self._inner)
+        run.committing(plan, epoch.number, rows)
+        result = run.raising.call(plan, "commit", cast("Call", partial(inner.commit, epoch, rows)))
+        if isawaitable(result):
+            return self._committed(result, epoch)
+        run.committed(plan, epoch.number)
+        return result
+
+    async def _committed(self, result: Awaitable[Any], epoch: Epoch) -> Any:
+        given = await result
+        self._run.committed(self._plan, epoch.number)
+        return given  # which is user code's, and None if it does as it should
 
 
 class SerialWorker(DisturbedWorker):
@@ -154,7 +184,7 @@ class SerialWorker(DisturbedWorker):
     ) -> None:
         super().__init__(run, plan, inner)
         self._turn = turn
-        self._in_order = way is Way.IN_ORDER
+        self._in_order = way is not Way.ANY_ORDER
 
     def work(self, tuples: Iterable[AnyTuple]) -> Pause:
         return self._one_by_one(tuples)

@@ -15,6 +15,7 @@ from stormlet.runtime.wire.outbox import Control, Post
 from stormlet.testing.chaos.disturbed_run import DisturbedRun
 from stormlet.testing.chaos.faults import NO_FAULTS, FaultKind, Injector
 from stormlet.testing.chaos.kit import DisturbedKit
+from stormlet.testing.chaos.lives import Outlived
 from stormlet.testing.soaking.witness import LastLines, SteadyWitness
 
 SHORTEST, LONGEST = 0.01, 5.0
@@ -27,7 +28,7 @@ class SoakedRun(DisturbedRun):
     witness: SteadyWitness
 
     def __init__(self, seed: int) -> None:
-        super().__init__(Injector(seed, NO_FAULTS))
+        super().__init__(Injector(seed, NO_FAULTS), outlived=Outlived(keeps_rows=False))
         self.journal = LastLines(self._now)
         self.witness = SteadyWitness(self._now, self.journal)
         self.met = Counter[FaultKind]()

@@ -81,6 +81,14 @@ def test_order() -> None:
     simulate(sound_bolts.numbers_what_comes(), seeds=range(20))
 
 
+def test_state() -> None:
+    """`state`: keyed state, rows of a table or of a committer that are others than where nothing fails: of a bolt that
+    works with what it keeps in an attribute, which no epoch undoes and no kill leaves
+    """
+    assert "when nothing fails" in found(planted_bugs.keeps_state_in_an_attribute)
+    simulate(planted_bugs.keeps_state_in_an_attribute(True).topology, seeds=range(20))
+
+
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A line for each run: in which order calls come, and what fails."""
@@ -99,7 +107,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_runs_of_a_comparison(runs: list[str]) -> None:
-    """The last four come of comparisons: when all seeds are done, more runs of the same input follow, in which nothing
+    """The last five come of comparisons: when all seeds are done, more runs of the same input follow, in which nothing
     fails, in which one call follows another, or in which a single input fails.
     """
     before: list[int] = []
@@ -136,8 +144,12 @@ def test_differences_that_are_nobodys_fault() -> None:
 
 def test_runs_that_are_not_compared(runs: list[str]) -> None:
     """Runs with `seconds` are not compared, nor are fewer than ten seeds, unless their faults are listed or nothing may
-    fail in them.
+    fail in them. State is compared where no message was given up and no bolt has timers, a `ttl` or ticks, as far as it
+    does not depend on the order of messages, on time, and on the ends of epochs.
     """
+    for make in (sound_bolts.has_timers, sound_bolts.rejects_what_fails, sound_bolts.keeps_the_last_one):
+        simulate(make(), seeds=range(20))
+    runs.clear()
     topology = planted_bugs.lost_update_across_an_await(False).topology
     simulate(topology, seeds=range(20), seconds=60.0)
     simulate(topology, seeds=range(9))

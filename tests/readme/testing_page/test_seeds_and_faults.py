@@ -6,8 +6,9 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,8 +17,13 @@ from stormlet.cli.app import carry_out
 from stormlet.core.ledger import Ledger
 from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.testing import FaultKind, Faults, SeedResult, SimulationFailed, simulate
+from stormlet.testing.chaos.committing import Commits
+from stormlet.testing.chaos.faults import NO_FAULTS
+from stormlet.testing.chaos.simulator import Simulator, TopologyLike
 from tests.cast import ignore
-from tests.testing.chaos.topologies import everything, keyed, word_count
+from tests.epochs import planted_bugs
+from tests.helpers import interpreted_only
+from tests.testing.chaos.topologies import WORDS, Sink, Tally, durable, everything, keyed, word_count
 
 NONE = Faults(0, 0, 0, 0, 0, 0, 0, 0)
 
@@ -35,10 +41,9 @@ def test_a_run_for_each_seed() -> None:
     assert len(logs) == 10 > 3 < len(set(logs))
     report = simulate(everything(), seeds=range(40), faults=Faults(kill=0.03))
     assert report.seeds == 40
-    assert set(report.faults) == set(FaultKind) - {FaultKind.ENGINE}
-    assert [kind.value for kind in FaultKind] == [
-        *("kill", "error", "slow", "delay", "duplicate", "drop", "jump", "crowd", "engine")
-    ]
+    kinds = ("kill", "error", "slow", "delay", "duplicate", "drop", "jump", "crowd")
+    assert {kind.value for kind in report.faults} == {*kinds}
+    assert [kind.value for kind in FaultKind] == [*kinds, "engine", "crash", "write", "silence"]
 
 
 def an_outcome_too_many(patch: pytest.MonkeyPatch) -> None:
@@ -111,6 +116,130 @@ def fragile() -> Topology:
     topology = Topology("fragile")
     topology.bolt("once", AcksOnce, topology.spout("lines", ["a", "b", "c"]).shuffle(), on_error="stop")
     return topology
+
+
+def of_state(topology: TopologyLike, **options: Any) -> list[SeedResult]:
+    """The results of some seeds."""
+    results: list[SeedResult] = []
+    simulate(topology, seeds=range(30), faults=Faults(crash=0.01), on_seed=results.append, **options)
+    return results
+
+
+def kinds_of(results: list[SeedResult]) -> set[FaultKind]:
+    return {fault.kind for result in results for fault in result.faults}
+
+
+def test_a_store_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topology with state has a store in memory for each seed, whatever file its `state=` names."""
+    monkeypatch.chdir(tmp_path)
+    topology = Topology("counting", state="counts.state")
+    topology.bolt("count", Tally, topology.spout("words", WORDS).fields())
+    report = simulate(topology, seeds=range(3), faults=NO_FAULTS)
+    assert report.counts["acked"] == 3 * len(WORDS)
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_process_is_killed() -> None:
+    """With that, the process is killed after any step of a coroutine, and begins again with what the store has; a write
+    of an epoch fails, before it is done or after it; and sources are silent for a while.
+    """
+    results = of_state(durable)
+    assert {FaultKind.CRASH, FaultKind.WRITE, FaultKind.SILENCE} <= kinds_of(results)
+    steps = [each.number for result in results for each in result.faults if each.kind is FaultKind.CRASH]
+    assert len({*steps}) > 20
+    with pytest.raises(SimulationFailed, match="where it has") as failed:
+        simulate(partial(forgetful, durable=True), seeds=range(30), faults=Faults(crash=0.01))
+    assert failed.value.exactly.startswith("crash:process@step:")
+
+
+def forgetful(*, durable: bool) -> Topology:
+    """A count that is kept in the state, and in an attribute with which it works."""
+
+    class Twice(Tally):
+        def __init__(self) -> None:
+            self.seen = Counter[str]()
+
+        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+            self.seen[tup.value] += 1
+            self.total = self.seen[tup.value]
+
+    topology = Topology("counting", state="counts.state" if durable else None, epoch_messages=5)
+    topology.bolt("count", Twice, topology.spout("words", WORDS).fields())
+    return topology
+
+
+@interpreted_only
+@pytest.mark.parametrize(
+    ("bug", "says"),
+    [
+        (planted_bugs.committers_are_called_out_of_order, "which is not its next one|never got epoch"),
+        (planted_bugs.the_outbox_is_not_forgotten, "which is not its next one|the store still has epoch"),
+        (planted_bugs.tells_before_the_commit, "which is not its next one"),
+    ],
+)
+def test_committers(
+    bug: Callable[[pytest.MonkeyPatch], None], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The witness holds that each committer gets the epochs that are durable, in order, each until its `commit` has
+    returned, and with equal rows each time; and that nothing is left to be delivered in the end.
+    """
+    bug(monkeypatch)
+    monkeypatch.setattr(Simulator, "shrunk", lambda simulator, failed: failed)
+    with pytest.raises(SimulationFailed, match=says):
+        simulate(durable, seeds=range(60), faults=Faults(crash=0.01))
+
+
+def test_committers_with_other_rows() -> None:
+    """And with equal rows each time."""
+    said, commits = list[str](), Commits()
+    for rows in (["a"], ["b"]):
+        commits.called("bring", 1, rows, lambda text, *values: said.append(text.format(*values)))
+    assert said == ["bring gets epoch 1 again with other rows"]
+
+
+class Mortal(Tally):
+    """Notes its ends."""
+
+    ends: ClassVar[list[str]] = []
+
+    async def execute(self, tup: Tuple[str], out: Collector[str]) -> None:  # type: ignore[override]
+        try:
+            await asyncio.sleep(1)
+            super().execute(tup, out)
+        finally:
+            self.ends.append("finally")
+
+    def cleanup(self) -> None:
+        self.ends.append("cleanup")
+
+
+def test_another_life() -> None:
+    """After a kill another life begins under the same seed, of another topology if a function makes it. Neither
+    `cleanup` nor `close` is called, nor `commit`; but coroutines are cancelled, so that their `finally` runs.
+    """
+    made: list[Topology] = []
+
+    def make() -> Topology:
+        made.append(Topology("counting", state="counts.state"))
+        made[-1].bolt("count", Mortal, made[-1].spout("words", ["a", "b"]).fields(), parallelism=len(made))
+        return made[-1]
+
+    Mortal.ends.clear()
+    simulate(make, seeds=[1], faults="crash:process@step:16", allow=True)
+    assert len(made) == 2
+    *executed, first, second = Mortal.ends
+    assert (first, second, {*executed}) == ("cleanup", "cleanup", {"finally"})
+    assert len(executed) > len(["a", "b"])
+
+
+def test_epochs_of_another_seed() -> None:
+    """What sinks outside have had stays with them: they tell the epochs of one seed by their numbers, as
+    `epoch.follows(last)` does, and those of another seed are new to them.
+    """
+    sink = Sink()
+    results = of_state(partial(durable, sink), allow=True)
+    assert Counter(sink.rows) == Counter(WORDS * len(results))
+    assert FaultKind.CRASH in kinds_of(results)
 
 
 def test_a_seed_that_fails() -> None:

@@ -21,11 +21,13 @@ from stormlet import (
     EndOfStream,
     Failure,
     FailureKind,
+    KeyedBolt,
     Spout,
     SpoutCollector,
     TaskContext,
     Topology,
     Tuple,
+    Value,
 )
 from stormlet.testing import FaultKind, SeedResult
 
@@ -461,6 +463,34 @@ def counts_again(right: bool) -> Case:
             world.append(number)
 
     return case(count, world, lambda seen: len(seen) == len(NUMBERS))
+
+
+def keeps_state_in_an_attribute(right: bool) -> Case:
+    """A total that is taken from an attribute, which no epoch undoes."""
+
+    class Count(KeyedBolt[int, int, int]):
+        total = Value(int, 0)
+
+        def __init__(self) -> None:
+            self.seen = Counter[int]()
+
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            self.seen[self.key] += 1
+            self.total = self.total + 1 if right else self.seen[self.key]
+            out.emit(tup.value)
+
+    topology = Topology("case", max_attempts=10_000, state="case.state", epoch_messages=3)
+    counted = topology.bolt("bolt", Count, topology.spout("numbers", NUMBERS).fields(_parity))
+    topology.bolt("below", nothing_of, counted.shuffle())
+    return Case(topology, [], nothing)
+
+
+def _parity(number: int) -> int:
+    return number % 2
+
+
+def nothing_of(number: int) -> None:
+    """Do nothing with it."""
 
 
 def swallowed_exception(right: bool) -> Case:

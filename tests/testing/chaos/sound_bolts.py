@@ -16,12 +16,18 @@ from stormlet import (
     Bolt,
     Collector,
     EndOfStream,
+    Epoch,
+    EpochBolt,
     Failure,
+    KeyedBolt,
+    Reject,
     Spout,
     SpoutCollector,
+    SqliteTable,
     TaskContext,
     Topology,
     Tuple,
+    Value,
 )
 from tests.cast import ignore
 
@@ -448,3 +454,83 @@ class GivesUp(Spout[int]):
 
 def gives_up_after_two_attempts() -> Topology:
     return around(ignore, source=GivesUp)
+
+
+class Last(KeyedBolt[int, int, int]):
+    """Keeps the last number of each parity."""
+
+    last = Value(int, 0)
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.last = tup.value
+        out.emit(tup.value)
+
+
+class Timed(Last):
+    """Counts how often its timers have come."""
+
+    rung = Value(int, 0)
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.set_timer(self.now + tup.value)
+
+    def on_timer(self, at: float, out: Collector[int]) -> None:
+        self.rung += 1
+
+
+class Sizes(EpochBolt[int, int]):
+    """Counts what an epoch has."""
+
+    def __init__(self) -> None:
+        self.inputs = 0
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.inputs += 1
+
+    def end_epoch(self, epoch: Epoch, out: Collector[int]) -> None:
+        out.emit(self.inputs)
+
+
+def parity(number: int) -> int:
+    return number % 2
+
+
+def keeping(bolt: Logic, below: Logic = ignore) -> Topology:
+    """A spout, a bolt whose state is in a file, and another one below it."""
+    topology = Topology("sound", state="sound.state", max_attempts=10_000, epoch_messages=3)
+    numbers = topology.bolt(
+        "pause", now_and_then, topology.spout("numbers", range(10)).shuffle(), concurrency=5
+    )
+    kept = topology.bolt("keep", bolt, numbers.fields(parity))
+    topology.bolt("below", below, kept.shuffle())
+    topology.bolt("sizes", SqliteTable("sizes", int), topology.bolt("size", Sizes, kept.shuffle()).global_())
+    return topology
+
+
+def keeps_the_last_one() -> Topology:
+    return keeping(Last)
+
+
+def has_timers() -> Topology:
+    return keeping(Timed)
+
+
+def reject_some(number: int) -> None:
+    if random.random() < 0.05:
+        raise Reject("bad luck")
+
+
+def rejects_what_fails() -> Topology:
+    return keeping(Count, reject_some)
+
+
+class Count(Last):
+    """Counts numbers by their parity."""
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        self.last += 1
+        out.emit(tup.value)
+
+
+def counts_in_a_file() -> Topology:
+    return keeping(Count)

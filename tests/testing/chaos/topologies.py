@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
+from typing import Any
 
 from stormlet import (
     BatchBolt,
     Bolt,
     Collector,
+    Committer,
     EndOfStream,
+    Epoch,
     Failure,
     FailureKind,
+    KeyedBolt,
     Reject,
     ReliableSpout,
     Spout,
     SpoutCollector,
+    SqliteTable,
     Topology,
     Tuple,
+    Value,
 )
 from tests.cast import Count
 
@@ -207,4 +215,47 @@ def reliable() -> Topology:
     readings = topology.spout("readings", Readings, parallelism=2)
     checked = topology.bolt("odd", odd, readings.shuffle(), parallelism=2)
     topology.bolt("pairs", Pairs, checked.shuffle(), readings.fields())
+    return topology
+
+
+class Tally(KeyedBolt[str, str, str]):
+    """Counts words in a state."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
+        self.total += 1
+        out.emit(tup.value)
+
+
+class Bring(Committer[str]):
+    """Brings words to a sink, in its own time, once for each epoch."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+
+    async def commit(self, epoch: Epoch, rows: Sequence[str]) -> None:
+        await asyncio.sleep(0.01)
+        if epoch.follows(self.sink.last):
+            self.sink.rows += rows
+            self.sink.last = epoch
+
+
+class Sink:
+    """A database outside, which has a row and the note of its epoch in one step."""
+
+    def __init__(self) -> None:
+        self.last: Epoch | None = None
+        self.rows: list[str] = []
+
+
+WORDS = ["the", "cow", "jumped", "over", "the", "moon", "and", "over", "the", "cow"] * 3
+
+
+def durable(sink: Sink | None = None, **options: Any) -> Topology:
+    """A count of words in a file, which are brought to a sink and to a table."""
+    topology = Topology("durable", state="no folder/of this name/counts.state", epoch_messages=5, **options)
+    counted = topology.bolt("count", Tally, topology.spout("words", WORDS).fields(), parallelism=2)
+    topology.bolt("bring", partial(Bring, sink or Sink()), counted.shuffle())
+    topology.bolt("keep", SqliteTable("words", str), counted.shuffle())
     return topology

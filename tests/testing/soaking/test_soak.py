@@ -20,7 +20,7 @@ from tests.testing.chaos.test_broken_engines import (
     one_edge_for_all_replicas,
     outcomes_are_delivered_twice,
 )
-from tests.testing.chaos.topologies import everything, word_count
+from tests.testing.chaos.topologies import durable, everything, word_count
 
 SECOND = 1 / 60
 
@@ -149,3 +149,10 @@ def test_sources_stand_in_and_settings_override() -> None:
 def test_everything_at_once() -> None:
     """The largest topology of the simulations."""
     assert soak(everything(), minutes=SECOND, every=0.02).counts["lost"] == 0
+
+
+def test_state_is_in_memory() -> None:
+    """Each run begins anew, and committers have what they should."""
+    report = soak(durable(), minutes=SECOND, every=0.05)
+    assert report.runs > 1
+    assert report.counts["lost"] == 0
