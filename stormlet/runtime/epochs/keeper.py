@@ -171,9 +171,8 @@ class EpochKeeper:
 
     def end(self) -> None:
         """Nothing is under way: try the epoch again, or make it durable."""
-        if (
-            self._has_failed
-        ):  # what comes after it must not be delivered before it, if it is durable all the same
+        if self._has_failed:
+            # One that is durable all the same must not be overtaken by the next.
             return
         held = next((bolt for bolt in self._tasks.all_bolts if bolt.holds_inputs), None)
         if held is not None:
