@@ -1,8 +1,9 @@
 """Topologies that are killed and started again, and what must be left of them in the end (law X1, X6 to X9, X12).
 
 Each gives words, counts them in a file and brings them to tables and to sinks of its own. They differ in what makes
-that hard: failures after state was reached, two committers, a source of several partitions, another parallelism in each
-life. In the end every word is there once, but for those that are rejected, which are dead letters.
+that hard: failures after state was reached, two committers, a source of several partitions, a DataFrame, a broker,
+another parallelism in each life. In the end every word is there once, but for those that are rejected, which are dead
+letters.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from stormlet import (
     DeadLetter,
     EndOfStream,
     Epoch,
+    Failure,
     KeyedBolt,
     Reject,
     Spout,
@@ -41,6 +43,7 @@ from stormlet.core.state.commits import StateId
 from stormlet.core.state.states import State
 from stormlet.model.state.keyed import states_of
 from stormlet.state.sqlite.reading import StateReader
+from tests.epochs.frames import source_of
 
 WORDS = 4_000
 PARTITIONS = 3
@@ -98,6 +101,56 @@ class Shelves(Spout[Word]):
 
     def ack(self, message_id: object) -> None:
         self._passage("ack")
+
+
+class Queue:
+    """A broker in a file: it has what was not acked."""
+
+    def __init__(self, path: str, words: Sequence[Word]) -> None:
+        self._database = sqlite3.connect(path, isolation_level=None)
+        self._database.execute("PRAGMA synchronous=OFF")
+        self._database.execute("BEGIN IMMEDIATE")
+        self._database.execute("CREATE TABLE IF NOT EXISTS words (number INTEGER PRIMARY KEY, text TEXT)")
+        self._database.execute("CREATE TABLE IF NOT EXISTS filled (yes INTEGER)")
+        if not self._database.execute("SELECT * FROM filled").fetchall():
+            rows = [(each.number, each.text) for each in words]
+            self._database.executemany("INSERT INTO words VALUES (?, ?)", rows)
+            self._database.execute("INSERT INTO filled VALUES (1)")
+        self._database.execute("COMMIT")
+
+    def left(self) -> Iterator[Word]:
+        """All that was not acked."""
+        rows = self._database.execute("SELECT number, text FROM words ORDER BY number").fetchall()
+        return (Word(number, text) for number, text in rows)
+
+    def ack(self, number: int) -> None:
+        """Forget one."""
+        self._database.execute("DELETE FROM words WHERE number = ?", (number,))
+
+
+class Consumer(Spout[Word]):
+    """Gives what a broker has, and acks what is durable."""
+
+    redelivers = True
+
+    def __init__(self, queue: Queue, passage: Callable[[str], None]) -> None:
+        self._queue = queue
+        self._passage = passage
+        self._left = queue.left()
+
+    def next_tuple(self, out: SpoutCollector[Word]) -> None:
+        word = next(self._left, None)
+        if word is None:
+            raise EndOfStream
+        out.emit(word, message_id=word.number)
+
+    def ack(self, message_id: object) -> None:
+        self._passage("before the ack")
+        self._queue.ack(cast("int", message_id))
+        self._passage("after the ack")
+
+    def fail(self, message_id: object, failure: Failure) -> None:
+        self.ack(message_id)
 
 
 class Sink:
@@ -166,6 +219,10 @@ class Kind:
     """Each so-manieth word is rejected after it was counted, always."""
     committers: int = 0
     partitions: bool = False
+    frame: bool = False
+    """The source is a DataFrame of Spark."""
+    broker: bool = False
+    """The source is a broker that gives again what it has no ack for."""
     other_parallelism: bool = False
 
 
@@ -175,6 +232,8 @@ TOPOLOGIES = {
     "fan-out": Kind(committers=2, failures=0.001),
     "partitions": Kind(partitions=True, failures=0.001, rejected=801),
     "parallelism": Kind(other_parallelism=True, committers=1, failures=0.001),
+    "broker": Kind(broker=True, failures=0.001, rejected=801),
+    "dataframe": Kind(frame=True, failures=0.001, rejected=801, committers=1),
 }
 
 
@@ -188,6 +247,12 @@ class Mortal:
         self._words = words(seed)
         self._sinks = [Sink(f"{path}.sink{number}") for number in range(self.kind.committers)]
         self._letters = Path(f"{path}.letters")
+        self._frame: Any = None
+
+    def prepare(self) -> None:
+        """Do what takes long, before the life is worth killing."""
+        if self.kind.frame:
+            self._frame = source_of(self._words, Path(f"{self._path}.parquet"))
 
     def run(self, life: int, passage: Callable[[str], None]) -> None:
         """Live once more. ``passage`` is told of points that are passed."""
@@ -207,16 +272,20 @@ class Mortal:
             max_attempts=20,
         )
         tasks = random.randrange(1, 6) if self.kind.other_parallelism else 2
-        if self.kind.partitions:
-            source = topology.spout("words", partial(Shelves, self._words, passage))
-        else:
-            source = topology.spout("words", self._generate)
+        source = topology.spout("words", self._source(passage))
         counted = topology.bolt("count", Count, source.fields("text"), parallelism=tasks)
         passed = topology.bolt("after", partial(self._struck, random), counted.shuffle())
         topology.bolt("own table", SqliteTable("passed", Word), passed.shuffle())
         for number in range(self.kind.committers):
             topology.bolt(f"write {number}", partial(Write, self._sinks, number, passage), passed.shuffle())
         return topology
+
+    def _source(self, passage: Callable[[str], None]) -> Any:
+        if self.kind.partitions:
+            return partial(Shelves, self._words, passage)
+        if self.kind.broker:
+            return partial(Consumer, Queue(f"{self._path}.queue", self._words), passage)
+        return self._frame or self._generate
 
     def _generate(self) -> Iterator[Word]:
         yield from self._words
@@ -260,6 +329,8 @@ class Mortal:
             yield "the dead letters"
         if stored.outbox:
             yield "rows that were not delivered"
+        if self.kind.broker and [*Queue(f"{self._path}.queue", ()).left()]:
+            yield "words that were not acked"
 
 
 def _kept(stored: Any, name: str) -> dict[str, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,8 @@ from tests.spark.kills import Kills, differences, epochs_in_state, make_orders, 
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.untraced
@@ -39,3 +43,14 @@ def test_kills_leave_each_row_once(spark: SparkSession, tmp_path: Path, kills: K
     shutil.rmtree(again)
     shutil.rmtree(epoch)
     assert [found for found in differences(spark, tmp_path) if "rows missing" in found]
+
+
+@pytest.mark.untraced
+@pytest.mark.timeout(900)  # a JVM for each life
+@pytest.mark.usefixtures("spark")
+def test_kills_at_named_points_leave_each_row_of_a_dataframe_once_in_keyed_state() -> None:
+    """A short form of ``python -m tests.epochs.kills dataframe --kills 60``: state, table, sink and dead letters."""
+    command = [sys.executable, "-m", "tests.epochs.kills", "dataframe", "--kills", "3", "--seed", "5"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("3 kills")

@@ -1,0 +1,38 @@
+"""A DataFrame of words, as a source that is killed together with its process; the JVM ends by itself then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+PARTS = 3
+OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM of a few seconds."""
+
+
+def source_of(words: Sequence[msgspec.Struct], folder: Path) -> Callable[[], Any]:
+    """Start Spark, and return the source: the words, in a file for each part."""
+    from stormlet.spark import DataFrameSpout, spark_session
+
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", OPTIONS)
+    if not folder.exists():
+        _write(words, folder)
+    return DataFrameSpout(spark_session("local[1]").read.parquet(str(folder)), as_=type(words[0]))
+
+
+def _write(words: Sequence[msgspec.Struct], folder: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    half = folder.with_suffix(".half")  # of a life that was killed while it wrote
+    half.mkdir(exist_ok=True)
+    rows = [msgspec.structs.asdict(each) for each in words]
+    size = len(rows) // PARTS + 1
+    for part in range(PARTS):
+        table: Any = pa.Table.from_pylist(rows[part * size : (part + 1) * size])
+        parquet.write_table(table, half / f"part-{part}.parquet")
+    half.rename(folder)
