@@ -164,10 +164,9 @@ class QueueSession:
 
     async def close(self) -> None:
         """End the connection."""
-        if self._cancelled is not None:
-            self._cancelled.cancel()
-            await asyncio.gather(self._cancelled, return_exceptions=True)
         await close(self._connection)
+        if self._cancelled is not None:
+            await self._cancelled  # whatever it waited for has ended with the connection
 
     async def _came(self, message: DeliveredMessage) -> None:
         delivery = self._delivery(message)
