@@ -47,7 +47,7 @@ ROOMS = {
     ],
     "spark": [
         {"failures"},
-        {"files", "frames", "session", "threads"},
+        {"destinations", "files", "frames", "session", "threads"},
         {"arrow", "epoch_account", "epochs"},
         {"epoch_emitter"},
         {"sink", "source"},

@@ -299,6 +299,11 @@ class SpoutCollector(Protocol[U_contra]):
         """
         ...
 
+    def end_epoch(self) -> None:
+        """End the open epoch as soon as what was emitted in it is settled, and have no more emitted into it (law X1).
+        Without effect where this task has emitted nothing in it, or messages belong to no epochs."""
+        ...
+
     async def dead_letter(
         self,
         value: object,

@@ -79,6 +79,9 @@ def _leave(node: str, path: list[str], on_path: dict[str, None]) -> list[str]:
     return component
 
 
+LONG_EPOCH = 3600.0
+"""Seconds of an epoch whose source says how many messages it has: it ends all the same."""
+
 Executor = Literal["loop", "thread"]
 OnError = Literal["fail", "restart", "stop"]
 """Effect of an exception in ``execute``: the input fails, the task is restarted as well, or the topology stops."""
@@ -105,6 +108,18 @@ class SpoutSpec(msgspec.Struct, frozen=True):
         alone = yields_to_all(source, kind) or spout_traits(source).single_task
         parallelism = 1 if alone else self.parallelism
         return msgspec.structs.replace(self, source=source, kind=kind, parallelism=parallelism)
+
+
+def place_of_sources(spouts: Iterable[SpoutSpec]) -> str:
+    """Return the place that a source names for the state of its topology; empty if none does. Raise
+    :class:`~stormlet.errors.InvalidTopology` if two name different ones."""
+    named = {each.id: place for each in spouts if (place := spout_traits(each.source).state_place)}
+    if len(set(named.values())) > 1:
+        raise InvalidTopology(
+            f"spouts {' and '.join(map(repr, named))} have checkpoints of their own for their epochs, and a topology "
+            f"has one state; leave out both, and set state= on the topology"
+        )
+    return next(iter(named.values()), "")
 
 
 class BoltSpec(msgspec.Struct, frozen=True):
@@ -249,8 +264,9 @@ class Description(msgspec.Struct, frozen=True):
         Raises :class:`~stormlet.errors.InvalidConfiguration` where the options of a component do not go
         together with it.
         """
-        spouts = self.spouts
-        if "max_spout_pending" not in (*self.options, *given):
+        spouts, given = self.spouts, (*self.options, *given)
+        configuration = self._with_epochs(configuration, given)
+        if "max_spout_pending" not in given:
             spouts = {id: self._with_room(spec, configuration) for id, spec in spouts.items()}
         specs: dict[str, SpoutSpec | BoltSpec] = {**spouts, **self.bolts}
         components = {
@@ -263,6 +279,18 @@ class Description(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(
             self, configuration=configuration, spouts=spouts, bolts=bolts
         ), components
+
+    def _with_epochs(self, configuration: Configuration, given: Collection[str]) -> Configuration:
+        """Return the configuration with epochs as long as a source wants them, as far as the user has not said how long
+        they are."""
+        lengths = [spout_traits(spout.source).epoch_messages for spout in self.spouts.values()]
+        most = max((length for length in lengths if length is not None), default=None)
+        if most is None:
+            return configuration
+        wanted = {"epoch_messages": most, "epoch_seconds": LONG_EPOCH}
+        return msgspec.structs.replace(
+            configuration, **{name: value for name, value in wanted.items() if name not in given}
+        )
 
     def _with_room(self, spout: SpoutSpec, configuration: Configuration) -> SpoutSpec:
         """Return the spout with as many messages pending as the bolts below it need, but no more than it should

@@ -29,6 +29,11 @@ class SpoutTraits(msgspec.Struct, frozen=True):
     """See :attr:`stormlet.model.components.Spout.resumable`."""
     redelivers: bool = False
     """See :attr:`stormlet.model.components.Spout.redelivers`."""
+    state_place: str = ""
+    """The file in which it keeps its position, and with that the state of its topology, where that names none (law
+    X8)."""
+    epoch_messages: int | None = None
+    """The ``epoch_messages`` of its topology, where that sets none."""
     gives_epochs: bool = False
     """True if it emits its messages in fixed ranges, each of which is done, or replayed, as a whole."""
     state_advice: str = "let that spout begin anew"

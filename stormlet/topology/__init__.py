@@ -16,13 +16,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack, cast, overload
 
+from msgspec.structs import replace
+
 from stormlet.core.state.commits import Store
 from stormlet.errors import InvalidConfiguration, InvalidTopology
 from stormlet.model.builder_types import NumberOptions, TopologyOptions
 from stormlet.model.checks.components import OneShotSources
-from stormlet.model.checks.durable import check_durable, check_volatile
+from stormlet.model.checks.durable import check_durable, check_place, check_volatile
 from stormlet.model.configuration import Configuration, read_options
-from stormlet.model.description import Description
+from stormlet.model.description import Description, place_of_sources
 from stormlet.model.planning import plan
 from stormlet.model.streams import Stream
 from stormlet.topology.bolts import BoltBuilder
@@ -94,8 +96,9 @@ class Topology(SpoutBuilder, BoltBuilder):
 
     @property
     def state(self) -> StateTarget | None:
-        """The place of its state: a file or a store; None where state is lost with the process (law K9)."""
-        return self._state
+        """The place of its state: a file or a store, of its own or that of a source's checkpoint; None where state is
+        lost with the process (law K9)."""
+        return self._state if self._state is not None else place_of_sources(self._spouts.values()) or None
 
     def describe(self, sources: Sources | None = None) -> Description:
         """Return the frozen description, with these ``sources`` in place of those of spouts; raise
@@ -109,7 +112,11 @@ class Topology(SpoutBuilder, BoltBuilder):
             "" if self._state is None else str(self._state),
         )
         description.validate(state_survives=True)  # that depends on the engine, and is checked for each run
-        return description.with_sources(self._by_id(sources or {}))
+        described = description.with_sources(self._by_id(sources or {}))
+        if self._state is not None:
+            check_place(described)
+            return described
+        return replace(described, state=place_of_sources(described.spouts.values()))
 
     def run(
         self,
@@ -142,7 +149,9 @@ class Topology(SpoutBuilder, BoltBuilder):
         changed = configured(self._configuration, configuration, where, self.name)
         given = read_options(configuration, where).values
         described = self.describe(sources)
-        target = self._state if state is None else state
+        if state is not None:
+            check_place(described)
+        target = self._place(described) if state is None else state
         if target is None:
             described = described.without_state()
         description, configurations = described.configured(changed, where, given)
@@ -165,6 +174,9 @@ class Topology(SpoutBuilder, BoltBuilder):
         return handle.Run(
             make, partial(states.opened_state, open_store, description, durable=target is not None)
         )
+
+    def _place(self, described: Description) -> StateTarget | None:
+        return described.state or None if self._state is None else self._state
 
     def _by_id(self, sources: Sources) -> Mapping[str, object]:
         return {self._spout_of(spout): source for spout, source in sources.items()}

@@ -19,10 +19,10 @@ from tests.fuzz.inputs import damaged
 from tests.fuzz.test_letters import json_values
 
 PLAIN = Fingerprint(("id",), "struct", "plan", 3, "files")
-ORDERED = Fingerprint(("id",), "struct", "plan", 3, "files", order_by=("id", "day"), epoch_rows=10)
+ORDERED = Fingerprint(("id",), "struct", "plan", 3, "files", order_by=("id", "day"))
 WRITTEN = {
     PLAIN: Checkpoint(PLAIN, {0: ALL, 1: 17}),
-    ORDERED: Checkpoint(ORDERED, {0: 20}, key=("20", "2026-11-22"), epochs=2, sinks=("/data/out",)),
+    ORDERED: Checkpoint(ORDERED, {0: 20}, key=("20", "2026-11-22")),
 }
 
 

@@ -68,6 +68,7 @@ async def test_F3_a_plain_call_of_a_bolt_from_another_thread_is_refused(
         ("wake", lambda out: out.wake(), "loop.call_soon_threadsafe"),
         ("pause_until_settled", lambda out: out.pause_until_settled(), "loop.call_soon_threadsafe"),
         ("pause_until_own_settled", lambda out: out.pause_until_own_settled(), "loop.call_soon_threadsafe"),
+        ("end_epoch", lambda out: out.end_epoch(), "loop.call_soon_threadsafe"),
         (
             "dead_letter",
             lambda out: asyncio.run(out.dead_letter("x", Failure(FailureKind.FAILED))),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar, cast
 
 import pytest
@@ -29,6 +30,9 @@ from stormlet import (
     Value,
 )
 from stormlet.errors import StateUnusable
+from stormlet.runtime.dead_letters import LetterFile
+from stormlet.runtime.spout.positions import decoded
+from stormlet.state.memory import MemoryStore
 from tests.epochs.stores import Kept
 
 pytestmark = pytest.mark.simulated_time
@@ -148,6 +152,83 @@ async def test_X1_an_epoch_that_has_changed_much_ends(monkeypatch: pytest.Monkey
     async with topology.run(state=store, max_spout_pending=1) as running:
         await running.finished()
     assert len(store.commits) == 1000 / 100
+
+
+class Pairs(Spout[int]):
+    """Gives numbers, and ends an epoch with each second one."""
+
+    resumable = True
+
+    def open(self, context: TaskContext, out: SpoutCollector[int]) -> None:
+        self.next = cast("int", context.resume.get(None, -1)) + 1
+        out.end_epoch()  # nothing was emitted that would end
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        if self.next == 101:
+            raise EndOfStream
+        out.emit(self.next, message_id=self.next)
+        self.next += 1
+        if self.next % 2 == 0:
+            out.end_epoch()
+
+
+async def test_X1_an_epoch_ends_where_its_source_says_so() -> None:
+    """Nothing more is emitted into it, and the last one ends with the run."""
+    store, seen = Kept(), list[int]()
+    topology = Topology("pairs", epoch_seconds=1000.0)
+    topology.bolt("see", seen.append, topology.spout("pairs", Pairs).shuffle())
+    await _whole(topology, store)
+    lasts = [decoded(commit.positions["pairs[0] of 1"])[None] for commit in store.commits]
+    assert lasts == [*range(1, 100, 2), 100]
+    assert seen == list(range(101))
+
+
+async def test_X1_the_end_of_an_epoch_is_nothing_where_there_are_none() -> None:
+    """A spout need not know if messages belong to epochs."""
+    topology, seen = Topology("pairs"), list[int]()
+    topology.bolt("see", seen.append, topology.spout("pairs", Pairs).shuffle())
+    async with topology.run() as running:
+        await running.finished()
+    assert seen == list(range(101))
+
+
+class Placed:
+    """A factory of pairs that names the place of the state."""
+
+    resumable = True
+
+    def __init__(self, place: Path, epoch_messages: int | None = None) -> None:
+        self.state_place = str(place)
+        self.epoch_messages = epoch_messages
+
+    def __call__(self) -> Pairs:
+        return Pairs()
+
+
+async def test_X8_a_source_may_name_the_file_of_the_state(tmp_path: Path) -> None:
+    """Another run goes on by it; the topology says where it is, and may not have another."""
+    place, seen = tmp_path / "pairs.state", list[int]()
+    topology = Topology("pairs")
+    topology.bolt("see", seen.append, topology.spout("pairs", Placed(place)).shuffle())
+    for _ in range(2):
+        async with topology.run() as running:
+            await running.finished()
+    assert (seen, topology.state, topology.describe().state) == (list(range(101)), str(place), str(place))
+    with pytest.raises(InvalidTopology, match="spout 'pairs' has a checkpoint of its own"):
+        topology.run(state=MemoryStore())
+    topology.spout("others", Placed(tmp_path / "others.state"))
+    with pytest.raises(InvalidTopology, match="spouts 'pairs' and 'others' have checkpoints of their own"):
+        topology.run()
+
+
+async def test_X1_a_source_may_say_how_long_epochs_are(tmp_path: Path) -> None:
+    """The user says otherwise."""
+    for options, lengths in (({}, (3, 3600.0)), ({"epoch_messages": 7, "epoch_seconds": 1.0}, (7, 1.0))):
+        topology = Topology("pairs", **options)  # type: ignore[arg-type]
+        topology.spout("pairs", Placed(tmp_path / "s", 3))
+        described, _ = topology.describe().configured(topology.configuration, "here")
+        configuration = described.configuration
+        assert (configuration.epoch_messages, configuration.epoch_seconds) == lengths
 
 
 async def test_X8_the_next_run_goes_on_after_the_last_epoch() -> None:
@@ -550,3 +631,25 @@ async def test_X1_a_dead_letter_stays_until_its_sink_has_taken_it() -> None:
     async with topology.run(state=store, dead_letters=letters.append) as running:
         await running.finished()
     assert [each.value for each in letters] == [1]
+
+
+async def test_X1_a_file_of_dead_letters_is_synced_before_it_is_noted_that_it_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the store forgets the device must have; nothing is synced where there was no letter."""
+    events: list[object] = []
+    monkeypatch.setattr(LetterFile, "sync", lambda file: events.append("synced"))
+
+    def reject(number: int) -> None:
+        if number in (1, 5):
+            raise Reject("never")
+
+    topology = Topology("rejecting", epoch_messages=2)
+    topology.bolt("reject", reject, topology.spout("numbers", list(range(6))).shuffle())
+    store = Kept()
+    keep, note = store.commit, store.note_delivered
+    store.commit = lambda commit: (events.append(commit.letters_delivered), keep(commit))[1]  # type: ignore[method-assign]
+    store.note_delivered = lambda rows, letters: (events.append(("end", letters)), note(rows, letters))[1]  # type: ignore[method-assign]
+    async with topology.run(state=store, dead_letters=tmp_path / "letters") as running:
+        await running.finished()
+    assert [each for each in events if each != ("end", 0)] == [0, "synced", 1, 2, "synced", ("end", 3)]

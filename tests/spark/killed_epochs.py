@@ -1,4 +1,6 @@
-"""A run that writes exactly once and is killed again and again: failures, rejects, a join, and two sinks."""
+"""A run that writes exactly once and is killed again and again: failures, rejects, a join, and two sinks.
+
+Its epochs are those of a state, or of a checkpoint, which is a state as well."""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from stormlet import Bolt, Collector, Reject, Topology, Tuple
 from stormlet.spark import DataFrameSink, DataFrameSpout, spark_session
 
 EPOCH_ROWS = 40
+CHECKPOINT = "checkpoint"
 STATE = "killed.state"
 """The file of the state, where there is one; as an argument it says so."""
 STARTED = "started"
@@ -83,20 +86,20 @@ class Sum(Bolt[Line, Line]):
 
 
 def topology(folder: Path, seed: int, *, with_state: bool = False) -> Topology:
-    """All of it; ``seed`` is of the failures. Its epochs are those of a state or, without one, of the source."""
+    """All of it; ``seed`` is of the failures."""
     frame = spark_session("local[2]").read.parquet(str(folder / "orders"))
     if with_state:
         made = Topology("killed", state=folder / STATE, epoch_messages=EPOCH_ROWS, epoch_seconds=60.0)
         source = DataFrameSpout(frame, as_=Order)
     else:
-        made = Topology("killed", max_attempts=1000, replay_delay=0.01)
-        source = DataFrameSpout(frame, as_=Order, checkpoint=folder / "checkpoint", epoch_rows=EPOCH_ROWS)
+        made = Topology("killed")
+        source = DataFrameSpout(frame, as_=Order, checkpoint=folder / CHECKPOINT, epoch_rows=EPOCH_ROWS)
     orders = made.spout("orders", source)
     lines = made.bolt("lines", Lines(Random(seed)), orders.shuffle(), outputs=Line)
     sums = made.bolt("sum", Sum, lines.fields("id"), parallelism=2)
     for name, rows, options in (("lines", lines, {}), ("sums", sums, {"partition_by": "part"})):
         sink = DataFrameSink(folder / "out" / name, exactly_once=True, **options)
-        made.bolt(f"write {name}", sink, rows.shuffle(), parallelism=1 if with_state else 2)
+        made.bolt(f"write {name}", sink, rows.shuffle())
     return made
 
 

@@ -19,7 +19,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from stormlet.spark import spark_session
-from tests.spark.killed_epochs import LINES, REJECTED, STARTED, STATE, SUMS
+from tests.spark.killed_epochs import CHECKPOINT, LINES, REJECTED, STARTED, STATE, SUMS
 from tests.spark.process_groups import end, has_ended, kill_alone, start, wait
 
 if TYPE_CHECKING:
@@ -34,19 +34,20 @@ LONGEST_COMMIT = 0.6
 """Seconds from the appearance of a directory within which it is killed in a commit."""
 
 
-def epochs_in_checkpoint(folder: Path) -> int:
-    """As a DataFrame's source remembers them."""
-    path = folder / "checkpoint"
-    return int(json.loads(path.read_text())["checkpoint"]["epochs"]) if path.exists() else 0
-
-
-def epochs_in_state(folder: Path) -> int:
-    """As a state file has them."""
-    if not (folder / STATE).exists():
+def epochs_in(name: str, folder: Path) -> int:
+    """As a state file of this name has them."""
+    if not (folder / name).exists():
         return 0
-    with closing(sqlite3.connect(folder / STATE, timeout=30.0)) as file:
-        (number,) = file.execute("SELECT coalesce(max(number), 0) FROM epochs").fetchone()
+    with closing(sqlite3.connect(folder / name, timeout=30.0)) as file:
+        try:
+            (number,) = file.execute("SELECT coalesce(max(number), 0) FROM epochs").fetchone()
+        except sqlite3.OperationalError:  # it is killed before the file has tables
+            return 0
         return int(number)
+
+
+epochs_in_checkpoint = partial(epochs_in, CHECKPOINT)
+epochs_in_state = partial(epochs_in, STATE)
 
 
 @dataclass

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from shutil import copytree, rmtree
@@ -21,16 +22,20 @@ from stormlet import (
     DeadLetter,
     InvalidConfiguration,
     InvalidTopology,
+    KeyedBolt,
     Reject,
     StartFailed,
     Topology,
     TopologyCrashed,
     Tuple,
+    Value,
 )
 from stormlet.spark import DataFrameSink, DataFrameSpout, SparkFailed
 from stormlet.spark.epochs import SourceKey
 from stormlet.spark.sink.writer import Destination, EpochWriter
-from stormlet.spark.source.checkpoint import Bookmark
+from stormlet.spark.source.checkpoint import Checkpoint, encoded
+from stormlet.spark.source.plans import Fingerprint
+from stormlet.state.reading import StateReader
 from tests.helpers import run_to_end
 
 if TYPE_CHECKING:
@@ -108,7 +113,6 @@ def topology(
     epoch_rows: int = 300,
     sink: dict[str, Any] | None = None,
     source: dict[str, Any] | None = None,
-    tasks: int = 2,
 ) -> Topology:
     made = Topology("orders", replay_delay=0.01, replay_delay_max=0.05)
     spout = DataFrameSpout(
@@ -116,7 +120,7 @@ def topology(
     )
     rows = made.bolt("lines", logic or Lines(), made.spout("orders", spout).shuffle(), outputs=Line)
     write = DataFrameSink(path / "out", exactly_once=True, **(sink or {}))
-    made.bolt("write", write, rows.shuffle(), parallelism=tasks)
+    made.bolt("write", write, rows.shuffle())
     return made
 
 
@@ -130,15 +134,29 @@ def folders(path: Path) -> list[str]:
     return sorted(each.name for each in (path / "out").glob("source=*/epoch=*"))
 
 
+def line_of(path: Path) -> str:
+    """The line of epochs of a checkpoint, which is a state file."""
+    with closing(StateReader(path / "checkpoint")) as reader:
+        return reader.load().line
+
+
 async def test_rows_as_spark_sql_has_them(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
-    """With failures and rejects, from three partitions and in two tasks; the epochs are those of the rows."""
+    """With failures and rejects, from three partitions."""
     letters = await run(topology(orders, tmp_path, Lines(1, 0.003)), tmp_path)
     assert lines(spark, tmp_path / "out") == expected(orders)
     assert sorted(letter.value.id for letter in letters) == [id for id in range(ROWS) if id * 7 % 100 == 14]
-    assert folders(tmp_path) == ["epoch=0", "epoch=1", "epoch=2", "epoch=3"]
-    of_epochs = spark.read.parquet(str(tmp_path / "out")).groupBy("epoch", "source").count().collect()
-    assert all(row["source"].startswith("frame-") and row["source"].endswith("-300") for row in of_epochs)
-    assert {letter.origin.epoch for letter in letters} == {0, 1, 2, 3}  # type: ignore[attr-defined]
+
+
+async def test_an_epoch_is_a_directory(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
+    """Of so many rows, in the order of partitions and rows, below the line of the checkpoint."""
+    await run(topology(orders, tmp_path), tmp_path)
+    assert folders(tmp_path) == ["epoch=1", "epoch=2", "epoch=3", "epoch=4"]
+    read = spark.read.parquet(str(tmp_path / "out"))
+    by_epoch = {row["id"]: row["epoch"] for row in read.collect()}
+    ids = [row["id"] for row in orders.collect()]
+    assert by_epoch == {id: 1 + place // 300 for place, id in enumerate(ids) if id in by_epoch}
+    (source,) = {row["source"] for row in read.collect()}
+    assert source == f"orders-write-{line_of(tmp_path)}"
 
 
 async def test_a_run_goes_on_where_the_last_one_stopped(
@@ -170,27 +188,31 @@ async def test_a_second_run_has_nothing_to_do(orders: DataFrame, tmp_path: Path)
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "out").rglob("*")} == before
 
 
-async def test_what_a_killed_attempt_has_left(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
-    """Files of an epoch that the checkpoint does not have are replaced, those of one without output, too."""
-    await run(topology(orders, tmp_path, sink={"partition_by": "part"}), tmp_path)
-    (tmp_path / "checkpoint").unlink()
+async def test_what_a_killed_write_has_left(
+    spark: SparkSession, orders: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of an epoch that was not written to its end are replaced, whatever the session says of partitions."""
+    sink = {"partition_by": "part"}
+    with monkeypatch.context() as patch:
+        patch.setattr("stormlet.spark.sink.committed.PAUSES", ())
+        patch.setattr(Destination, "replace", lambda self, rows: 1 / 0)
+        with pytest.raises(TopologyCrashed):
+            await run(topology(orders, tmp_path, sink=sink), tmp_path)
+    left = tmp_path / "out" / f"source=orders-write-{line_of(tmp_path)}" / "epoch=1"
+    spark.sql("SELECT 7L AS id, 7.0D AS euros, 7L AS part").write.partitionBy("part").parquet(str(left))
     spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
     try:
-        await run(topology(orders, tmp_path, only_the_first, sink={"partition_by": "part"}), tmp_path)
+        await run(topology(orders, tmp_path, sink=sink), tmp_path)
     finally:
         spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
-    assert lines(spark, tmp_path / "out") == [(5, 0.35, 0)]
-
-
-def only_the_first(order: Order) -> Line | None:
-    return Line(order.id, order.cents / 100, 0) if order.id == 5 else None
+    assert lines(spark, tmp_path / "out") == expected(orders)
 
 
 async def test_partitions_of_the_user(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
     """They are below those of the epochs."""
     await run(topology(orders, tmp_path, sink={"partition_by": ["part"]}), tmp_path)
     assert lines(spark, tmp_path / "out") == expected(orders)
-    assert {each.name for each in (tmp_path / "out").glob("source=*/epoch=0/*=*")} == {"part=0", "part=1"}
+    assert {each.name for each in (tmp_path / "out").glob("source=*/epoch=1/*=*")} == {"part=0", "part=1"}
 
 
 @pytest.mark.parametrize("kind", ["json", "orc"])
@@ -217,7 +239,10 @@ async def test_epochs_of_any_size(spark: SparkSession, orders: DataFrame, tmp_pa
     frame = orders.where("id % 250 = 0") if rows == 1 else orders
     await run(topology(frame, tmp_path, epoch_rows=rows), tmp_path)
     assert lines(spark, tmp_path / "out") == expected(frame)
-    assert len(folders(tmp_path)) == -(-frame.count() // rows)
+    ids = [row["id"] for row in frame.collect()]
+    kept = {id for id, _, _ in expected(frame)}
+    epochs = [ids[first : first + rows] for first in range(0, len(ids), rows)]
+    assert len(folders(tmp_path)) == sum(not kept.isdisjoint(epoch) for epoch in epochs)
 
 
 async def test_an_order_by_a_key(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
@@ -230,9 +255,9 @@ async def test_an_order_by_a_key(spark: SparkSession, orders: DataFrame, tmp_pat
         running.stop()
     await run(topology(orders.repartition(5), tmp_path, source={"order_by": "id"}), tmp_path)
     assert lines(spark, tmp_path / "out") == expected(orders)
-    (epoch,) = (tmp_path / "out").glob("source=*/epoch=1")
-    ids = [row["id"] for row in spark.read.parquet(str(epoch)).select("id").distinct().collect()]
-    assert set(ids) <= set(range(300, 600))
+    by_epoch = spark.read.parquet(str(tmp_path / "out")).groupBy("epoch").agg({"id": "min"}).collect()
+    firsts = [row["min(id)"] for row in sorted(by_epoch, key=lambda row: row["epoch"])]
+    assert firsts == sorted(firsts)
 
 
 async def test_record_batches(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
@@ -283,7 +308,7 @@ async def test_two_sinks_and_a_join(spark: SparkSession, orders: DataFrame, tmp_
     source = DataFrameSpout(orders, as_=Order, checkpoint=tmp_path / "c", epoch_rows=200)
     rows = made.bolt("lines", Lines(2, 0.002), made.spout("orders", source).shuffle(), outputs=Line)
     pairs = made.bolt("pairs", Pairs, rows.fields("id"), parallelism=2)
-    made.bolt("write", DataFrameSink(tmp_path / "out", exactly_once=True), rows.shuffle(), parallelism=2)
+    made.bolt("write", DataFrameSink(tmp_path / "out", exactly_once=True), rows.shuffle())
     made.bolt("sums", DataFrameSink(tmp_path / "sums", exactly_once=True), pairs.shuffle())
     await run(made, tmp_path)
     assert lines(spark, tmp_path / "out") == expected(orders)
@@ -311,9 +336,9 @@ async def test_a_write_that_fails(
 async def test_a_kill_beside_the_next_epoch(
     spark: SparkSession, orders: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The checkpoint has the rows of the epoch that was written, not those that were read meanwhile."""
+    """The checkpoint has the rows of the epoch that is being written, not those that were read meanwhile."""
     path, then, read_on, seen = tmp_path / "run", tmp_path / "then", Event(), list[int]()
-    write, save = EpochWriter.write_epoch, Bookmark.save
+    write = EpochWriter.write_epoch
 
     def look(order: Order) -> Iterator[Line]:
         seen.append(order.id)
@@ -321,19 +346,16 @@ async def test_a_kill_beside_the_next_epoch(
             read_on.set()
         return Lines()(order)
 
-    def write_later(self: EpochWriter, source: SourceKey, epoch: int, tables: Any) -> None:
+    def copy_and_write(self: EpochWriter, source: SourceKey, epoch: int, tables: Any) -> None:
         assert read_on.wait(timeout=60)
+        if epoch == 1:
+            copytree(path, then)
         write(self, source, epoch, tables)
 
-    def save_and_copy(self: Bookmark, done: Any, epochs: int = 0, sinks: tuple[str, ...] = ()) -> None:
-        save(self, done, epochs, sinks)
-        if epochs == 1:
-            copytree(path, then)
-
     path.mkdir()
-    monkeypatch.setattr(EpochWriter, "write_epoch", write_later)
-    monkeypatch.setattr(Bookmark, "save", save_and_copy)
-    await run(topology(orders, path, look), path)
+    with monkeypatch.context() as patch:
+        patch.setattr(EpochWriter, "write_epoch", copy_and_write)
+        await run(topology(orders, path, look), path)
     rmtree(path)
     then.rename(path)
     await run(topology(orders, path), path)
@@ -341,10 +363,10 @@ async def test_a_kill_beside_the_next_epoch(
 
 
 async def test_a_place_that_cannot_be_written(
-    orders: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, orders: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The topology crashes with Spark's error, and the checkpoint does not have the epoch."""
-    monkeypatch.setattr("stormlet.spark.epochs.PAUSES", (0.01,))
+    """The topology crashes with Spark's error, and the next run begins with the epoch."""
+    monkeypatch.setattr("stormlet.spark.sink.committed.PAUSES", (0.01,))
     made = topology(orders, tmp_path)
     (tmp_path / "out").write_text("a file is no directory")
     with pytest.raises(TopologyCrashed) as crash:
@@ -352,10 +374,50 @@ async def test_a_place_that_cannot_be_written(
     cause = crash.value.__cause__
     assert isinstance(cause, SparkFailed)
     assert re.match(
-        r"writing 5\d\d rows to parquet at .*/epoch=0 failed: .*Parent path is not a dir", str(cause)
+        r"writing 5\d\d rows to parquet at .*/epoch=1 failed: .*Parent path is not a dir", str(cause)
     )
     assert cause.__cause__ is not None
-    assert not (tmp_path / "checkpoint").exists()
+    (tmp_path / "out").unlink()
+    await run(topology(orders, tmp_path), tmp_path)
+    assert lines(spark, tmp_path / "out") == expected(orders)
+
+
+class Count(KeyedBolt[int, Line, Line]):
+    """The lines of each part that came so far, in their ``part``."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[Line], out: Collector[Line]) -> None:
+        self.total += 1
+        out.emit(Line(tup.value.id, tup.value.euros, self.total))
+
+
+async def test_a_checkpoint_has_the_state_of_bolts_too(
+    spark: SparkSession, orders: DataFrame, tmp_path: Path
+) -> None:
+    """Runs that are left go on with what was counted, and another source may feed the same bolts."""
+
+    async def slowly(order: Order) -> AsyncIterator[Line]:
+        await asyncio.sleep(0.0005)
+        for line in Lines()(order):
+            yield line
+
+    def counted() -> Topology:
+        made = Topology("counts", replay_delay=0.01)
+        source = DataFrameSpout(orders, as_=Order, checkpoint=tmp_path / "c", epoch_rows=200)
+        rows = made.bolt("lines", slowly, made.spout("orders", source).shuffle(), outputs=Line)
+        more = made.spout("more", [Line(ROWS, 0.0, 0)], outputs=Line)
+        counts = made.bolt("count", Count, rows.fields("part"), more.fields("part"))
+        made.bolt("write", DataFrameSink(tmp_path / "out", exactly_once=True), counts.shuffle())
+        return made
+
+    async with counted().run(dead_letters=lambda _: None) as running:
+        await asyncio.sleep(0.7)
+        running.stop()
+    await run(counted(), tmp_path)
+    per_part = len(expected(orders)) // 2
+    totals = [total for _, _, total in lines(spark, tmp_path / "out")]
+    assert sorted(totals) == sorted([*range(1, per_part + 2), *range(1, per_part + 1)])
 
 
 # What is refused.
@@ -393,6 +455,38 @@ async def test_a_source_without_epochs(orders: DataFrame, tmp_path: Path) -> Non
         made.run()
 
 
+async def test_a_state_beside_the_checkpoint(orders: DataFrame, tmp_path: Path) -> None:
+    """A topology has one of them, whichever way it is named."""
+    with pytest.raises(InvalidTopology, match="spout 'orders' has a checkpoint of its own, and state= keeps"):
+        topology(orders, tmp_path).run(state=tmp_path / "state")
+    made = Topology("two", state=tmp_path / "state")
+    made.spout("orders", DataFrameSpout(orders, checkpoint=tmp_path / "c", epoch_rows=5))
+    with pytest.raises(InvalidTopology, match="leave out one of the two"):
+        made.describe()
+    made = Topology("two")
+    for name in ("one", "two"):
+        made.spout(name, DataFrameSpout(orders, checkpoint=tmp_path / name, epoch_rows=5))
+    with pytest.raises(InvalidTopology, match="spouts 'one' and 'two' have checkpoints of their own"):
+        made.run()
+
+
+async def test_dead_letters_need_a_place(orders: DataFrame, tmp_path: Path) -> None:
+    """No later run reads their rows again."""
+    with pytest.raises(StartFailed) as caught:
+        await run_to_end(topology(orders, tmp_path))
+    assert "checkpoint= needs a place where dead letters outlive the process" in str(caught.value.__cause__)
+
+
+async def test_a_sink_of_several_tasks(orders: DataFrame, tmp_path: Path) -> None:
+    """Its epochs come one after another."""
+    made = Topology("tasks")
+    source = DataFrameSpout(orders, as_=Order, checkpoint=tmp_path / "c", epoch_rows=5)
+    write = DataFrameSink(tmp_path / "out", exactly_once=True)
+    made.bolt("write", write, made.spout("orders", source).shuffle(), parallelism=2)
+    with pytest.raises(InvalidTopology, match=r"bolt 'write' is a committer.*cannot have parallelism=2"):
+        made.run()
+
+
 async def refused(made: Topology, path: Path) -> str:
     with pytest.raises(StartFailed) as caught:
         await run(made, path)
@@ -400,34 +494,65 @@ async def refused(made: Topology, path: Path) -> str:
     return str(caught.value.__cause__)
 
 
-async def test_epochs_of_another_size(orders: DataFrame, tmp_path: Path) -> None:
-    """A checkpoint of other epochs is refused, and so is, without it, what these have written."""
+async def test_epochs_of_another_size(spark: SparkSession, orders: DataFrame, tmp_path: Path) -> None:
+    """What is durable is known by its rows, so that epochs may have another length in each run."""
+    async with topology(orders, tmp_path).run(dead_letters=lambda _: None) as running:
+        await asyncio.sleep(0.5)
+        running.stop()
+    await run(topology(orders, tmp_path, epoch_rows=70), tmp_path)
+    assert lines(spark, tmp_path / "out") == expected(orders)
+
+
+async def test_without_its_checkpoint(orders: DataFrame, tmp_path: Path) -> None:
+    """Its rows would be there twice: the first write says so."""
     await run(topology(orders, tmp_path), tmp_path)
-    assert "give epoch_rows=300" in await refused(topology(orders, tmp_path, epoch_rows=200), tmp_path)
     (tmp_path / "checkpoint").unlink()
-    said = await refused(topology(orders, tmp_path, epoch_rows=200), tmp_path)
-    assert "has rows of the same DataFrame in epochs of another size" in said
+    with pytest.raises(TopologyCrashed, match="has rows that would be there twice"):
+        await run(topology(orders, tmp_path), tmp_path)
+
+
+OLD = Checkpoint(
+    Fingerprint(("id",), "struct", "plan", 3, "files", epoch_rows=300), {0: 300}, (), 4, ("out",)
+)
+
+
+async def test_a_checkpoint_of_an_earlier_version(orders: DataFrame, tmp_path: Path) -> None:
+    """It is not taken for nothing, with epochs or without, nor is what its sinks have written."""
+    (tmp_path / "checkpoint").write_bytes(encoded(OLD))
+    with pytest.raises(InvalidTopology, match="the checkpoint of 4 epochs as an earlier version"):
+        topology(orders, tmp_path)
+    made = Topology("plain")
+    made.spout("orders", DataFrameSpout(orders, as_=Order, checkpoint=tmp_path / "checkpoint"))
+    assert "remove it together with what it has had written to out" in await refused(made, tmp_path)
+    (tmp_path / "checkpoint").unlink()
+    (tmp_path / "out" / "source=frame-0123456789abcdef-300" / "epoch=0").mkdir(parents=True)
+    with pytest.raises(TopologyCrashed, match="has rows that an earlier version of stormlet has written"):
+        await run(topology(orders, tmp_path), tmp_path)
 
 
 async def test_another_place(orders: DataFrame, tmp_path: Path) -> None:
     """A run that goes on elsewhere would lack there what was done before; the checkpoint is free afterwards."""
     await run(topology(orders, tmp_path), tmp_path)
-    made = Topology("elsewhere")
+    made = Topology("orders")
     source = DataFrameSpout(orders, as_=Order, checkpoint=tmp_path / "checkpoint", epoch_rows=300)
     rows = made.bolt("lines", Lines(), made.spout("orders", source).shuffle(), outputs=Line)
     made.bolt("write", DataFrameSink(tmp_path / "other", exactly_once=True), rows.shuffle())
     said = await refused(made, tmp_path)
-    assert "the checkpoint has 4 epochs that were written to parquet at file:" in said
+    assert "the checkpoint has rows that were written to parquet at file:" in said
     assert "where they would be missing" in said
     assert await run(topology(orders, tmp_path), tmp_path) == []
 
 
 async def test_a_run_without_epochs_in_between(orders: DataFrame, tmp_path: Path) -> None:
-    """What it has done is no prefix of epochs."""
+    """What either has done the other one does not know."""
     made = Topology("plain")
     made.spout("orders", DataFrameSpout(orders, as_=Order, checkpoint=tmp_path / "checkpoint"))
     await run(made, tmp_path)
-    assert "of a run without epochs" in await refused(topology(orders, tmp_path), tmp_path)
+    with pytest.raises(InvalidTopology, match="of a run without epochs; leave out epoch_rows="):
+        topology(orders, tmp_path)
+    (tmp_path / "checkpoint").unlink()
+    await run(topology(orders, tmp_path), tmp_path)
+    assert "of a run in epochs; give epoch_rows=" in await refused(made, tmp_path)
 
 
 async def test_columns_of_the_same_names(orders: DataFrame, tmp_path: Path) -> None:

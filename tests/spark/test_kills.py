@@ -27,12 +27,12 @@ ROOT = Path(__file__).parents[2]
         Kills(seed=3, soon=True),
         Kills(seed=3, soon=True, arguments=(STATE,), epochs_done=epochs_in_state),
     ],
-    ids=["by the source", "by the state"],
+    ids=["by a checkpoint", "by the state"],
 )
 def test_kills_leave_each_row_once(spark: SparkSession, tmp_path: Path, kills: Kills) -> None:
     """Killed twice at random moments and started again, the sinks are as Spark SQL says, row for row, and every
     rejected row is among the dead letters; a comparison that rows too many or too few do not pass."""
-    make_orders(spark, tmp_path, 200)
+    make_orders(spark, tmp_path, 400)
     run_with_kills(tmp_path, kills, 2)
     assert list(differences(spark, tmp_path)) == []
     assert kills.total == 2

@@ -476,7 +476,7 @@ def frame_sources(df: DataFrame) -> None:
     streamed = topology.spout("streamed", outputs=Word)
     stream(df, topology, into=streamed, as_=Word, checkpoint="at", trigger={"availableNow": True})
     stream(df, topology, into=topology.spout("fields", outputs=["text"]), checkpoint="at")
-    epochs = DataFrameSpout(df, as_=Word, checkpoint="words.json", epoch_rows=100_000)
+    epochs = DataFrameSpout(df, as_=Word, checkpoint="words.state", epoch_rows=100_000)
     assert_type(topology.spout("epochs", epochs), Stream[Word])
 
 

@@ -19,6 +19,13 @@ def check_durable(description: Description) -> None:
         _check_bolt(bolt)
 
 
+def check_place(description: Description) -> None:
+    """Raise :class:`InvalidTopology` for a source that names a place for the state of a topology which has one."""
+    for spout in description.spouts.values():
+        if spout_traits(spout.source).state_place:
+            raise InvalidTopology(_with_checkpoint(spout))
+
+
 def check_volatile(description: Description) -> None:
     """Raise :class:`InvalidTopology` for a table that would be part of a state that there is not."""
     for bolt in description.bolts.values():
@@ -32,10 +39,7 @@ def check_volatile(description: Description) -> None:
 def _check_source(spout: SpoutSpec) -> None:
     traits = spout_traits(spout.source)
     if traits.resumes:
-        raise InvalidTopology(
-            f"spout {spout.id!r} has a checkpoint of its own, and state= keeps the positions of all sources; leave out "
-            f"one of the two"
-        )
+        raise InvalidTopology(_with_checkpoint(spout))
     if spout.kind is SourceKind.FACTORY and not (traits.resumable or traits.redelivers):
         raise InvalidTopology(
             f"spout {spout.id!r} cannot go on where the state ends; read context.resume in its open and say resumable "
@@ -50,6 +54,13 @@ def _check_source(spout: SpoutSpec) -> None:
         raise InvalidTopology(
             f"spout {spout.id!r} says resumable and redelivers, and goes on in one way; leave out one of the two"
         )
+
+
+def _with_checkpoint(spout: SpoutSpec) -> str:
+    return (
+        f"spout {spout.id!r} has a checkpoint of its own, and state= keeps the positions of all sources; leave out one "
+        f"of the two"
+    )
 
 
 def _check_bolt(bolt: BoltSpec) -> None:

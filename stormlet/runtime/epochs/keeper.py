@@ -73,9 +73,11 @@ class EpochKeeper:
         verdicts: Verdicts,
         look_again: Callable[[], None],
         crashed: Callable[[str, str, BaseException], None],
+        sync_letters: Callable[[], None] | None,
     ) -> None:
         """``verdicts`` are those of the epochs' own trees; ``look_again`` has the conductor look at the run;
-        ``crashed`` takes what went wrong, of which epoch, and the error."""
+        ``crashed`` takes what went wrong, of which epoch, and the error; ``sync_letters`` has the device hold the dead
+        letters that their sink has."""
         self._engine = engine
         self._loop = engine.loop
         self._topology = engine.plan.description.name
@@ -106,6 +108,9 @@ class EpochKeeper:
         self._last_failure: Failure | None = None
         self._has_failed = False
         """True once an epoch was not written: the run crashes, and none follows."""
+        self._sync_letters = sync_letters
+        self._has_unsynced = bool(state.stored.letters)
+        """True if the sink has got dead letters since they were synced last."""
         self._has_delivered = False
         """True once the dead letters of earlier runs have their sink."""
         self._durable = state.stored.epoch
@@ -251,6 +256,8 @@ class EpochKeeper:
 
     def _note_delivered(self) -> None:
         told = self._has_delivered and all(tracker.has_told for _, tracker in self._spouts)
+        if told and self._has_unsynced and self._sync_letters is not None:
+            self._sync_letters()
         self._state.store.note_delivered(self._state.delivered, self._durable if told else 0)
 
     # What happens in the epoch.
@@ -391,7 +398,10 @@ class EpochKeeper:
         self._wave.begin_attempt()
         self._stop_timers()
         self._length.end(self._loop.time())
-        self._writer.write(commit, partial(self._tell, closed, commit.closed_at))
+        # The commit says that the sink has the letters of the epochs before.
+        first = self._sync_letters if self._has_unsynced else None
+        self._has_unsynced = bool(commit.letters)
+        self._writer.write(commit, partial(self._tell, closed, commit.closed_at), first)
         self._emit(epoch.account.resume())
         if len(epoch.account):
             self._happened()

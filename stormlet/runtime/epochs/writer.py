@@ -35,20 +35,27 @@ class EpochWriter:
         self._in_thread: concurrent.futures.Future[None] | None = None
         """The write that was begun last."""
 
-    def write(self, commit: Commit, then: Callable[[], None]) -> None:
-        """Write an epoch; ``then`` is called when it is durable."""
+    def write(
+        self, commit: Commit, then: Callable[[], None], first: Callable[[], None] | None = None
+    ) -> None:
+        """Write an epoch, after what is to be done ``first``; ``then`` is called when it is durable."""
         if self._thread is None:
             try:
-                self._store.commit(commit)
+                self._write(commit, first)
             except Exception as error:
                 self._failed(commit.epoch, error)
             else:
                 then()
             return
         self._activity.begin()
-        self._in_thread = self._thread.submit(self._store.commit, commit)
+        self._in_thread = self._thread.submit(self._write, commit, first)
         self._writing = asyncio.wrap_future(self._in_thread, loop=self._loop)
         self._writing.add_done_callback(partial(self._written, commit.epoch, then))
+
+    def _write(self, commit: Commit, first: Callable[[], None] | None) -> None:
+        if first is not None:
+            first()
+        self._store.commit(commit)
 
     def _written(self, epoch: int, then: Callable[[], None], writing: asyncio.Future[None]) -> None:
         self._writing = None

@@ -133,6 +133,7 @@ class Running:
             assembly.own_verdicts,
             lambda: self._conductor.look(),
             self._block.part_failed,
+            self._dead_letters.sync,
         )
 
     # What the host does.

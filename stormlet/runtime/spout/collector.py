@@ -84,6 +84,13 @@ class SpoutOut:
             f"derive from ReliableSpout"
         )
 
+    def end_epoch(self) -> None:
+        """See :meth:`stormlet.model.components.SpoutCollector.end_epoch`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "end_epoch")
+        self._tracker.end_epoch()
+        self._switches.sated = True
+
     async def dead_letter(
         self,
         value: object,

@@ -122,7 +122,7 @@ class SourceWait:
 class Switches:
     """The switches of one spout task: set by the host and by the collector, read by the task and its feed."""
 
-    __slots__ = ("active", "pausing", "pausing_for_own", "stopping", "woken")
+    __slots__ = ("active", "pausing", "pausing_for_own", "sated", "stopping", "woken")
 
     def __init__(self) -> None:
         self.active = False
@@ -133,6 +133,8 @@ class Switches:
         """True while it emits nothing more until everything is settled."""
         self.pausing_for_own = False
         """True if that ends when its own messages are settled."""
+        self.sated = False
+        """True if the spout was asked enough for this time, whatever room there was."""
         self.woken = False
         """True if the user has asked for ``next_tuple`` since it was last called (law S4)."""
 

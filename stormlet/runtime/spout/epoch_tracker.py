@@ -240,6 +240,11 @@ class EpochTracker(Tracker):
 
     # The end of an epoch.
 
+    def end_epoch(self) -> None:
+        """Have the open epoch end as soon as everything is settled, if it has messages."""
+        if self._messages:
+            self._epoch.closing = True
+
     def tell(self, messages: Sequence[Message]) -> None:
         """The epoch of these messages is durable: they are settled for good (law X3)."""
         acked, unseen = 0, self.observer is None

@@ -111,6 +111,7 @@ class SpoutFeed(Feed):
     def ask(self, most: int) -> Awaitable[None] | None:
         tracker, outbox, switches = self._tracker, self._outbox, self._switches
         enough = tracker.emitted + most  # one call may emit any number (law S3)
+        switches.sated = False
         while (before := tracker.emitted) < enough:
             try:
                 result = self._call(self._spout.next_tuple, self._out)
@@ -121,7 +122,7 @@ class SpoutFeed(Feed):
                 if not isawaitable(result):
                     raise self._dropped(result)
                 return self._await(result, before)
-            if switches.pausing or self._nothing_came(before) or outbox.crowded:
+            if switches.pausing or switches.sated or self._nothing_came(before) or outbox.crowded:
                 return None
             if tracker.outcomes:  # one that is known at once comes before the next next_tuple (law L17)
                 pause = self.settle(1)

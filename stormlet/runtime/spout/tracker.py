@@ -226,6 +226,9 @@ class Tracker:
         """True if the host waits for a message of this task."""
         return bool(self._awaited)
 
+    def end_epoch(self) -> None:
+        """End the open epoch (law X1); here there is none."""
+
     # Emitting.
 
     def emit(

@@ -14,7 +14,6 @@ their task, so that a write never holds the loop. The batches of the first are p
 while Spark was busy with the one before. Values that do not fit their columns are rejected one by one; an error of
 Spark's fails all rows of the write, which are replayed.
 
-With ``exactly_once=True`` and ``state=`` the bolt keeps its rows with the epoch of the state. Without ``state=`` it
-keeps them in memory, and the source of the run has them written when an epoch is complete: see
-:mod:`stormlet.spark.epochs`.
+With ``exactly_once=True`` and a state the bolt keeps its rows with the epoch of the state. Below a stream it keeps them
+in memory, and the source of the run has them written when a batch is complete: see :mod:`stormlet.spark.epochs`.
 """

@@ -3,7 +3,8 @@
 Rows are converted to Arrow in batches, and those that do not fit are rejected. The table of a batch is kept with its
 epoch, as bytes (law X9). When the epoch is durable Spark writes all of its tables into a directory of their own,
 ``source=<topology>-<bolt>-<line>/epoch=<number>``, which is replaced as a whole: so it is the same however often it is
-written. Epochs without rows have no directory. The next epoch runs meanwhile.
+written. Epochs without rows have no directory. The next epoch runs meanwhile. A run that ends and has written nothing
+leaves an empty ``epoch=0``, so that there is something to read.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from stormlet.errors import NotExactlyOnce, SparkFailed
 from stormlet.model.components import Collector, TaskContext
 from stormlet.model.state.committers import BatchCommitter
 from stormlet.spark.arrow.tables import Batch
+from stormlet.spark.destinations import Destinations
 from stormlet.spark.epochs import PAUSES, SourceKey
 from stormlet.spark.sink.bolts import WritingBolt
 from stormlet.spark.sink.writer import EpochWriter
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NO_LINE = "none"
+"""Stands for a line of epochs in the name of a directory without rows."""
 DEAD = "its message has failed meanwhile"
 
 
@@ -40,12 +44,15 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
         super().__init__(writer, size, within)
         self._component = ""
         self._owner = ""
+        self._has_ended = False
+        """True if its input has ended."""
         self._others: Sequence[Epoch] | None = None
         """The last epoch of each other line that has rows there; None before they were looked for."""
 
     def _opened(self, context: TaskContext) -> None:
         self._component = context.component
         self._owner = owner_of(context.topology, context.component)
+        context.shared.one(Destinations).add(self._component, self._writer.destination)
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
         """Keep the rows of the batch, and reject those that do not fit."""
@@ -71,6 +78,18 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
                 await asyncio.sleep(pause)
         return await self._write_epoch(epoch, tables)
 
+    async def finish(self, out: Collector[None]) -> None:
+        """Note that there is no more to come."""
+        self._has_ended = True
+
+    async def cleanup(self) -> None:
+        """Have a reader find the columns where there is nothing else, and end the threads."""
+        try:
+            if self._has_ended and self._others is None:  # else there is something
+                await self._write(partial(self._writer.write_nothing, SourceKey(self._owner, NO_LINE)))
+        finally:
+            await super().cleanup()
+
     async def _write_epoch(self, epoch: Epoch, tables: Sequence[Table]) -> None:
         await self._write(partial(self._replace, epoch, tables))
         self._note(sum(table.num_rows for table in tables))
@@ -83,6 +102,11 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
 
     def _checked_lines(self, epoch: Epoch) -> Sequence[Epoch]:
         """Refuse rows that are there already, by a state that was rewound or removed since (law X10)."""
+        for place in self._writer.old_epochs():
+            raise NotExactlyOnce(
+                f"{self._component}: {place} has rows that an earlier version of stormlet has written, and they may be "
+                f"there twice then; remove it, or rename it if it has rows of something else; or write elsewhere"
+            )
         others: list[Epoch] = []
         for place, line, last in self._writer.epochs_by_line(self._owner):
             other = Epoch(last, line)

@@ -37,15 +37,14 @@ class DataFrameSink(CommitterFactory):
       goes on, more rows are gathered, up to sixteen times as many or 64 MiB, and the next write has all of them.
 
     With ``exactly_once=True`` each row is written once, whatever fails and whenever the process is killed. In a
-    topology with ``state=`` the sink is a :class:`~stormlet.Committer`: each epoch that has rows is written as a whole
-    into a directory of its own, ``source=.../epoch=...``, once it is durable. Sources may be of any kind that goes on
-    by the state.
+    topology with ``state=``, or with a source that has it at its checkpoint (``DataFrameSpout(df, checkpoint=...,
+    epoch_rows=...)``), the sink is a :class:`~stormlet.Committer`: each epoch that has rows is written as a whole into
+    a directory of its own, ``source=.../epoch=...``, once it is durable. A reader of the path finds these two as
+    additional columns. Sources may be of any kind that goes on by the state.
 
-    Without ``state=`` rows are acked when they are kept for their epoch, and each epoch of a source that gives epochs
-    (``DataFrameSpout(df, checkpoint=..., epoch_rows=...)``) is written as a whole into a directory of its own,
-    ``source=.../epoch=...``. A reader of the path finds these two as additional columns. The rows of one epoch are in
-    memory until then. A tuple that comes from no row of the source, such as one emitted by ``finish`` or without
-    anchors, crashes the topology with :class:`~stormlet.errors.NotExactlyOnce`.
+    Below a :func:`~stormlet.spark.stream` the epochs are its batches. Their rows are in memory until they are written.
+    A tuple that comes from no row of the stream, such as one emitted by ``finish`` or without anchors, crashes the
+    topology with :class:`~stormlet.errors.NotExactlyOnce`.
 
     A row that does not fit its columns is rejected (no replay can help it), and the others are written.
     If Spark fails, all rows of the write fail with :class:`~stormlet.errors.SparkFailed`, whose cause is Spark's

@@ -220,6 +220,17 @@ class EpochWriter(SparkWriter):
                 place = self._folder.below(name)
                 yield place, found[1], max(_epochs_in(Folder(self._session, place)), default=0)
 
+    def old_epochs(self) -> Iterator[str]:
+        """Iterate over the directories that were written before the epochs of a DataFrame were those of a state."""
+        for name in self._folder.names():
+            if re.fullmatch(rf"{SOURCE}=frame-[0-9a-f]{{16}}-\d+", name):
+                yield self._folder.below(name)
+
+    def write_nothing(self, source: SourceKey) -> None:
+        """Write an epoch without rows where there is nothing at all. Raises :class:`~stormlet.errors.SparkFailed`."""
+        if not self._folder.names():
+            self.write_epoch(source, 0, [])
+
     def write_epoch(self, source: SourceKey, epoch: int, tables: Sequence[pa.Table]) -> None:
         """Replace all rows of the epoch by these, durably. Raises :class:`~stormlet.errors.SparkFailed`."""
         import pyarrow as pa

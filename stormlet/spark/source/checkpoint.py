@@ -33,9 +33,9 @@ class Checkpoint(msgspec.Struct, frozen=True):
     key: Key = ()
     """With ``order_by``, the key of the last row done."""
     epochs: int = 0
-    """With ``epoch_rows``, the number of epochs done."""
+    """The number of epochs done, in a checkpoint of before epochs were kept in a state file."""
     sinks: tuple[str, ...] = ()
-    """The places to which exactly-once sinks have written these epochs."""
+    """The places to which exactly-once sinks had written these epochs."""
 
     @property
     def is_possible(self) -> bool:
@@ -87,14 +87,19 @@ class CheckpointFile:
 
     def _found(self, fingerprint: Fingerprint) -> Checkpoint:
         try:
-            found = self._decoded(self._path.read_bytes())
+            content = self._path.read_bytes()
+            if content.startswith(STATE_FILE):
+                raise InvalidTopology(
+                    f"{self._path} is the checkpoint of a run in epochs; give epoch_rows=, or take another checkpoint"
+                )
+            found = _decoded(self._path, content)
         except FileNotFoundError:
             return Checkpoint(fingerprint, {})
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidTopology(f"{self._path} cannot be read as a checkpoint: {error}") from error
+        if found.fingerprint.epoch_rows is not None:
+            raise InvalidTopology(_of_old_epochs(self._path, found))
         differs = differences(found.fingerprint, fingerprint)
-        if differs == ["epoch_rows"]:
-            raise InvalidTopology(_of_other_epochs(self._path, found.fingerprint.epoch_rows))
         if differs:
             raise InvalidTopology(
                 f"{self._path} is the checkpoint of another DataFrame: its {' and '.join(differs)} differ; read the "
@@ -102,20 +107,8 @@ class CheckpointFile:
                 f"anew"
             )
         if not found.is_possible:
-            raise self._damaged()
+            raise _damaged(self._path)
         return found
-
-    def _decoded(self, content: bytes) -> Checkpoint:
-        try:
-            sealed = msgspec.json.decode(content, type=Sealed)
-        except msgspec.ValidationError:  # written before there were checksums, or no checkpoint
-            return msgspec.json.decode(content, type=Checkpoint)
-        if not sealed.is_whole:
-            raise self._damaged()
-        return msgspec.json.decode(sealed.checkpoint, type=Checkpoint)
-
-    def _damaged(self) -> InvalidTopology:
-        return InvalidTopology(f"the checkpoint {self._path} is damaged; remove it to begin anew")
 
     def save(self, checkpoint: Checkpoint) -> None:
         """Replace the file: whenever the process dies, there is the old one or the new one.
@@ -133,18 +126,57 @@ class CheckpointFile:
             raise SparkFailed(f"the checkpoint {self._path} cannot be written: {error}") from error
 
 
+def _decoded(path: Path, content: bytes) -> Checkpoint:
+    try:
+        sealed = msgspec.json.decode(content, type=Sealed)
+    except msgspec.ValidationError:  # written before there were checksums, or no checkpoint
+        return msgspec.json.decode(content, type=Checkpoint)
+    if not sealed.is_whole:
+        raise _damaged(path)
+    return msgspec.json.decode(sealed.checkpoint, type=Checkpoint)
+
+
+def _damaged(path: Path) -> InvalidTopology:
+    return InvalidTopology(f"the checkpoint {path} is damaged; remove it to begin anew")
+
+
 def encoded(checkpoint: Checkpoint) -> bytes:
     """The bytes of a checkpoint in its file."""
     content = msgspec.json.encode(checkpoint)
     return msgspec.json.encode(Sealed(crc32(content), msgspec.Raw(content)))
 
 
-def _of_other_epochs(path: Path, rows: int | None) -> str:
-    if rows is None:
-        return f"{path} is the checkpoint of a run without epochs; leave out epoch_rows=, or take another checkpoint"
+STATE_FILE = b"SQLite format 3\0"
+"""The first bytes of a state file."""
+
+
+def refuse_rows_done(path: Path) -> None:
+    """Raise :class:`~stormlet.errors.InvalidTopology` where a state file is wanted, and there is a checkpoint of rows:
+    of a run without epochs, or of before epochs were kept in a state file."""
+    try:
+        with path.open("rb") as file:
+            if file.read(1) != b"{":
+                return
+        found = _decoded(path, path.read_bytes())
+    except (
+        OSError,
+        msgspec.MsgspecError,
+        UnicodeDecodeError,
+        RecursionError,
+    ):  # what opens the state refuses it, too
+        return
+    if found.fingerprint.epoch_rows is not None:
+        raise InvalidTopology(_of_old_epochs(path, found))
+    raise InvalidTopology(
+        f"{path} is the checkpoint of a run without epochs; leave out epoch_rows=, or take another checkpoint"
+    )
+
+
+def _of_old_epochs(path: Path, found: Checkpoint) -> str:
     return (
-        f"{path} is the checkpoint of a run in epochs of {rows} rows; give epoch_rows={rows}, or, to begin anew, "
-        f"remove it and what exactly-once sinks have written"
+        f"{path} is the checkpoint of {found.epochs} epochs as an earlier version of stormlet has kept them, by which "
+        f"this one cannot go on; finish with that version, or, to begin anew, remove it together with what it has had "
+        f"written to {' and '.join(found.sinks) or 'sinks'}, as rows would be there twice"
     )
 
 
@@ -158,31 +190,28 @@ class Bookmark:
         read: Read,
         columns: Sequence[str],
         file: CheckpointFile,
-        epoch_rows: int | None = None,
     ) -> None:
         self._frame = frame
         self._ordered = read if isinstance(read, OrderedRead) else None
         self._columns = columns
         self._file = file
-        self._epoch_rows = epoch_rows
         self.fingerprint: Fingerprint
         """The DataFrame's, after :meth:`load`."""
 
     def load(self) -> Checkpoint:
         """Read the checkpoint. Raises :class:`~stormlet.errors.InvalidTopology`: see :meth:`CheckpointFile.load`."""
         if self._ordered is None:
-            fingerprint = fingerprint_of(self._frame, self._columns)
+            self.fingerprint = fingerprint_of(self._frame, self._columns)
         else:
-            fingerprint = fingerprint_in_order(self._frame, self._columns, self._ordered.order_by)
-        self.fingerprint = msgspec.structs.replace(fingerprint, epoch_rows=self._epoch_rows)
+            self.fingerprint = fingerprint_in_order(self._frame, self._columns, self._ordered.order_by)
         found = self._file.load(self.fingerprint)
         if self._ordered is not None:
             self._ordered.trail.begin(found.done.get(WHOLE, 0), found.key)
         return found
 
-    def save(self, done: Done, epochs: int = 0, sinks: tuple[str, ...] = ()) -> None:
+    def save(self, done: Done) -> None:
         """Record durably that these rows are done. Raises :class:`~stormlet.errors.SparkFailed`."""
-        self._file.save(Checkpoint(self.fingerprint, dict(done), self._key_of(done), epochs, sinks))
+        self._file.save(Checkpoint(self.fingerprint, dict(done), self._key_of(done)))
 
     def release(self) -> None:
         """Leave the checkpoint to other runs."""

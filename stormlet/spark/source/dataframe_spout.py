@@ -14,7 +14,7 @@ from stormlet.spark.arrow.conversion import check_form, conversion
 from stormlet.spark.arrow.refiners import Refining, Transport
 from stormlet.spark.frames import check_frame, check_local, zone_of_session
 from stormlet.spark.session import check_packages
-from stormlet.spark.source.checkpoint import Bookmark, CheckpointFile
+from stormlet.spark.source.checkpoint import Bookmark, CheckpointFile, refuse_rows_done
 from stormlet.spark.source.ordering import OrderedRead
 from stormlet.spark.source.plans import check_repeatable, check_resumable
 from stormlet.spark.source.reader import EpochReader, FrameReader, ResumingReader
@@ -55,10 +55,9 @@ class DataFrameSpout(Generic[T]):
     columns of a unique key, any that has the same rows each time. Bolts below that say ``keeps_state = True``
     are refused, as they would miss what was acked before.
 
-    With ``epoch_rows=n`` every n rows, in the order of partitions and rows, are an epoch, which is done or replayed
-    as a whole, as exactly-once sinks need it. The topology must have no other spout. Between two epochs everything
-    settles. If a row of an epoch fails, all of them are emitted again, but for those that were given up. In memory
-    are the rows of one epoch.
+    With ``epoch_rows=n`` the checkpoint is a state file: the topology runs as with ``state=path``, in epochs of n rows
+    or, if that takes longer, of an hour. So exactly-once sinks and bolts with state may be below, and other spouts
+    beside it. In memory are the rows of one epoch.
 
     With ``order_by=`` Spark sorts the rows, ascending, and all of them count as partition 0. The key must be
     made of whole numbers, decimals, texts and times, without nulls, and unique, which is checked while it is read.
@@ -131,13 +130,17 @@ class DataFrameSpout(Generic[T]):
             check_local(df)
         self._frame = df
         self._batches = batches
-        self.resumes = checkpoint is not None
+        self._checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
+        self.resumes = checkpoint is not None and epoch_rows is None
         """See :attr:`stormlet.model.components.Spout.resumes`."""
-        self.resumable = checkpoint is None
+        self.resumable = not self.resumes
         """See :attr:`stormlet.model.components.Spout.resumable`."""
-        self.gives_epochs = epoch_rows is not None
-        """See :attr:`stormlet.model.traits.SpoutTraits.gives_epochs`."""
-        self._epoch_rows = epoch_rows
+        self.state_place = "" if epoch_rows is None else str(self._checkpoint)
+        """See :attr:`stormlet.model.traits.SpoutTraits.state_place`."""
+        self.epoch_messages = epoch_rows
+        """See :attr:`stormlet.model.traits.SpoutTraits.epoch_messages`."""
+        if self.state_place:
+            refuse_rows_done(Path(self.state_place))
         self.order_by = tuple(order_by)
         """The columns that Spark sorts the rows by."""
         self.transport = transport
@@ -153,7 +156,6 @@ class DataFrameSpout(Generic[T]):
             self._new_read = partial(values_of_rows, df, self._conversion)
         else:
             self._new_read = partial(batches_of if batches else values_of_batches, df, self._conversion)
-        self._checkpoint = None if checkpoint is None else Path(checkpoint).absolute()
         if checkpoint is not None:
             (check_repeatable if order_by else check_resumable)(df)
         self.outputs: object = as_ or (_record_batch() if batches else self._conversion.names)
@@ -173,14 +175,13 @@ class DataFrameSpout(Generic[T]):
         return cast("Spout[T]", self._reader(self._new_read()))
 
     def _reader(self, read: Read) -> Spout[object]:
-        columns, in_batches = self._conversion.names, self._batches
+        frame, columns, in_batches = self._frame, self._conversion.names, self._batches
+        if self.epoch_messages is not None:
+            return EpochReader(frame, read, columns, self.epoch_messages, in_batches=in_batches)
         if self._checkpoint is None:
-            return FrameReader(self._frame, read, columns, in_batches=in_batches)
-        file = CheckpointFile(self._checkpoint)
-        bookmark = Bookmark(self._frame, read, columns, file, self._epoch_rows)
-        if self._epoch_rows is None:
-            return ResumingReader(self._frame, read, columns, bookmark, in_batches=in_batches)
-        return EpochReader(self._frame, read, bookmark, self._epoch_rows)
+            return FrameReader(frame, read, columns, in_batches=in_batches)
+        bookmark = Bookmark(frame, read, columns, CheckpointFile(self._checkpoint))
+        return ResumingReader(frame, read, columns, bookmark, in_batches=in_batches)
 
 
 def _renamed(names: tuple[str, ...], batch: RecordBatch) -> list[object]:

@@ -131,7 +131,7 @@ class Fingerprint(msgspec.Struct, frozen=True):
     order_by: tuple[str, ...] = ()
     """The columns of the key that orders the rows; then all of them count as one partition."""
     epoch_rows: int | None = None
-    """Rows of an epoch, for a source that gives epochs."""
+    """Rows of an epoch, in a checkpoint that was written before epochs were kept in a state file."""
 
 
 def differences(one: Fingerprint, other: Fingerprint) -> Sequence[str]:

@@ -12,6 +12,7 @@ from stormlet.errors import InvalidTopology
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.ordering import Key, OrderedRead
 from stormlet.spark.source.plans import (
+    CHECKPOINT,
     Fingerprint,
     check_repeatable,
     check_resumable,
@@ -33,6 +34,8 @@ class FramePosition(msgspec.Struct, frozen=True):
     rows: int
     key: Key = ()
     """With ``order_by``, the key of the last of these rows."""
+    sinks: tuple[str, ...] | None = None
+    """The places that exactly-once sinks have written to, where the state is the checkpoint of this source."""
 
     @property
     def done(self) -> Done:
@@ -47,6 +50,8 @@ class FramePositions:
         self._frame = frame
         self._ordered = read if isinstance(read, OrderedRead) else None
         self._columns = columns
+        self.sinks: tuple[str, ...] | None = None
+        """The places that exactly-once sinks write to, where the state is the checkpoint of this source."""
         self._fingerprint: Fingerprint | None = None
         self._rows: dict[Origin, int] = {}
         """Rows of the messages that are not durable and have more than one."""
@@ -54,25 +59,35 @@ class FramePositions:
     def load(self, resume: Mapping[Hashable, object]) -> Done:
         """Return the rows that are durable. Raises :class:`~stormlet.errors.InvalidTopology` for a DataFrame whose rows
         may be others in another run, and for another one than that of the run before."""
+        needed_by = "state=" if self.sinks is None else CHECKPOINT
         if self._ordered is None:
-            check_resumable(self._frame, "state=")
+            check_resumable(self._frame, needed_by)
             self._fingerprint = fingerprint_of(self._frame, self._columns)
         else:
-            check_repeatable(self._frame, "state=")
+            check_repeatable(self._frame, needed_by)
             self._fingerprint = fingerprint_in_order(self._frame, self._columns, self._ordered.order_by)
             self._ordered.trail.keep()
         if None not in resume:
             return {}
         found = _read(resume[None])
-        differs = differences(found.fingerprint, self._fingerprint)
-        if differs:
-            raise InvalidTopology(
-                f"the state has the position of another DataFrame: its {' and '.join(differs)} differ; read the same "
-                f"files in the same way (partitions depend on the number of cores, too), or run with another state="
-            )
+        self._check(found, differences(found.fingerprint, self._fingerprint))
         if self._ordered is not None:
             self._ordered.trail.begin(found.rows, found.key)
         return found.done
+
+    def _check(self, found: FramePosition, differs: Sequence[str]) -> None:
+        if differs:
+            other = "run with another state=" if self.sinks is None else "take another checkpoint"
+            raise InvalidTopology(
+                f"the state has the position of another DataFrame: its {' and '.join(differs)} differ; read the same "
+                f"files in the same way (partitions depend on the number of cores, too), or {other}"
+            )
+        if found.sinks != self.sinks and self.sinks is not None:
+            raise InvalidTopology(
+                f"the checkpoint has rows that were written to {_said(found.sinks)}, and this topology writes to "
+                f"{_said(self.sinks)}, where they would be missing; write to the same places, or take another "
+                f"checkpoint"
+            )
 
     def emitted(self, values: Sequence[object], origins: Sequence[Origin]) -> None:
         """Note messages of many rows each."""
@@ -86,7 +101,7 @@ class FramePositions:
         rows = origin.row + self._rows.get(origin, 1)
         for each in [each for each in self._rows if (each.partition, each.row) < (origin.partition, rows)]:
             del self._rows[each]
-        return FramePosition(self._fingerprint, origin.partition, rows, self._key_of(rows))
+        return FramePosition(self._fingerprint, origin.partition, rows, self._key_of(rows), self.sinks)
 
     def _key_of(self, rows: int) -> Key:
         if self._ordered is None:
@@ -103,3 +118,7 @@ def _read(position: object) -> FramePosition:
             f"the state has the position of another source, which is no DataFrame ({error}); give the spout the source "
             f"that it had, or run with another state="
         ) from error
+
+
+def _said(destinations: tuple[str, ...] | None) -> str:
+    return " and ".join(destinations or ()) or "no exactly-once sink"

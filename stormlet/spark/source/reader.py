@@ -1,29 +1,24 @@
-"""The spouts that read a DataFrame: from its beginning, from a checkpoint on, or in epochs (see
-:mod:`stormlet.spark.epochs`)."""
+"""The spouts that read a DataFrame: from its beginning, after what is durable in a state, from a checkpoint on, or in
+epochs whose state is the checkpoint."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
-import msgspec
-
 from stormlet.core.outcomes import Failure, FailureKind
-from stormlet.errors import EndOfStream, InvalidTopology
+from stormlet.errors import EndOfStream
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
-from stormlet.spark.epoch_emitter import EpochEmitter, EpochSpout, Record
-from stormlet.spark.epochs import Epochs, SourceKey
+from stormlet.spark.destinations import Destinations
 from stormlet.spark.files import sync_of_letters
 from stormlet.spark.frames import Origin
-from stormlet.spark.source.checkpoint import Bookmark, Checkpoint, DoneRows
-from stormlet.spark.source.plans import Fingerprint
+from stormlet.spark.source.checkpoint import Bookmark, DoneRows
 from stormlet.spark.source.positions import FramePositions
 from stormlet.spark.source.puller import Chunks, Rows, rows_per_call
-from stormlet.spark.source.reading import ALL, Chunk, Done, Read, divided, rows_of
+from stormlet.spark.source.reading import Chunk, Done, Read, divided, rows_of
 from stormlet.spark.threads import in_thread
 
 if TYPE_CHECKING:
@@ -180,119 +175,36 @@ class ResumingReader(FrameReader):
         await in_thread(save, "stormlet spark checkpoint")
 
 
-DIGITS = 16
-"""Digits of a fingerprint that name a source: enough for all that ever write to one place."""
+class EpochReader(FrameReader):
+    """Emits rows in epochs, which are kept at the checkpoint of the spout."""
 
-
-class EpochReader(EpochSpout):
-    """Reads the rows that the checkpoint does not have, in epochs of ``rows`` rows, in the order of partitions and
-    rows."""
-
-    def __init__(self, frame: DataFrame, read: Read, bookmark: Bookmark, rows: int) -> None:
-        self._chunks = Chunks(frame, read)
-        self._bookmark = bookmark
-        self._rows = rows
-        self._epochs: Epochs
-        self._epoch = 0
-        self._left_of_epoch = rows
+    def __init__(
+        self, frame: DataFrame, read: Read, columns: Sequence[str], epoch_rows: int, *, in_batches: bool
+    ) -> None:
+        super().__init__(frame, read, columns, in_batches=in_batches)
+        self._rows = Rows(self._up_to_the_end)
+        self._epoch_rows = self._left = epoch_rows
+        """Rows that the epoch still takes."""
         self._rest: Chunk | None = None
-        self._done: dict[int, int] = {}
-        self._most_pending: int | None = None
-        self._close_within: float | None = None
 
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
-        """Load the checkpoint, and begin to pull the other rows. Raises :class:`~stormlet.errors.InvalidTopology` if
-        the sinks cannot go on with it."""
+        """Start to pull after the rows that are durable. Raises :class:`~stormlet.errors.InvalidTopology` where another
+        sink would lack what was written before."""
         sync_of_letters(context, "checkpoint=")
-        self._most_pending = context.config.max_spout_pending
-        self._close_within = context.config.drain_timeout
-        self._epochs = context.shared.one(Epochs)
-        found = await in_thread(self._bookmark.load, "stormlet spark checkpoint")
-        try:
-            source = source_key(self._bookmark.fingerprint)
-            self._check_sinks(found)
-            await self._epochs.check(source)
-        except BaseException:
-            self._bookmark.release()
-            raise
-        self._epoch, self._done = found.epochs, found.done
-        self.emitter = EpochEmitter(context, out, source, self._seal)
-        self._chunks.open(found.done, context, out)
+        self._positions.sinks = context.shared.one(Destinations).all
+        await super().open(context, out)
 
-    def next_tuple(self, out: SpoutCollector[object]) -> Awaitable[None] | None:
-        """Read, emit, pause, seal or replay, whichever is next."""
-        try:
-            if not self.emitter.to_do and not self._read_on():
-                return None
-        except EndOfStream:
-            return self.emitter.end()
-        return self.emitter.proceed(rows_per_call(out, self._most_pending))
+    def emit(self, values: Sequence[object], origins: Sequence[Origin], out: SpoutCollector[object]) -> None:
+        """Emit these values, and end the epoch after its last row."""
+        super().emit(values, origins, out)
+        self._left -= sum(map(rows_of, values)) if self.in_batches else len(values)
+        if not self._left:
+            self._left = self._epoch_rows
+            out.end_epoch()
 
-    async def close(self) -> None:
-        """Stop pulling, finish the commit under way, and commit the epoch if it is done."""
-        try:
-            await self._chunks.close()
-            await self.emitter.close(self._close_within)
-        finally:
-            self._bookmark.release()
-
-    def _read_on(self) -> bool:
-        """Add rows to the epoch; false if none has come. Raises :class:`~stormlet.errors.EndOfStream` after the last
-        epoch."""
-        emitter = self.emitter
-        if emitter.account is None:
-            emitter.begin(self._epoch)
-            self._left_of_epoch = self._rows
-        try:
-            chunk = self._rest or self._chunks.take()
-        except EndOfStream:
-            self._end()
-            return True
-        if chunk is None:
-            return False
-        self._add(chunk)
-        return True
-
-    def _add(self, chunk: Chunk) -> None:
-        chunk, self._rest = divided(chunk, self._left_of_epoch)
-        rows_of_each = chunk.rows // len(chunk.values)  # one, or all of them
-        firsts = range(chunk.first_row, chunk.first_row + chunk.rows, rows_of_each)
-        self.emitter.add_all([Origin(chunk.partition, row, self._epoch) for row in firsts], chunk.values)
-        self._done.update(dict.fromkeys(range(chunk.partition), ALL))
-        self._done[chunk.partition] = chunk.first_row + chunk.rows
-        self._left_of_epoch -= chunk.rows
-        if not self._left_of_epoch:
-            self.emitter.complete()
-
-    def _end(self) -> None:
-        """Complete the last epoch, with the rows that it has. A DataFrame without rows has one epoch without rows, so
-        that there is something to read in the end."""
-        account = self.emitter.account
-        if self._epoch and not account:
-            raise EndOfStream
-        self._done = dict.fromkeys(range(self._bookmark.fingerprint.partitions), ALL)
-        self.emitter.complete()
-
-    def _seal(self, epoch: int) -> Record:
-        self._epoch = epoch + 1
-        save = partial(self._bookmark.save, dict(self._done), self._epoch, self._epochs.destinations)
-        return partial(in_thread, save, "stormlet spark checkpoint")
-
-    def _check_sinks(self, found: Checkpoint) -> None:
-        here = self._epochs.destinations
-        if found.epochs and found.sinks != here:
-            raise InvalidTopology(
-                f"the checkpoint has {found.epochs} epochs that were written to {_said(found.sinks)}, and this "
-                f"topology writes to {_said(here)}, where they would be missing; write to the same places, "
-                f"or take another checkpoint"
-            )
-
-
-def source_key(fingerprint: Fingerprint) -> SourceKey:
-    """The name of a DataFrame's epochs."""
-    frame = msgspec.json.encode(msgspec.structs.replace(fingerprint, epoch_rows=None))
-    return SourceKey(f"frame-{sha256(frame).hexdigest()[:DIGITS]}", str(fingerprint.epoch_rows))
-
-
-def _said(destinations: tuple[str, ...]) -> str:
-    return " and ".join(destinations) or "no exactly-once sink"
+    def _up_to_the_end(self) -> Chunk | None:
+        """The next chunk, without what is beyond the end of the epoch; the one before was emitted."""
+        chunk = self._rest or self._chunks.take()
+        if chunk is not None:
+            chunk, self._rest = divided(chunk, self._left)
+        return chunk

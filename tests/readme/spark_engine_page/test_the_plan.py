@@ -252,7 +252,7 @@ def with_main() -> Topology:
 
 
 def frame(**attributes: object) -> Any:
-    plain = {"resumes": False, "gives_epochs": False, "order_by": (), "transport": "arrow"}
+    plain = {"resumes": False, "state_place": "", "order_by": (), "transport": "arrow"}
     return unmade(DataFrameSpout, **{**plain, **attributes})
 
 
@@ -290,9 +290,7 @@ REFUSED: dict[str, Callable[[], Topology]] = {
     "`DataFrameSpout(order_by=...)`": partial(simple, frame(order_by=("id",))),
     '`DataFrameSpout(transport="rows")`': partial(simple, frame(transport="rows")),
     "a bolt that takes from a `DataFrameSink`": after_a_sink,
-    "`DataFrameSink(exactly_once=True)`": partial(
-        simple, frame(gives_epochs=True), DataFrameSink("out", exactly_once=True)
-    ),
+    "`DataFrameSink(exactly_once=True)`": partial(simple, frame(), DataFrameSink("out", exactly_once=True)),
     "a `merge` that does not take two inputs": partial(simple, logic=MergesOne),
     "a class of `__main__`, or made in a function": with_main,
 }

@@ -40,7 +40,7 @@ def unmade(cls: type[Any], **attributes: object) -> Any:
 
 
 def frame(**attributes: object) -> Any:
-    plain = {"resumes": False, "gives_epochs": False, "order_by": (), "transport": "arrow"}
+    plain = {"resumes": False, "state_place": "", "order_by": (), "transport": "arrow"}
     return unmade(DataFrameSpout, **{**plain, **attributes})
 
 
@@ -156,7 +156,7 @@ def test_a_checkpoint() -> None:
 
 def test_a_checkpoint_with_epochs() -> None:
     """The one option needs the other, so that both must go."""
-    assert only(fed_by(frame(resumes=True, gives_epochs=True))) == (
+    assert only(fed_by(frame(state_place="orders.checkpoint"))) == (
         "spout 'numbers' has a checkpoint, and a batch is written whole or not at all; leave out checkpoint= and "
         "epoch_rows="
     )
@@ -290,8 +290,7 @@ def test_a_bolt_after_a_sink() -> None:
 def test_a_sink_that_writes_epochs() -> None:
     """Its directories and columns are those of epochs, which a batch does not have; it is written once anyway."""
     topology: Any = Topology("exact")
-    rows = frame(gives_epochs=True)
-    topology.bolt("write", DataFrameSink("out", exactly_once=True), topology.spout("rows", rows).shuffle())
+    topology.bolt("write", DataFrameSink("out", exactly_once=True), topology.spout("rows", frame()).shuffle())
     assert only(topology) == (
         "bolt 'write' writes epochs, and a batch is written once, as a whole; leave out exactly_once="
     )

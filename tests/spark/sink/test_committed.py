@@ -50,6 +50,8 @@ class Place(EpochWriter):
         self.writes: list[int] = []
         self.failing = 0
         self.others: list[tuple[str, str, int]] = []
+        self.old: list[str] = []
+        self.written_empty: list[str] = []
 
     def open(self, inputs: Sequence[Schema], *, first: bool) -> None:
         """Nothing to open."""
@@ -57,6 +59,14 @@ class Place(EpochWriter):
     def convert(self, values: Sequence[Any]) -> Batch:
         misfits = {place: "negative" for place, value in enumerate(values) if value < 0}
         return Batch(pa.table({"number": [value for value in values if value >= 0]}), misfits)
+
+    destination = "a dict"
+
+    def old_epochs(self) -> Iterator[str]:
+        return iter(self.old)
+
+    def write_nothing(self, source: SourceKey) -> None:
+        self.written_empty.append(str(source))
 
     def epochs_by_line(self, owner: str) -> Iterator[tuple[str, str, int]]:
         assert owner == "sums-write"
@@ -186,6 +196,25 @@ async def test_an_epoch_of_misfits_alone_has_no_directory() -> None:
     made.bolt("write", Sink(place), made.spout("numbers", [-2]).shuffle())
     await run_to_end(made, dead_letters=lambda _: None)
     assert place.epochs == {}
+
+
+async def test_a_run_that_ends_without_rows_leaves_the_columns() -> None:
+    """One that has written some does not."""
+    for numbers, written in (([], ["sums-write-none"]), ([2], []), ([-2], ["sums-write-none"])):
+        place = Place()
+        made = Topology("sums", state=MemoryStore())
+        made.bolt("write", Sink(place), made.spout("numbers", numbers).shuffle())
+        await run_to_end(made, dead_letters=lambda _: None)
+        assert place.written_empty == written
+
+
+async def test_rows_that_an_earlier_version_has_written_are_refused() -> None:
+    """Nobody knows which of them would come again."""
+    place = Place()
+    place.old = ["out/source=frame-0123456789abcdef-300"]
+    with pytest.raises(TopologyCrashed, match="has rows that an earlier version of stormlet has written"):
+        await run_to_end(topology(range(60), place, MemoryStore()))
+    assert place.rows == []
 
 
 async def test_a_write_that_fails_is_tried_again() -> None:

@@ -12,9 +12,10 @@ import pytest
 from stormlet import InvalidTopology
 from stormlet.spark import SparkFailed
 from stormlet.spark.source import checkpoint
-from stormlet.spark.source.checkpoint import Checkpoint, CheckpointFile
+from stormlet.spark.source.checkpoint import Checkpoint, CheckpointFile, refuse_rows_done
 from stormlet.spark.source.plans import Fingerprint
 from stormlet.spark.source.reading import ALL
+from stormlet.state.file import StateFile
 
 FINGERPRINT = Fingerprint(("id",), "struct", "plan", 3, "files")
 DONE = {0: ALL, 1: 17}
@@ -100,21 +101,41 @@ def test_a_checkpoint_that_was_refused_is_free_again(tmp_path: Path) -> None:
     assert CheckpointFile(tmp_path / "c").load(FINGERPRINT).done == DONE
 
 
-@pytest.mark.parametrize(
-    ("then", "now", "said"),
-    [
-        (10, 20, "of a run in epochs of 10 rows; give epoch_rows=10"),
-        (None, 20, "of a run without epochs; leave out epoch_rows="),
-    ],
+OLD = Checkpoint(msgspec.structs.replace(FINGERPRINT, epoch_rows=10), DONE, epochs=2, sinks=("out",))
+OF_EPOCHS = (
+    "is the checkpoint of 2 epochs as an earlier version of stormlet has kept them.*written to out, as rows"
 )
-def test_a_checkpoint_of_other_epochs_says_so(
-    tmp_path: Path, then: int | None, now: int | None, said: str
-) -> None:
-    """The same rows are there, cut in another way."""
+
+
+def test_a_checkpoint_of_epochs_in_its_old_form_says_so(tmp_path: Path) -> None:
+    """It is taken neither for one of rows nor for nothing, and what it knows to be written is named."""
     file = CheckpointFile(tmp_path / "c")
-    file.save(Checkpoint(msgspec.structs.replace(FINGERPRINT, epoch_rows=then), DONE))
-    with pytest.raises(InvalidTopology, match=f"is the checkpoint {said}"):
-        file.load(msgspec.structs.replace(FINGERPRINT, epoch_rows=now))
+    file.save(OLD)
+    with pytest.raises(InvalidTopology, match=OF_EPOCHS):
+        file.load(FINGERPRINT)
+    with pytest.raises(InvalidTopology, match=OF_EPOCHS):
+        refuse_rows_done(tmp_path / "c")
+
+
+def test_a_checkpoint_of_rows_is_no_state(tmp_path: Path) -> None:
+    """Nor does a state say what rows are done."""
+    file = CheckpointFile(tmp_path / "c")
+    file.save(Checkpoint(FINGERPRINT, DONE))
+    with pytest.raises(
+        InvalidTopology, match="is the checkpoint of a run without epochs; leave out epoch_rows="
+    ):
+        refuse_rows_done(tmp_path / "c")
+    StateFile(tmp_path / "state", "rows").close()
+    with pytest.raises(InvalidTopology, match="is the checkpoint of a run in epochs; give epoch_rows="):
+        CheckpointFile(tmp_path / "state").load(FINGERPRINT)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"{}", b"SQLite format 3\0"])
+def test_what_is_no_checkpoint_of_rows_is_left_to_the_state(tmp_path: Path, content: bytes | None) -> None:
+    """What opens it as a state file refuses the rest."""
+    if content is not None:
+        (tmp_path / "c").write_bytes(content)
+    refuse_rows_done(tmp_path / "c")
 
 
 def test_a_checkpoint_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,8 +130,8 @@ def _of_spout(spout: SpoutSpec) -> Iterator[str]:
 
 
 def _of_frame(where: str, source: DataFrameSpout[object]) -> Iterator[str]:
-    if source.resumes:
-        options = "checkpoint= and epoch_rows=" if source.gives_epochs else "checkpoint="
+    if source.resumes or source.state_place:
+        options = "checkpoint= and epoch_rows=" if source.state_place else "checkpoint="
         yield f"{where} has a checkpoint, and a batch is written whole or not at all; leave out {options}"
     if source.order_by:
         yield f"{where} sorts its rows, and partitions are read beside each other; leave out order_by="
