@@ -2,8 +2,8 @@
 
 A connector is a ``Source``, which says what the broker can do, and a session, which talks to it; the driver of
 ``stormlet.connect`` does the rest. It reads ahead as far as ``max_spout_pending`` allows, in a task that nobody
-cancels; it acks in batches, away from the way of the tuples; it connects again, for ever, when the connection is lost, and sends
-no ack of a lost connection.
+cancels; it acks in batches, away from the way of the tuples; it connects again, for ever, when the connection is lost,
+and sends no ack of a lost connection.
 
 Guaranteed: every message is processed completely at least once or is among the broker's dead letters, also if this
 process dies, as the broker then delivers again what was not acked. A bolt that fails is tried again by the engine,
@@ -117,12 +117,19 @@ class Channel:
 class Queue(Source[str]):
     """The source."""
 
-    capabilities = Capabilities(has_dead_letters=True, is_finite=True)
-    reads = ("orders",)
-
     def __init__(self, broker: Broker) -> None:
         super().__init__("memory://broker", as_=str)
         self.broker = broker
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """It has dead letters of its own, and an end."""
+        return Capabilities(has_dead_letters=True, is_finite=True)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The name of the queue."""
+        return ("orders",)
 
     async def begin(self, address: Address, context: SourceContext) -> Session:
         """Connect, with a prefetch of what may be pending."""

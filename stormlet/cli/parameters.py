@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, cast
 
+import msgspec
 from cyclopts import Parameter, Token
 
 from stormlet.acceleration import VARIABLE as COMPILED
@@ -220,11 +221,12 @@ def _unknown(name: str) -> str:
 
 def _take_connections(path: Path, given: dict[str, Any]) -> None:
     """Take out ``[connect.NAME]``, which is about sources and sinks, and no option of the topology."""
-    connections = given.pop("connect", {})
-    if not isinstance(connections, dict) or not all(isinstance(each, dict) for each in connections.values()):
+    try:
+        connections = msgspec.convert(given.pop("connect", {}), dict[str, dict[str, str]])
+    except msgspec.ValidationError:
         raise InvalidConfiguration(
-            f"{path}: connect has a table for each source or sink, such as [connect.orders]"
-        )
+            f"{path}: connect has a table of texts for each source or sink, such as [connect.orders]"
+        ) from None
     for name, settings in connections.items():
         unknown = [each for each in settings if each not in CONNECTION_SETTINGS]
         if unknown:
