@@ -22,6 +22,7 @@ from stormlet.runtime.run.observers import OBSERVE, Observer
 from stormlet.testing.leaks import AllowLeaks, Leaked, kinds_allowed, not_allowed
 from stormlet.testing.livelock import Livelock
 from stormlet.testing.loop import SimulatedLoop
+from stormlet.testing.stores import in_memory
 from stormlet.testing.watched_run import Emission, Outcome, RecordedRun
 from stormlet.topology import Sources, Topology
 
@@ -47,7 +48,8 @@ def complete(
     ``sources`` are given values, or any other sources, for spouts by their id or stream; a spout that the host
     feeds has nothing to say unless it is named here. Where all spouts end by themselves, none need be named.
     ``time_limit`` is in simulated seconds; ``configuration`` is as for :meth:`Topology.run
-    <stormlet.topology.Topology.run>`. In a running loop, await :func:`complete_async`.
+    <stormlet.topology.Topology.run>`. Where the topology names a file of state, the run has a store in memory instead,
+    unless ``state`` names another one. In a running loop, await :func:`complete_async`.
 
     Raises :class:`NotCompleted` when the time is over, :class:`~stormlet.testing.Leaked` for what the run leaves
     behind and ``allow_leaks`` does not name, what :meth:`Topology.run <stormlet.topology.Topology.run>` and its
@@ -93,10 +95,9 @@ async def _complete(
     loop, dead_letters = asyncio.get_running_loop(), list[DeadLetter]()
     given = _all_sources(topology, sources or {})
     began = loop.time()
+    options = {"state": in_memory(topology, given), **configuration}
     with observed_by(recorded):
-        run = topology.run(
-            seed=seed, active=True, dead_letters=dead_letters.append, sources=given, **configuration
-        )
+        run = topology.run(seed=seed, active=True, dead_letters=dead_letters.append, sources=given, **options)
         async with run as running:
             await _finished(running, recorded, time_limit)
     leaks = not_allowed(recorded.leaks, allow_leaks)

@@ -13,7 +13,6 @@ from typing import Any
 from stormlet.errors import InvalidTopology, StormletError
 from stormlet.model.checks.numbers import check_finite
 from stormlet.runtime.run.handle import Running
-from stormlet.state.memory import MemoryStore
 from stormlet.testing.chaos.faults import FaultKind
 from stormlet.testing.chaos.journal import silence
 from stormlet.testing.soaking.kit import SoakedKit, SoakedRun
@@ -25,6 +24,7 @@ from stormlet.testing.soaking.report import (
     growth_of,
     resident_bytes,
 )
+from stormlet.testing.stores import in_memory
 from stormlet.topology import Topology
 
 LOOK = 0.02
@@ -67,8 +67,7 @@ class Soak:
         Raises :class:`LawBroken`, and what the topology raises."""
         how = self._how
         changed: dict[str, Any] = {**how.configuration, "drain_timeout": None}
-        # In memory: each run begins with its first message, and no file of the user's is touched.
-        store = MemoryStore() if topology.describe(how.sources).state else None
+        store = in_memory(topology, how.sources)  # so that each run begins with its first message
         async with topology.run(seed=seed, sources=how.sources, state=store, **changed) as running:
             self._begin()
             finished = asyncio.ensure_future(running.finished())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,13 @@ from stormlet import (
     BasicBolt,
     Collector,
     EndOfStream,
+    KeyedBolt,
     Spout,
     SpoutCollector,
     Topology,
     TopologyCrashed,
     Tuple,
+    Value,
 )
 from stormlet.testing import Ack, Fail, NotCompleted, ScriptedBolt, Simulation, complete, complete_async
 from tests.helpers import now
@@ -124,6 +127,28 @@ def test_replays() -> None:
     topology = Topology("replays")
     topology.bolt("bolt", ScriptedBolt({1: [Fail("one"), Ack()]}), topology.spout("fed").shuffle())
     assert complete(topology, {"fed": [1]}, max_attempts=1, message_timeout=None).failed == [1]
+
+
+class Total(KeyedBolt[str, str, int]):
+    """Counts words."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[str], out: Collector[int]) -> None:
+        self.total += 1
+        out.emit(self.total)
+
+
+def test_state_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topology with state has a store in memory for this run, whatever file it names; `state=` names another one."""
+    monkeypatch.chdir(tmp_path)
+    topology = Topology("counting", state="counts.state")
+    topology.bolt("count", Total, topology.spout("words").fields())
+    for _ in range(2):
+        assert complete(topology, {"words": ["a", "a"]})["count"] == [1, 2]
+    assert not [*tmp_path.iterdir()]
+    for expected in ([1], []):
+        assert complete(topology, {"words": ["a"]}, state="other.state")["count"] == expected
 
 
 def test_endless_sources() -> None:

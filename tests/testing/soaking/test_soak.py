@@ -153,6 +153,6 @@ def test_everything_at_once() -> None:
 
 def test_state_is_in_memory() -> None:
     """Each run begins anew, and committers have what they should."""
-    report = soak(durable(), minutes=SECOND, every=0.05)
+    report = soak(durable(), minutes=2 * SECOND, every=100.0)
     assert report.runs > 1
     assert report.counts["lost"] == 0
