@@ -119,6 +119,33 @@ def test_a_sink_is_written_at_the_end(capsys: pytest.CaptureFixture[str]) -> Non
     assert "          ● write  fused, written at the end\n" in check(capsys, "flow.py")
 
 
+def test_what_is_merged_before_the_exchange(capsys: pytest.CaptureFixture[str]) -> None:
+    """Inputs of ordinary bolts, and those that become a state; a bolt whose outputs are taken has a note instead."""
+    write("""
+    from stormlet import BasicBolt, KeyedBolt, Value
+    class Sum(BasicBolt):
+        @staticmethod
+        def merge(one, other): return one
+        def execute(self, tup, out): pass
+    class Count(KeyedBolt):
+        total = Value(int, 0)
+        def execute(self, tup, out): self.total += 1
+        def merge(self, other): self.total += other.total
+    topology = Topology("merging")
+    s = topology.spout("s", [1])
+    topology.bolt("sum", Sum, s.fields())
+    topology.bolt("count", Count, s.global_())
+    topology.bolt("print", print, topology.bolt("seen", Count, s.fields()).global_())
+    """)
+    shown = check(capsys, "flow.py")
+    assert "s ─ fields, merged ─▶ sum\n" in shown
+    assert "s ─ global, merged ─▶ count\n" in shown
+    assert "s ─ fields ─────────▶ seen\n" in shown
+    assert "merged: what has equal keys becomes one before the exchange\n" in shown
+    assert "note: merge of bolt 'seen' is not used" in shown
+    assert shown.count("note: merge") == 1
+
+
 def test_output_without_the_marks(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,12 +9,10 @@ import pytest
 
 from stormlet import (
     Bolt,
-    Cell,
     Collector,
     EndOfStream,
     EpochFailed,
     KeyedBolt,
-    MapOf,
     Reject,
     Spout,
     SpoutCollector,
@@ -66,15 +64,6 @@ async def run(topology: Topology, store: MemoryStore) -> None:
         await running.finished()
 
 
-async def test_K2_a_call_sees_the_state_of_its_key() -> None:
-    """As all earlier calls of the key have left it (law K2)."""
-    topology, seen = counting("abaab")
-    store = MemoryStore()
-    await run(topology, store)
-    assert sorted(seen) == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)]
-    assert kept(store) == {"a": 3, "b": 2}
-
-
 async def test_K5_the_next_run_goes_on_with_the_state() -> None:
     """Whatever its parallelism (law K5)."""
     topology, _ = counting("abc")
@@ -92,54 +81,6 @@ async def test_K4_without_a_store_state_is_in_memory() -> None:
     async with topology.run() as running:
         await running.finished()
     assert seen == [("a", 1), ("a", 2)]
-
-
-def failing_after(words: str, fails: dict[int, int], **options: object) -> tuple[Topology, list[str]]:
-    """A word count whose words fail after they were counted, by their places, each so many times."""
-    topology = Topology("count", replay_delay=0.01, **options)  # type: ignore[arg-type]
-    numbered = [f"{letter}{place}" for place, letter in enumerate(words)]
-
-    class Letters(KeyedBolt[str, str, str]):
-        total = Value(int, 0)
-
-        def execute(self, tup: Tuple[str], out: Collector[str]) -> None:
-            self.total += 1
-            out.emit(tup.value)
-
-    seen: list[str] = []
-
-    def fail(word: str) -> None:
-        place = int(word[1:])
-        if fails.get(place, 0):
-            fails[place] -= 1
-            raise ValueError("after it was counted")
-        seen.append(word)
-
-    counted = topology.bolt("count", Letters, topology.spout("words", numbered).fields(_first))
-    topology.bolt("fail", fail, counted.shuffle())
-    return topology, seen
-
-
-def _first(word: str) -> str:
-    return word[0]
-
-
-async def test_X7_a_failure_after_the_count_is_not_counted_twice() -> None:
-    """The attempt is forgotten, and the messages before it are committed first (law X6, X7)."""
-    topology, _ = failing_after("abab", {2: 1})
-    store = MemoryStore()
-    await run(topology, store)
-    assert kept(store) == {"a": 2, "b": 2}
-
-
-async def test_X7_the_very_first_message_that_fails_for_ever_becomes_a_dead_letter() -> None:
-    """The others get on (law X7)."""
-    topology, _ = failing_after("abab", {0: 99}, max_attempts=3)
-    store = MemoryStore()
-    async with topology.run(state=store) as running:
-        await running.finished()
-    assert [letter.value for letter in running.dead_letters] == ["a0"]
-    assert kept(store) == {"a": 1, "b": 2}
 
 
 async def test_X7_words_that_are_rejected_after_the_count_are_all_left_out_at_once() -> None:
@@ -212,22 +153,6 @@ async def test_K3_what_raises_after_it_has_changed_state_spoils_the_attempt() ->
     assert attempts.count("a") == 2
 
 
-async def test_K1_a_function_has_a_cell() -> None:
-    """Of the key's state, under the name of its parameter (law K1)."""
-
-    def count(word: str, total: Cell[int]) -> tuple[str, int]:
-        total.value += 1
-        return word, total.value
-
-    topology = Topology("cells")
-    counts = topology.bolt("count", count, topology.spout("words", list("aba")).fields(), state=Value(int, 0))
-    seen: list[tuple[str, int]] = []
-    topology.bolt("see", seen.append, counts.shuffle())
-    store = MemoryStore()
-    await run(topology, store)
-    assert seen == [("a", 1), ("b", 1), ("a", 2)]
-
-
 async def test_K2_calls_of_one_key_wait_for_each_other() -> None:
     """Those of different keys overlap (law K2)."""
     topology = Topology("slow")
@@ -246,43 +171,6 @@ async def test_K2_calls_of_one_key_wait_for_each_other() -> None:
     await run(topology, store)
     assert asyncio.get_running_loop().time() - began == pytest.approx(2.0)
     assert kept(store) == {"a": 2, "b": 2}
-
-
-async def test_K1_maps_are_kept_too() -> None:
-    """Entry by entry."""
-
-    class Prices(KeyedBolt[str, str, None]):
-        seen = MapOf(str, int)
-
-        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
-            self.seen[tup.value] = self.seen.get(tup.value, 0) + 1
-
-    topology = Topology("maps")
-    topology.bolt("prices", Prices, topology.spout("words", ["ab", "ac", "ab"]).fields(_first))
-    store = MemoryStore()
-    await run(topology, store)
-    assert kept(store, "prices", Prices, "seen") == {"a": {"ab": 2, "ac": 1}}
-
-
-async def test_K3_a_rejected_word_is_left_out() -> None:
-    """Its dead letter is part of the epoch, and its count is forgotten."""
-    topology, _ = failing_after("ab", {})
-
-    class Reject2(KeyedBolt[str, str, None]):
-        total = Value(int, 0)
-
-        def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
-            self.total += 1
-            if tup.value == "b":
-                raise Reject("never")
-
-    topology = Topology("rejecting")
-    topology.bolt("count", Reject2, topology.spout("words", list("aba")).fields())
-    store = MemoryStore()
-    async with topology.run(state=store) as running:
-        await running.finished()
-    assert kept(store) == {"a": 2}
-    assert [letter.value for letter in running.dead_letters] == ["b"]
 
 
 async def test_K7_a_timer_fires_once_and_survives() -> None:

@@ -1,6 +1,7 @@
 """Each rule of the law is tested on both engines, or is one that only a run in process can keep.
 
-A test that takes ``engine`` runs in process and on Spark's chain of stages (``tests/engines.py``).
+A test that takes ``engine``, or ``keyed_engine``, runs in process and on Spark's chain of stages
+(``tests/engines.py``).
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Final
 from tests.law.test_law import RULES
 
 HERE: Final = Path(__file__).parent
+ENGINES: Final = ("engine", "keyed_engine")
 EPOCHS: Final = "a run in process has epochs of its own; on Spark a micro-batch is one, by rules of its own"
 RUNS: Final = "it is about what outlives a run, which tests/spark/engine/test_keyed.py has on Spark"
-TIME: Final = "time stands still in a batch; tests/spark/engine/test_keyed.py has the epochs of streams"
 IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "L2": "it is about the messages of ackers; on Spark one account spans the run",
     "L3": "messages of ackers arrive in any order; a partition has its ledger to itself",
@@ -44,7 +45,6 @@ IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "X3": EPOCHS,
     "X4": EPOCHS,
     "X5": EPOCHS,
-    "X7": EPOCHS,
     "X8": EPOCHS,
     "X9": EPOCHS,
     "X10": EPOCHS,
@@ -53,8 +53,6 @@ IN_PROCESS_ONLY: Final[Mapping[str, str]] = {
     "X13": EPOCHS,
     "X14": EPOCHS,
     "K5": RUNS,
-    "K6": TIME,
-    "K7": TIME,
     "K8": RUNS,
     "K9": RUNS,
     **{
@@ -69,9 +67,7 @@ def on_both_engines() -> Iterator[str]:
     """The rules of all tests that take ``engine``."""
     for path in HERE.glob("test_*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.AsyncFunctionDef) and any(
-                each.arg == "engine" for each in node.args.args
-            ):
+            if isinstance(node, ast.AsyncFunctionDef) and any(each.arg in ENGINES for each in node.args.args):
                 rule = node.name.removeprefix("test_").partition("_")[0]
                 if rule in RULES:
                     yield rule
@@ -96,7 +92,7 @@ def test_every_test_that_takes_the_engine_uses_it() -> None:
         for path in (*HERE.glob("test_*.py"), *(HERE.parent / "conformance").glob("test_*.py"))
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.AsyncFunctionDef)
-        and any(each.arg == "engine" for each in node.args.args)
-        and not any(isinstance(each, ast.Name) and each.id == "engine" for each in ast.walk(node))
+        and any(each.arg in ENGINES for each in node.args.args)
+        and not any(isinstance(each, ast.Name) and each.id in ENGINES for each in ast.walk(node))
     ]
     assert unused == []

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, MutableMapping, MutableSequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, assert_type
+from typing import TYPE_CHECKING, Any, Self, assert_type
 
 import msgspec
 
@@ -368,6 +368,28 @@ class Tally(KeyedBolt[str, Word, Total]):
     async def on_timer(self, at: float, out: Collector[Total]) -> None:
         """Later."""
         self.cancel_timer(at)
+
+    def merge(self, other: Self) -> None:
+        """Folds another state of the key in."""
+        assert_type(other.total, int)
+        assert_type(other.cart, Cart | None)
+        assert_type(other.prices, MutableMapping[str, float])
+        self.total += other.total
+        self.latest.extend(other.latest)
+
+
+class Merged(KeyedBolt[str, Word, Total]):
+    """Names its own class."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[Word], out: Collector[Total]) -> None:
+        """Counts."""
+        self.total += 1
+
+    def merge(self, other: Merged) -> None:
+        """Folds another state of the key in."""
+        self.total += other.total
 
 
 def tallied(word: Word, total: Cell[int]) -> Total:

@@ -11,6 +11,7 @@ from stormlet.cli.inspecting.inspection import Inspection
 from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
 from stormlet.model.description import Description
+from stormlet.spark.engine.planning.combiners import combiner_of, folds
 from stormlet.spark.engine.planning.layout import Layout, lay_out
 from stormlet.spark.engine.planning.notes import notes
 from stormlet.spark.engine.planning.refusals import check_on_spark, reads_stream
@@ -72,6 +73,9 @@ class _Stages:
         if any(stage.fused for stage in self._layout.stages):
             yield ""
             yield "fused: a task in each partition of the stage takes what is emitted there"
+        if any(map(self._is_merged, self._edges)):
+            yield ""
+            yield "merged: what has equal keys becomes one before the exchange"
 
     def _components(self, label: str, ids: Sequence[str]) -> Iterator[str]:
         for id in ids:
@@ -97,13 +101,23 @@ class _Stages:
         here = self._layout.stage_of(targets[0])
         edges = [each for each in self._edges if self._crosses_to(each, here)]
         sources = _padded([self._source(each, here) for each in edges], " ")
-        groupings = _padded([f"{printable(each.label)} ─" for each in edges], "─")
+        groupings = _padded([f"{self._grouping(each)} ─" for each in edges], "─")
         for edge, source, grouping in zip(edges, sources, groupings, strict=True):
             yield from self._arrow(f"{label:<{LABEL}}  {source} ─ {grouping}▶", printable(edge.target))
             label = ""
 
     def _crosses_to(self, edge: Edge, stage: int) -> bool:
         return self._layout.stage_of(edge.target) == stage > self._layout.stage_of(edge.source)
+
+    def _grouping(self, edge: Edge) -> str:
+        return f"{printable(edge.label)}{', merged' if self._is_merged(edge) else ''}"
+
+    def _is_merged(self, edge: Edge) -> bool:
+        bolt = self._description.bolts[edge.target]
+        inputs = [each for each in bolt.inputs if each.source.component == edge.source]
+        if len(inputs) > 1:  # whose keys need not mean the same
+            return False
+        return folds(bolt, self._description) or combiner_of(bolt, inputs[0].grouping) is not None
 
     def _source(self, edge: Edge, here: int) -> str:
         """The producer, with its stage if that is not the one before."""

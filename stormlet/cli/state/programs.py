@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from time import time
@@ -13,15 +13,17 @@ from cyclopts import Parameter
 
 from stormlet.cli.inspecting.inspection import Inspection, inspect_topology
 from stormlet.cli.output import write_text
-from stormlet.cli.parameters import DEFAULTS, Target, TargetOptions
+from stormlet.cli.parameters import DEFAULTS, Flag, Target, TargetOptions
 from stormlet.cli.state.files import File, check_there
 from stormlet.cli.units import counted
 from stormlet.core.shortened import cut, printable
 from stormlet.core.state.blobs import cut_into_blobs
-from stormlet.core.state.commits import Append, Commit, StateId
+from stormlet.core.state.commits import Append, Commit, StateId, Stored
 from stormlet.core.state.states import State
-from stormlet.errors import TargetError
+from stormlet.errors import InvalidTopology, TargetError
 from stormlet.model.builder_types import TopologyOptions
+from stormlet.model.description import Description
+from stormlet.runtime.epochs.merging import merged
 from stormlet.runtime.epochs.states import KeptState
 from stormlet.state.entries import decoder_of
 from stormlet.state.memory import MemoryStore
@@ -32,7 +34,8 @@ EXAMPLES = {
     "check": """\
 stormlet state check topology.py counts.state""",
     "import": """\
-stormlet state import topology.py new.state counts.jsonl""",
+stormlet state import topology.py new.state counts.jsonl
+stormlet state import topology.py counts.state from-spark.jsonl --merge""",
 }
 
 
@@ -76,6 +79,7 @@ def import_(
     file: Annotated[Path, Parameter(name="FILE", show_default=False)],
     /,
     *,
+    merge: Flag = False,
     options: TargetOptions = DEFAULTS,
 ) -> int:
     """Put the entries of a file of JSON lines, as "state export" writes them, into a state file, as one more epoch.
@@ -87,6 +91,8 @@ def import_(
     ----------
     file
         JSON lines, each with state, key and value.
+    merge
+        Merge entries with those of the same key, by the merge of their bolt, as where two runs have counted apart.
     """
     inspection = _inspected(target, path, options)
     states = {id: State(id, declared) for id, declared in inspection.description.states.items()}
@@ -94,15 +100,43 @@ def import_(
     with closing(StateFile(path, inspection.description.name)) as store:
         stored = store.load()
         KeptState(MemoryStore(), stored, inspection.description)
-        appends = [Append(id, blob) for id, each in entries.items() for blob in cut_into_blobs(each)]
-        for id in entries:
-            blobs = [*stored.states.get(id, ()), *(each.blob for each in appends if each.state == id)]
-            states[id].load(blobs)
+        appends: Sequence[Append] = [Append(id, blob) for id, each in entries.items() for blob in cut_into_blobs(each)]
+        if merge:
+            appends = _merged(inspection.description, stored, appends)
+        else:
+            _load(states, stored.states, appends)
         store.declare({id: state.declared.shape for id, state in states.items()})
         store.commit(Commit(stored.epoch + 1, time(), {}, appends, letters_delivered=0))
     total = sum(map(len, entries.values()))
     write_text(f"{_entries(total)} of {counted(len(entries), 'state')} in {printable(str(path))}\n")
     return 0
+
+
+def _load(
+    states: Mapping[StateId, State], blobs: Mapping[StateId, Sequence[bytes]], appends: Iterable[Append]
+) -> None:
+    """Load states that are to change, as a run would, so that it finds nothing that it cannot read."""
+    found = {id: list(each) for id, each in blobs.items()}
+    for each in appends:
+        found.setdefault(each.state, []).append(each.blob)
+    for id in {each.state for each in appends}:
+        states[id].load(found[id])
+
+
+def _merged(description: Description, stored: Stored, appends: Sequence[Append]) -> Sequence[Append]:
+    """What must be appended to merge what these would put there."""
+    own, others = ({id: State(id, each) for id, each in description.states.items()} for _ in range(2))
+    for id, blobs in stored.states.items():
+        own[id].load(blobs)
+    _load(others, {}, appends)
+    for state in (*own.values(), *others.values()):
+        state.tell(time())
+    try:
+        return merged(description, own, others)
+    except InvalidTopology:
+        raise
+    except Exception as error:
+        raise TargetError(f"merge has raised {error!r}; nothing was put into the state file") from error
 
 
 class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

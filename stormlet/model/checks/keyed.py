@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from types import GenericAlias
+from types import FunctionType, GenericAlias
 from typing import Any, cast
 
 from stormlet.core.groupings import Fields, Global, Grouping
+from stormlet.core.records import known_annotations
 from stormlet.core.schema import Schema
 from stormlet.core.state.codecs import single_class, words_of
 from stormlet.core.state.tables import Declared
@@ -41,6 +42,7 @@ def _base(made: type[Any]) -> str:
 def states_of_class(where: str, made: type[KeyedBolt[Any, Any, Any]]) -> Mapping[str, Declared]:
     """Return the states of a bolt class; raise :class:`InvalidTopology` for one that cannot be kept."""
     _check_names(where, made)
+    _check_merge(where, made)
     for name, slot in declarations_of(made).items():
         _check_state(where, name, slot.declaration)
     return states_of(made)
@@ -57,6 +59,29 @@ def _check_names(where: str, made: type[Any]) -> None:
                     f"it another name"
                 )
             owners[name] = base.__name__
+
+
+def _check_merge(where: str, made: type[KeyedBolt[Any, Any, Any]]) -> None:
+    """Refuse a ``merge`` that cannot be called with another state of the key."""
+    found = inspect.getattr_static(made, "merge")
+    if not (isinstance(found, FunctionType) and _takes_other(found, made)):
+        raise InvalidTopology(
+            f"{where}: merge of {made.__name__} is to fold in the state that other inputs of a key have left; write "
+            f"def merge(self, other: Self) -> None, or give it another name"
+        )
+
+
+def _takes_other(merge: FunctionType, made: type[Any]) -> bool:
+    """Return True if a method takes an instance of its class, and returns when it is done."""
+    if (
+        not can_be_called(merge, None, None)
+        or inspect.iscoroutinefunction(merge)
+        or inspect.isgeneratorfunction(merge)
+    ):
+        return False
+    names = parameter_names(merge) or ()
+    kind = known_annotations(merge).get(names[1]) if len(names) > 1 else None
+    return kind is Any or not isinstance(kind, type) or issubclass(made, kind)
 
 
 def _check_state(where: str, name: str, declaration: Declaration) -> None:
@@ -165,10 +190,12 @@ def _differ(one: Any, other: Any) -> bool:
 def key_reader(subscription: Subscription[Any]) -> Callable[[Any], Any]:
     """Return a function that reads the key from a value of this input: of several fields a tuple, None with
     ``global_``."""
-    grouping = subscription.grouping
-    if isinstance(grouping, Fields):
-        return whole if grouping.key is None else grouping.key
-    return _nothing
+    return key_by(subscription.grouping) or whole
+
+
+def key_by(grouping: Grouping) -> Callable[[Any], Any] | None:
+    """Return the function that reads the key by a grouping; None if the value is its own key."""
+    return grouping.key if isinstance(grouping, Fields) else _nothing
 
 
 def whole(value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 import msgspec
 
+from stormlet.core.records import is_subclass
 from stormlet.core.state.commits import StateId
 from stormlet.core.state.map_table import AnyTable
 from stormlet.core.state.states import State
@@ -65,6 +66,15 @@ class KeyedBolt(BoltBase[T, U], Holder, Generic[K, T, U]):
 
     def on_timer(self, at: float, out: Collector[U]) -> Awaitable[None] | None:
         """Act on a timer of this key, set for the time ``at`` (law K7)."""
+
+    def merge(self, other: Any) -> None:  # no Self: pyright would refuse all methods in its place
+        """Fold in what other inputs of this key have left, as in ``self.total += other.total`` (law K10).
+
+        Optional, as ``def merge(self, other: Self)``: a class that defines it says that two states, each made of some
+        of the inputs, become by it the state of all of them, whichever comes first. ``other`` is a view with the other
+        state of the key, and is not to be kept.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no merge(self, other)")
 
     def set_timer(self, at: float) -> None:
         """Have :meth:`on_timer` called for this key at a time, in seconds since 1970: once, never early, also after a
@@ -121,6 +131,11 @@ def states_of(kind: type[KeyedBolt[Any, Any, Any]]) -> Mapping[str, Declared]:
     if overrides(kind, KeyedBolt, "on_timer"):
         states[NAME] = timers_by(key)
     return states
+
+
+def merges(kind: type | None) -> bool:
+    """Return True for a bolt class that says by ``merge`` how two states become one."""
+    return kind is not None and is_subclass(kind, KeyedBolt) and overrides(kind, KeyedBolt, "merge")
 
 
 def key_type(kind: object) -> Any:

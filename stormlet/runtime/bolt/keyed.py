@@ -72,7 +72,7 @@ class KeyedWorker(BasicWorker):
 
     def work(self, tuples: Iterable[AnyTuple]) -> Raised | Pause | None:
         bolt, state, attempt, out, outbox = self._keyed, self._state, self._attempt, self.out, self.outbox
-        execute, reached, hand, last = bolt.execute, attempt.reached, self._hand, 0
+        execute, reached, hand, last = state.execute_of(bolt), attempt.reached, self._hand, 0
         crowded, calls = outbox.crowded, self._calls
         bolt.now = state.now
         for tup in tuples:
@@ -119,7 +119,7 @@ class KeyedWorker(BasicWorker):
             return
         context = own_context(tup)
         out.default_anchors = tup
-        result = self._state.call(tup, context, bolt.execute, tup, out)
+        result = self._state.call(tup, context, self._state.execute_of(bolt), tup, out)
         if isawaitable(result):
             result = await self.awaited(result, context)
         self._check(result)

@@ -52,6 +52,11 @@ class TaskState:
             found = self._by_source[source] = self._readers[source.component, source.stream]
         return found
 
+    def execute_of(self, bolt: Any) -> Callable[..., Any]:
+        """Return what is called with each input of a keyed bolt: its ``execute``."""
+        execute: Callable[..., Any] = bolt.execute
+        return execute
+
     def call(
         self, tup: Tuple[Any], context: Context | None, function: Callable[..., object], *arguments: object
     ) -> object:

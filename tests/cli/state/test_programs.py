@@ -137,6 +137,81 @@ def test_values_of_all_types_come_back(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["state", "check", "flow.py", "new.state"]) == 0
 
 
+MERGING = """
+from stormlet import KeyedBolt, ListOf, MapOf, Value
+class Count(KeyedBolt[str, str, None]):
+    total = Value(int, 0)
+    latest = Value(int, 0, ttl=1e9)
+    places = ListOf(int)
+    lengths = MapOf(int, int)
+    def execute(self, tup, out):
+        self.total += 1
+        self.latest += 1
+        self.places.append(1)
+        self.lengths[1] = self.lengths.get(1, 0) + 1
+        self.set_timer(self.now + 1e9)
+    def on_timer(self, at, out):
+        pass
+    def merge(self, other):
+        self.total += other.total
+        self.latest = max(self.latest, other.latest)
+        self.places.extend(other.places)
+        for length, count in other.lengths.items():
+            self.lengths[length] = self.lengths.get(length, 0) + count
+topology = Topology("count", state="counts.state")
+topology.bolt("count", Count, topology.spout("words", list("abcab")).fields())
+"""
+
+
+def test_entries_are_merged_with_those_that_are_there(capsys: pytest.CaptureFixture[str]) -> None:
+    """By the merge of their bolt, with all of its states; a key that the file lacks is put as it is, and timers are
+    those of both."""
+    flow(MERGING)
+    assert main(["run", "flow.py", "--quiet"]) == 0
+    flow(MERGING.replace('"abcab"', '"bdd"'))
+    assert main(["run", "flow.py", "--state", "other.state", "--quiet"]) == 0
+    assert main(["state", "export", "other.state", "--output", str(LINES)]) == 0
+    assert main([*IMPORT, "--merge"]) == 0
+    assert counts() == {"a": 2, "b": 3, "c": 1, "d": 2}
+    assert counts(state=StateId("count", "places")) == {
+        (key, index): 1 for key, count in counts().items() for index in range(count)
+    }
+    assert counts(state=StateId("count", "lengths")) == {(key, 1): count for key, count in counts().items()}
+    latest = counts(state=StateId("count", "latest"))
+    assert {key: count for key, (_, count) in latest.items()} == {"a": 2, "b": 2, "c": 1, "d": 2}
+    timers = counts(state=StateId("count", "on_timer"))
+    assert sorted(key for key, _ in timers) == [*"abbcd"]
+    assert main(["state", "check", "flow.py", str(FILE)]) == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            "def merge(self, other)",
+            "def unused(self, other)",
+            "bolt 'count' has no merge, by which two states",
+        ),
+        (
+            "self.total += other.total",
+            "raise ValueError('odd')",
+            "merge has raised ValueError('odd'); nothing was",
+        ),
+    ],
+)
+def test_what_cannot_be_merged_is_refused(
+    before: str, after: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is put into the file then."""
+    flow(MERGING.replace(before, after))
+    assert main(["run", "flow.py", "--quiet"]) == 0
+    before_ = FILE.read_bytes()
+    lines(entry("a", 1))
+    assert main([*IMPORT, "--merge"]) == 2
+    assert message in capsys.readouterr().err
+    assert FILE.read_bytes() == before_
+
+
 def test_entries_are_put_over_those_that_are_there() -> None:
     """As one more epoch; others stay, and so do the positions of sources."""
     flow()

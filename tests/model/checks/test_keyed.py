@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -221,6 +221,76 @@ def test_a_name_is_declared_once() -> None:
         again,
         r"^bolt 'count': Again declares the state 'total' again, which Count declares; give it another name$",
     )
+
+
+async def _later(self: object, other: object) -> None:
+    """Await."""
+
+
+def _of_inputs(self: object, other: Word) -> None:
+    """Take an input."""
+
+
+def _yields(self: object, other: object) -> Iterator[None]:
+    yield
+
+
+@pytest.mark.parametrize(
+    "merge",
+    [
+        staticmethod(lambda one, other: one),
+        lambda self: None,
+        lambda self, one, other: None,
+        _later,
+        _yields,
+        _of_inputs,
+        Value(int, 0),
+        None,
+    ],
+)
+def test_a_merge_takes_the_other_state(merge: Any) -> None:
+    """As a method that returns when it is done: that of an ordinary bolt, of two inputs, is none (law K10)."""
+    with pytest.raises(
+        InvalidTopology, match=r"merge of Odd is to fold in .* write def merge\(self, other: Self\)"
+    ):
+        World().add(type("Odd", (Count,), {"merge": merge}))
+
+
+def test_a_merge_may_be_inherited() -> None:
+    """Whatever its parameter is called, and of whichever base."""
+    base = type("Base", (Count,), {"merge": lambda self, theirs, *more: None})
+    World().add(type("Count2", (base,), {}))
+    World().add(type("Count3", (Count,), {"merge": lambda *both: None}))
+    World().add(type("Count4", (Count,), {"merge": _of_base}))
+
+
+def _of_base(self: object, other: Count) -> None:
+    """Take what its base does."""
+
+
+def test_a_merge_of_its_own_class_is_taken() -> None:
+    """However its annotation says so."""
+
+    class Merges(Count):
+        """Names a class that is found only here."""
+
+        def merge(self, other: Merges) -> None:
+            """Fold it in."""
+
+    class MergesSelf(Count):
+        """Says what is usual."""
+
+        def merge(self, other: Self) -> None:
+            """Fold it in."""
+
+    class MergesAny(Count):
+        """Says nothing."""
+
+        def merge(self, other: Any) -> None:
+            """Fold it in."""
+
+    for logic in (Merges, MergesSelf, MergesAny):
+        World().add(logic)
 
 
 def test_keys_of_a_union_are_taken() -> None:

@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import msgspec
 
@@ -71,6 +71,14 @@ class Count(KeyedBolt[Any, Item, Item]):
         """Count one, and hand it on."""
         self.total += 1
         out.emit(tup.value)
+
+
+class Merges(Count):
+    """Says how two counts become one."""
+
+    def merge(self, other: Self) -> None:
+        """Add them up."""
+        self.total += other.total
 
 
 class FailsFirst(Count):
@@ -134,6 +142,18 @@ class Kinds(KeyedBolt[str, Item, Item]):
         if tup.attempt == 1 and place % 4 == 0:
             raise ValueError("not yet")
         out.emit(tup.value)
+
+
+class MergesKinds(Kinds):
+    """Says how two states of each kind become one."""
+
+    def merge(self, other: Self) -> None:
+        """Put them together."""
+        self.places.extend(other.places)
+        for length, count in other.lengths.items():
+            self.lengths[length] = self.lengths.get(length, 0) + count
+        self.basket.places += other.basket.places
+        self.last = other.last
 
 
 class Dies(Count):
@@ -343,9 +363,11 @@ class Case:
 
     name: str
     build: Callable[[Topology], Any]
-    """Gives the last stream."""
+    """Gives the last stream; None if nobody is to take from it."""
     states: States
     given_up: Sequence[int] = ()
+    epochs: Sequence[tuple[float, Mapping[str, Sequence[Item]]]] = ((0.0, {}),)
+    """The time of each, and its items, if they are not all."""
 
     def __str__(self) -> str:
         return self.name
@@ -353,7 +375,9 @@ class Case:
     def topology(self) -> Topology:
         """Return it, ready to run."""
         topology = Topology("keyed", replay_delay=0.001)
-        topology.bolt("seen", seen, self.build(topology).global_(), outputs=int)
+        last = self.build(topology)
+        if last is not None:
+            topology.bolt("seen", seen, last.global_(), outputs=int)
         return topology
 
 
@@ -412,6 +436,22 @@ def _unowned(topology: Topology) -> Any:
     return topology.bolt("count", Count, ends.fields("word"), parallelism=3)
 
 
+def _merged(topology: Topology) -> None:
+    by_word(topology, Merges)
+
+
+def _merged_kinds(topology: Topology) -> None:
+    by_word(topology, MergesKinds)
+
+
+def _timers(topology: Topology) -> None:
+    by_word(topology, Reminds, outputs=str)
+
+
+def _brief(topology: Topology) -> None:
+    by_word(topology, Brief, outputs=object)
+
+
 def _kinds_model() -> States:
     found: dict[str, dict[str, list[Item]]] = {"items": {}}
     for item in items():
@@ -438,7 +478,75 @@ CASES = [
     Case("a function", _function, counted(lambda item: item.place != 4), [4]),
     Case("a single state", _global, {"count.total": {None: len(WORDS) - len(SEA)}}, SEA),
     Case("inputs without messages", _unowned, counted()),
+    Case("counts that can be merged", _merged, counted()),
+    Case("every kind of state that can be merged", _merged_kinds, _kinds_model()),
 ]
+"""Those of one run."""
+
+
+def words(*given: str) -> Mapping[str, Sequence[Item]]:
+    """Items of an epoch."""
+    return {"items": [Item(word, place) for place, word in enumerate(given)]}
+
+
+IN_EPOCHS = [
+    Case(
+        "counts that go on",
+        _plain,
+        {"count.total": {"sea": 1, "sun": 2}},
+        epochs=[(0.0, words("sun")), (1.0, words("sea", "sun"))],
+    ),
+    Case(
+        "failures in each epoch",
+        _fails_last,
+        {"count.total": {"sun": 4}},
+        [0, 1],
+        epochs=[(0.0, words("sun", "sea", "sun")), (1.0, words("sea", "sun", "sun"))],
+    ),
+    Case(
+        "a timer that is not due",
+        _timers,
+        {"count.on_timer": {"sun": [60.0]}},
+        epochs=[(0.0, words("sun")), (59.0, words())],
+    ),
+    Case(
+        "a timer that is due",
+        _timers,
+        {"count.calls": {"sun": 1}},
+        epochs=[(0.0, words("sun")), (60.0, words()), (200.0, words())],
+    ),
+    Case(
+        "timers that are set again",
+        _timers,
+        {"count.calls": {"sea": 1, "sun": 2}},
+        epochs=[(0.0, words("sun")), (61.0, words("sea", "sun")), (122.0, words())],
+    ),
+    Case(
+        "a value that is too old",
+        _brief,
+        {"count.total": {"sea": 1}},
+        epochs=[(0.0, words("sun")), (30.0, words("sea")), (61.0, words())],
+    ),
+    Case(
+        "a value that is renewed in time",
+        _brief,
+        {"count.total": {"sun": 3}},
+        epochs=[(0.0, words("sun")), (59.0, words("sun")), (118.0, words("sun"))],
+    ),
+    Case(
+        "a value that begins anew",
+        _brief,
+        {"count.total": {"sun": 1}},
+        epochs=[(0.0, words("sun")), (61.0, words("sun"))],
+    ),
+    Case(
+        "merged counts that go on",
+        _merged,
+        {"count.total": {"sea": 1, "sun": 5}},
+        epochs=[(0.0, words(*["sun"] * 3)), (1.0, words("sea", "sun", "sun"))],
+    ),
+]
+"""Those of several epochs."""
 
 
 def in_order(states: Mapping[str, Mapping[Any, Any]]) -> States:

@@ -1,5 +1,6 @@
 """Kills a stream on Spark at random moments, starts it again until it ends, and compares what it has written with the
-counts of all its words: ``python -m tests.spark.engine.kills FOLDER --kills 30 --seed 1``."""
+counts of all its words: ``python -m tests.spark.engine.kills FOLDER --kills 30 --seed 1``, and with ``--keyed 1`` where
+these are keyed state."""
 
 from __future__ import annotations
 
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 
 CHILD = "tests.spark.engine.killed_counts"
 KEYED = "tests.spark.engine.killed_keyed_counts"
+DISTINCT = 200
+"""Words of a stream with keyed state: so many that an epoch leaves most key groups to those before."""
 
 
-def make_words(folder: Path, seed: int, files: int) -> Sequence[Sequence[str]]:
-    """Files of words, of which some are rejected."""
+def make_words(folder: Path, seed: int, files: int, *, distinct: int = 8) -> Sequence[Sequence[str]]:
+    """Files of so many distinct words, beside one that is rejected."""
     random = Random(seed)
-    words = [random.choices([*"abcdefgh", "bad"], k=random.randint(1, 40)) for _ in range(files)]
+    chosen = [f"word{number}" for number in range(distinct)]
+    words = [
+        random.choices([*chosen, *["bad"] * (distinct // 8)], k=random.randint(1, 40)) for _ in range(files)
+    ]
     write(folder / "in", *words)
     return words
 
@@ -62,11 +68,12 @@ def counting_kills(seed: int, *, soon: bool = False, keyed: bool = False) -> Kil
 
 def main() -> None:
     """Kill runs that each have files of their own."""
-    options = read_options(__doc__, files=30)
-    spark, kills = spark_session("local[1]"), counting_kills(options.seed)
+    options = read_options(__doc__, files=30, keyed=0)
+    spark, kills = spark_session("local[1]"), counting_kills(options.seed, keyed=bool(options.keyed))
 
     def prepare(folder: Path) -> Callable[[], Iterable[str]]:
-        words = make_words(folder, options.seed + kills.runs, options.files)
+        distinct = DISTINCT if options.keyed else 8
+        words = make_words(folder, options.seed + kills.runs, options.files, distinct=distinct)
         return partial(differences, spark, folder, words)
 
     kill_on(options.folder, kills, options.kills, prepare)

@@ -86,14 +86,6 @@ def run(topology: Topology, **options: Any) -> Twin:
     return done
 
 
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_in_process_it_is_what_the_model_says(case: Case) -> None:
-    """So is what is given up."""
-    states, given_up = in_process(case.topology())
-    assert (in_order(states), sorted(given_up)) == (in_order(case.states), list(case.given_up))
-
-
 @pytest.mark.usefixtures("chunks")
 @pytest.mark.parametrize("spouts", [1, 3])
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -104,7 +96,8 @@ def test_on_the_chain_it_is_what_the_model_says(case: Case, spouts: int) -> None
     assert in_order(left_by(topology, done.left)) == in_order(case.states)
     assert sorted(value.place for value in done.failed) == list(case.given_up)
     acked = {*range(len(WORDS))} - {*case.given_up}
-    assert sorted(done.emitted("seen")) == sorted(acked)
+    if "seen" in topology.describe().bolts:
+        assert sorted(done.emitted("seen")) == sorted(acked)
 
 
 def epoch(topology: Topology, words: Iterable[Item], before: Sequence[Row], now: float) -> Twin:

@@ -22,10 +22,12 @@ from tests.spark.engine.keyed_flows import (
     Count,
     Item,
     Kinds,
+    Merges,
     Reminds,
     by_word,
     in_order,
 )
+from tests.spark.engine.test_keyed import opened
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,8 +59,6 @@ def counting(words: list[str], name: str = "keyed", parallelism: int = 3) -> Top
 
 
 def state_of(file: Path) -> dict[str, Any]:
-    from tests.spark.engine.test_keyed import opened
-
     with closing(StateFile(file)) as store:
         stored = store.load()
     return opened(counting([]), {id: list(blobs) for id, blobs in stored.states.items()})
@@ -86,6 +86,30 @@ def test_what_a_file_had_before_is_replaced(spark: SparkSession, tmp_path: Path)
     result.save_state(tmp_path / "here.state")
     assert state_of(tmp_path / "here.state")["count.total"] == {"sun": 2}
     assert state_of(tmp_path / "here.state")["kinds.places"] == {"sun": [0, 1]}
+
+
+def test_what_a_file_has_is_merged_with_what_has_been_counted(spark: SparkSession, tmp_path: Path) -> None:
+    """Where both have counted apart; a bolt without a merge is refused by name, and nothing is written."""
+    here = tmp_path / "here.state"
+    complete(merging(["sun", "sea"]), state=here)
+    run_on_spark(merging(["sun", "sun", "odd"]), spark).save_state(here, merge=True)
+    with closing(StateFile(here)) as store:
+        blobs = {id: list(each) for id, each in store.load().states.items()}
+    assert opened(merging([]), blobs)["count.total"] == {"sun": 3, "sea": 1, "odd": 1}
+    complete(counting(["sun"]), state=tmp_path / "there.state")
+    result = run_on_spark(counting(["sun"]), spark)
+    with pytest.raises(
+        InvalidTopology, match="bolt 'count' has no merge, by which two states of a key become one"
+    ):
+        result.save_state(tmp_path / "there.state", merge=True)
+    assert state_of(tmp_path / "there.state")["count.total"] == {"sun": 1}
+
+
+def merging(words: list[str]) -> Topology:
+    topology = Topology("keyed")
+    source = topology.spout("items", [Item(word, place) for place, word in enumerate(words)], outputs=Item)
+    topology.bolt("count", Merges, source.fields("word"), parallelism=2)
+    return topology
 
 
 def test_a_state_is_asked_for_by_its_names(spark: SparkSession) -> None:

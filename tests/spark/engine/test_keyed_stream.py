@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stormlet import DeadLetter, InvalidTopology, Topology
-from stormlet.spark import stream_on_spark
+from stormlet.errors import SparkFailed
+from stormlet.spark import RestartPolicy, stream_on_spark
+from stormlet.spark.engine.stream.checkpoint import Checkpoint
 from stormlet.state.sqlite.file import StateFile
 from stormlet.testing import complete
 from tests.spark.engine.streams import (
@@ -113,3 +115,97 @@ def test_the_state_of_a_stream_that_runs_is_not_to_be_had(spark: SparkSession, t
         while running.epoch is None:
             running.wait(0.1)
     assert running.state("count") == {"a": 1}
+
+
+def folders(folder: Path) -> dict[str, set[str]]:
+    """What is left of each epoch: its files with groups, and others."""
+    kept = (folder / "checkpoint" / "stormlet").iterdir()
+    return {each.name: {_kind(file) for file in each.rglob("*") if _kind(file)} for each in kept}
+
+
+def _kind(file: Path) -> str:
+    return file.parent.name if file.suffix == ".parquet" else file.name if file.suffix == ".json" else ""
+
+
+WHOLE = {"part=run", "part=groups", "done.json"}
+BARE = {"part=groups"}
+
+
+def test_an_epoch_writes_the_groups_that_have_changed(spark: SparkSession, tmp_path: Path) -> None:
+    """Of an earlier one that has others only these stay; when all have changed since, nothing."""
+    write(tmp_path / "in", ["a", "b", "c"])
+    run(spark, tmp_path)
+    write(tmp_path / "in", ["b"])
+    done = run(spark, tmp_path)
+    assert done.state("count") == {"a": 1, "b": 2, "c": 1}
+    assert folders(tmp_path) == {"0": BARE, "1": WHOLE}
+    write(tmp_path / "in", ["a", "c"])
+    assert run(spark, tmp_path).state("count") == {"a": 2, "b": 2, "c": 2}
+    assert folders(tmp_path) == {"1": BARE, "2": WHOLE}
+    write(tmp_path / "in", ["bad"])
+    assert run(spark, tmp_path).state("count") == {"a": 2, "b": 2, "c": 2}
+    assert folders(tmp_path) == {"1": BARE, "2": BARE, "3": WHOLE - BARE}
+
+
+def two_epochs(spark: SparkSession, folder: Path) -> Path:
+    """A stream whose last epoch refers to a group of the first; return the file with that."""
+    for words in ("ab", "b"):
+        write(folder / "in", words)
+        run(spark, folder, tasks=1)
+    write(folder / "in", ["a"])
+    (file,) = (folder / "checkpoint" / "stormlet" / "0").rglob("*.parquet")
+    return file
+
+
+def test_a_file_with_groups_that_is_missing_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """By name, before the query starts; brought back, it goes on."""
+    file = two_epochs(spark, tmp_path)
+    file.rename(tmp_path / "elsewhere")
+    with pytest.raises(
+        InvalidTopology, match=rf"{file.name} is missing, and has keyed state of epoch 0; bring it"
+    ):
+        run(spark, tmp_path, tasks=1)
+    (tmp_path / "elsewhere").rename(file)
+    assert run(spark, tmp_path, tasks=1).state("count") == {"a": 2, "b": 2}
+
+
+def test_a_file_with_groups_of_another_epoch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Under a name of its own, or under that of one that was there."""
+    file = two_epochs(spark, tmp_path)
+    (other,) = (tmp_path / "checkpoint" / "stormlet" / "1").rglob("part=groups/*.parquet")
+    foreign = file.with_name("part-foreign.parquet")
+    foreign.write_bytes(other.read_bytes())
+    with pytest.raises(
+        InvalidTopology, match=r"part-foreign\.parquet is none of the files that epoch 0 has written"
+    ):
+        run(spark, tmp_path, tasks=1)
+    foreign.unlink()
+    file.write_bytes(other.read_bytes() + b" ")
+    file.with_name(f".{file.name}.crc").unlink()
+    with pytest.raises(
+        InvalidTopology, match=rf"{file.name} has [\d,]+ bytes, and epoch 0 has written [\d,]+"
+    ):
+        run(spark, tmp_path, tasks=1)
+
+
+def test_a_kill_before_old_groups_are_removed_leaves_them_to_the_next_epoch(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record is what counts."""
+    write(tmp_path / "in", ["a", "b"])
+    run(spark, tmp_path)
+    write(tmp_path / "in", ["a"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoint, "_strip", _killed)
+        with pytest.raises(SparkFailed, match="killed"):
+            run(spark, tmp_path, restarts=RestartPolicy(0))
+    assert folders(tmp_path) == {"0": WHOLE, "1": WHOLE}
+    assert run(spark, tmp_path).state("count") == {"a": 2, "b": 1}
+    write(tmp_path / "in", ["a"])
+    assert run(spark, tmp_path).state("count") == {"a": 3, "b": 1}
+    assert folders(tmp_path) == {"0": BARE, "2": WHOLE}
+    assert totals(spark, tmp_path) == expected("aab", "a")
+
+
+def _killed(checkpoint: Checkpoint, name: str) -> None:
+    raise SparkFailed("killed")

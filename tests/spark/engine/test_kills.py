@@ -11,7 +11,7 @@ import pytest
 
 from tests.spark.engine import batch_kills
 from tests.spark.engine.batch_kills import BatchKills
-from tests.spark.engine.kills import counting_kills, differences, make_words
+from tests.spark.engine.kills import DISTINCT, counting_kills, differences, make_words
 from tests.spark.kills import run_with_kills
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def test_kills_leave_each_count_once(spark: SparkSession, tmp_path: Path) -> Non
 @pytest.mark.untraced
 @pytest.mark.timeout(900)  # three JVMs start, one after the other
 def test_kills_leave_each_count_of_a_key_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Also where each process that is started has another number of tasks, so that the keyed state moves."""
-    words = make_words(tmp_path, 2, 6)
+    """Also where most key groups are those of earlier epochs, and where a process has another number of tasks than the
+    one before, so that all of them move."""
+    words = make_words(tmp_path, 2, 6, distinct=DISTINCT)
     kills = counting_kills(5, soon=True, keyed=True)
     run_with_kills(tmp_path, kills, 2)
     assert list(differences(spark, tmp_path, words)) == []

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from enum import Enum
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
 
-from stormlet import Collector, KeyedBolt, Topology, Tuple
+from stormlet import Collector, KeyedBolt, Topology, Tuple, Value
 from stormlet.model.configuration import OPTIONS
 from stormlet.spark.engine.planning.layout import lay_out
 from stormlet.spark.engine.planning.notes import notes
@@ -79,6 +79,31 @@ def test_timers_in_a_batch() -> None:
         "others stay in its state"
     )
     assert said(topology, in_epochs=True) == []
+
+
+class Counts(KeyedBolt[int, int, int]):
+    """Can be merged."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Do nothing."""
+
+    def merge(self, other: Self) -> None:
+        """Do nothing."""
+
+
+def test_a_merge_that_is_not_used() -> None:
+    """With the reason; there is no note where it is."""
+    topology = Topology("merging")
+    counts = topology.bolt("count", Counts, topology.spout("numbers", [1]).fields())
+    assert said(topology) == []
+    topology.bolt("end", ignore, counts.shuffle())
+    (sentence,) = said(topology)
+    assert sentence == (
+        "merge of bolt 'count' is not used before the exchange, so that each input goes to its task by itself: 'end' "
+        "takes what it emits for each of them"
+    )
 
 
 def test_the_state_of_the_topology_itself() -> None:

@@ -168,6 +168,7 @@ class Twin:
         """Run all partitions on the running loop, in its time."""
         values = self._shares(sources)
         arriving = defaultdict[Place, list[Row]](list)
+        _send(arriving, self.states)
         for place in self._places():
             partition, leaving = await self._work(place, _in_order(arriving, place), values)
             self._note_end(place, partition, leaving)
@@ -284,17 +285,28 @@ def twin(
     """Run a topology; each spout has so many partitions. With ``states`` it is an epoch of a stream, after the one that
     has left them. ``now`` is the time for bolts with keyed state, and ``state`` all that an epoch is told of it."""
     plan = state or StatePlan(now)
-    run, values = _planned(topology, sources or {}, spouts, seed, kind, in_epochs=states is not None, state=plan)
+    run, values = _planned(
+        topology, sources or {}, spouts, seed, kind, in_epochs=states is not None, state=plan
+    )
     run.fault, run.states = fault, states or ()
     run.run(values, real_time=real_time)
     return run
 
 
 async def twin_async(
-    topology: Topology, sources: Mapping[str, Sequence[Any]] | None = None, *, spouts: int = 1, seed: int = 1
+    topology: Topology,
+    sources: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    spouts: int = 1,
+    seed: int = 1,
+    states: Sequence[Row] | None = None,
+    state: StatePlan | None = None,
 ) -> Twin:
     """The same on the running loop, in its time, and without faults."""
-    run, values = _planned(topology, sources or {}, spouts, seed, Twin)
+    run, values = _planned(
+        topology, sources or {}, spouts, seed, Twin, in_epochs=states is not None, state=state
+    )
+    run.states = states or ()
     await run.run_here(values)
     return run
 

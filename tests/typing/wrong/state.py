@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 import msgspec
 
 from stormlet import Cell, Collector, KeyedBolt, ListOf, MapOf, Stream, Topology, Tuple, Value
@@ -36,6 +38,25 @@ class Tally(KeyedBolt[str, Word, int]):
         self.key = 1  # error: mypy, pyright
         self.set_timer("noon")  # error: mypy, pyright
         out.emit(self.key)  # error: mypy, pyright
+
+
+class Merged(KeyedBolt[str, Word, int]):
+    """Misuses the other state."""
+
+    total = Value(int, 0)
+    latest = ListOf(int)
+
+    def merge(self, other: Self) -> None:
+        self.total += other.words  # error: mypy, pyright
+        self.total += other.latest  # error: mypy, pyright
+        self.latest.extend(other.key)  # error: mypy, pyright
+
+
+class MergesTwo(KeyedBolt[str, Word, int]):
+    """Takes one too many."""
+
+    def merge(self, one: Self, other: Self) -> None:  # error: mypy, pyright
+        pass
 
 
 def tallied(word: Word, total: Cell[int]) -> int:

@@ -87,11 +87,15 @@ class BatchResult:
         :class:`KeyError` naming the states there are."""
         return self._states.values(bolt.component if isinstance(bolt, Stream) else bolt, name)
 
-    def save_state(self, path: str | os.PathLike[str]) -> None:
+    def save_state(self, path: str | os.PathLike[str], *, merge: bool = False) -> None:
         """Write all keyed state into a state file, in the place of what it has, as one more epoch of it: a run in
-        process goes on with that by ``state=``, another one on Spark by ``initial_state=``. Raise
-        :class:`~stormlet.errors.StateUnusable`, naming the file, if it is not the topology's, or is in use."""
-        self._states.save(path)
+        process goes on with that by ``state=``, another one on Spark by ``initial_state=``. With ``merge=True`` it is
+        merged with what the file has, by the ``merge`` of each bolt (law K10), as where both have counted apart.
+
+        Raises :class:`~stormlet.errors.StateUnusable`, naming the file, if it is not the topology's, or is in use, and
+        :class:`~stormlet.errors.InvalidTopology` for a bolt without a ``merge``.
+        """
+        self._states.save(path, merge=merge)
 
     def __repr__(self) -> str:
         return f"<BatchResult: {self.acked:,} acked, {len(self.dead_letters):,} given up>"

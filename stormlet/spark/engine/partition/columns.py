@@ -146,7 +146,8 @@ class Way:
 
     def _places(self, values: Sequence[object]) -> Sequence[int] | None:
         """The places of the keys of all values; None if they go one by one."""
-        if self._merging is None:
+        if self._merging is None or self._merging.rests:
+            self._merging = None
             return None
         try:
             keys = self._merging.keys_of(values)

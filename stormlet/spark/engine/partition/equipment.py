@@ -136,7 +136,7 @@ def equip(
     here = {stream: [each for each in all_ if not _leaves(each, exits)] for stream, all_ in links.items()}
     away = {stream: [each for each in all_ if _leaves(each, exits)] for stream, all_ in links.items()}
     wires = Wires(engine, kit, here, {id: task.inbox for id, task in tasks.items()})
-    leading_out = OutletsToStages(engine, kit, away, exits)
+    leading_out = OutletsToStages(engine, kit, away, exits, cluster.state.now)
     producers = [maker.producer(each, tasks.get(each.task)) for each in plans]
     for each in producers:
         wires.lay([each], each.plan.component, cluster.outputs_of(each.plan.component))

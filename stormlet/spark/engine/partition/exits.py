@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from stormlet.spark.engine.partition.account import Account
+from stormlet.spark.engine.partition.keyed.execution import Execution
+from stormlet.spark.engine.partition.keyed.folding import Folding
 from stormlet.spark.engine.partition.lanes import Lane, MessagesOf
 from stormlet.spark.engine.partition.merging import CombiningLane, Members, Merging
 from stormlet.spark.engine.partition.rows import CHUNK, Kind, Row
@@ -52,9 +54,10 @@ class Exits:
             self._lanes[producer, target] = lane
         return lane
 
-    def merging(self, combiner: Combiner, producer: int) -> Merging:
+    def merging(self, combiner: Combiner | Execution, producer: int) -> Merging:
         """Return a place in which values of a task are merged."""
-        merging = Merging(combiner, producer, self._groups)
+        made = Merging if isinstance(combiner, Combiner) else Folding
+        merging = made(cast("Any", combiner), producer, self._groups)
         self._mergings.append(merging)
         return merging
 

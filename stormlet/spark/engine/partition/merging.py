@@ -89,6 +89,9 @@ class Merging:
     """The values of a link, or of one lane, that are merged before they leave. Each key has a *place* in lists of lanes
     and values."""
 
+    rests = False
+    """True if all values go by themselves from now on."""
+
     def __init__(self, combiner: Combiner, producer: int, numbers: Iterator[int]) -> None:
         """``numbers`` are those of new groups of the task ``producer``."""
         self.producer = producer
@@ -127,6 +130,13 @@ class Merging:
         """Return the places of keys. Raise :class:`KeyError` if one is unknown."""
         return list(map(self._places.__getitem__, keys))
 
+    def places_on(self, lane: CombiningLane, values: Sequence[Any]) -> Sequence[int] | None:
+        """Return the places of the keys of values that leave on this lane; None if one cannot be looked up."""
+        try:
+            return [self.learn(key, lane) for key in self.keys_of(values)]
+        except TypeError:
+            return None
+
     def knows(self, key: Hashable) -> bool:
         """True if a key has its place."""
         return key in self._places
@@ -152,7 +162,9 @@ class Merging:
         except TypeError:  # such a key is sent as often as it comes
             lane.ready.append(value, None, messages, attempt)
             return
-        self._merge(place, value)
+        if not self._takes(place, value, attempt):
+            lane.ready.append(value, None, messages, attempt)
+            return
         if messages:
             self._has_message(place, messages[0])
         self._singles[0].extend([place] * len(messages))
@@ -177,6 +189,20 @@ class Merging:
         except Exception as error:
             raise MergeFailed(self._lanes[place].target) from error
 
+    def _note_all(self, places: Sequence[int], messages: Sequence[int]) -> None:
+        """Note the messages of values that were merged at these places."""
+        self._count += len(places)
+        self._noted.append((self._short(places), _short_messages(messages)))
+
+    def _takes(self, place: int, value: Any, attempt: int) -> bool:
+        """Merge a value; return False if it goes by itself."""
+        self._merge(place, value)
+        return True
+
+    def _leaving(self, place: int, merged: Any) -> Any:
+        """Return the value that leaves in the place of all of a key."""
+        return merged
+
     def leave(self) -> None:
         """Have all leave."""
         self._noted.append(self._singles)
@@ -184,7 +210,9 @@ class Merging:
         all_messages = self._listed() if few else self._grouped()
         for place, (lane, value) in enumerate(zip(self._lanes, self._values, strict=True)):
             if value is not NOTHING:
-                lane.ready.append(value, None, all_messages[place], self._attempts.get(place, 1))
+                lane.ready.append(
+                    self._leaving(place, value), None, all_messages[place], self._attempts.get(place, 1)
+                )
                 lane.due = True
         self._begin()
 
@@ -243,8 +271,12 @@ class CombiningLane(Lane):
 
     def make_all_ready(self, tuples: Tuples, messages: Sequence[int]) -> None:
         """See :meth:`Lane.make_all_ready`."""
-        attempts = tuples.attempts
-        for position, (value, message) in enumerate(zip(tuples.values, messages, strict=True)):
+        values, attempts = tuples.values, tuples.attempts
+        places = None if attempts or 0 in messages else self.merging.places_on(self, values)
+        if places is not None:
+            self.merging.add_all(places, values, messages)
+            return
+        for position, (value, message) in enumerate(zip(values, messages, strict=True)):
             self.make_ready(value, None, (message,) if message else (), attempts.get(position, 1))
 
     def chunks(self, least: int) -> Iterator[dict[str, Any]]:

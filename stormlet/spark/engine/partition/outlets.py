@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from stormlet.core.groupings import Chooser, Many, One, PartialKey
 from stormlet.core.tuples import PLAIN, Lineage, Source
+from stormlet.model.checks.keyed import key_by
 from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Link
 from stormlet.model.streams import StreamId
@@ -17,20 +18,28 @@ from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.run.wiring import Producer
 from stormlet.runtime.wire.outlets import Anchors, CheckedOutlet, Outlet
 from stormlet.spark.engine.partition.exits import Exits
+from stormlet.spark.engine.partition.keyed.execution import Execution
 from stormlet.spark.engine.partition.lanes import Lane
-from stormlet.spark.engine.planning.combiners import combiner_of
+from stormlet.spark.engine.planning.combiners import Combiner, combiner_of, folds
 
 
 class OutletsToStages:
     """Makes the outlets that lead to other stages."""
 
     def __init__(
-        self, engine: Engine, kit: Kit, links: Mapping[StreamId, Sequence[Link]], exits: Exits
+        self,
+        engine: Engine,
+        kit: Kit,
+        links: Mapping[StreamId, Sequence[Link]],
+        exits: Exits,
+        now: float = 0.0,
     ) -> None:
+        """``now`` is the time for bolts with keyed state."""
         self._engine = engine
         self._kit = kit
         self._links = links
         self._exits = exits
+        self._now = now
 
     def lay(self, producer: Producer) -> None:
         """Put an outlet in the place of each that has consumers in other stages."""
@@ -72,7 +81,7 @@ class OutletsToStages:
         bolt = bolts.get(plan.component)
         sorts = bolt is not None and bolt.concurrency > 1
         # The keys of two streams need not mean the same, nor those of two subscriptions to one.
-        combiner = combiner_of(bolts[link.consumer], link.grouping) if len(ways) == 1 else None
+        combiner = self._combiner(plan, streams[0], link) if len(ways) == 1 else None
         merging = None if combiner is None else self._exits.merging(combiner, plan.task)
         lanes: list[Lane] = []
         for target in link.targets:
@@ -80,6 +89,15 @@ class OutletsToStages:
             if combiner is not None and isinstance(link.grouping, PartialKey):  # a key has two lanes
                 merging = self._exits.merging(combiner, plan.task)
         return lanes
+
+    def _combiner(self, plan: TaskPlan, stream: str, link: Link) -> Combiner | Execution | None:
+        description = self._engine.plan.description
+        bolt = description.bolts[link.consumer]
+        if not folds(bolt, description):
+            return combiner_of(bolt, link.grouping)
+        schema = description.components[plan.component].outputs[stream].schema
+        source = Source(plan.component, stream, plan.task, schema)
+        return Execution(description.name, bolt, source, key_by(link.grouping), self._now)
 
 
 class Exit(Outlet):

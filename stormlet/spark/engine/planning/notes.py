@@ -10,7 +10,9 @@ from stormlet.core.state.timers import NAME
 from stormlet.model.components import BoltBase, overrides
 from stormlet.model.description import BoltSpec, Description, SpoutSpec
 from stormlet.model.logic import LogicKind, component_class, what_is_called
+from stormlet.model.state.keyed import merges
 from stormlet.spark.engine.planning.closures import kept_by
+from stormlet.spark.engine.planning.combiners import unfolded
 from stormlet.spark.engine.planning.layout import Layout
 
 _NO_TIMEOUTS: Final = "nothing times out, and what hangs is a task of Spark's"
@@ -63,6 +65,11 @@ def notes(description: Description, layout: Layout, settings: Mapping[str, objec
             yield (
                 f"timers of bolt {bolt.id!r} are called in a batch if they are due when it begins, as time stands "
                 "still in it; others stay in its state"
+            )
+        if merges(component_class(bolt.logic)) and (reason := unfolded(bolt, description)) is not None:
+            yield (
+                f"merge of bolt {bolt.id!r} is not used before the exchange, so that each input goes to its task by "
+                f"itself: {reason}"
             )
         if bolt.id not in layout.driver and _prints(bolt.logic):
             yield (

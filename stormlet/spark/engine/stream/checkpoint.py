@@ -188,15 +188,13 @@ class Checkpoint:
 def _fault(written: Written, length: int | None, there: int | None) -> str | None:
     """What is wrong with a file, by the bytes that it should have and those that it has, with the way out."""
     if there is None:
-        return (
-            f"is missing, which has keyed state of epoch {written.epoch}; bring it back, or begin with another checkpoint"
-        )
+        return f"is missing, and has keyed state of epoch {written.epoch}; bring it back, or use another checkpoint"
     if length is None:
         return f"is none of the files that epoch {written.epoch} has written; take it away"
     if length != there:
         return (
-            f"has {there:,} bytes, and epoch {written.epoch} has written {length:,}; bring back what was there, or begin "
-            f"with another checkpoint"
+            f"has {there:,} bytes, and epoch {written.epoch} has written {length:,}; bring back what was there, or use "
+            f"another checkpoint"
         )
     return None
 

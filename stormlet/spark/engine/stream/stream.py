@@ -123,10 +123,10 @@ class StreamRun:
         :meth:`BatchResult.state`."""
         return self._states().values(bolt.component if isinstance(bolt, Stream) else bolt, name)
 
-    def save_state(self, path: str | os.PathLike[str]) -> None:
+    def save_state(self, path: str | os.PathLike[str], *, merge: bool = False) -> None:
         """Write all keyed state after the last epoch into a state file, when the stream has ended; see
         :meth:`BatchResult.save_state`."""
-        self._states().save(path)
+        self._states().save(path, merge=merge)
 
     def _states(self) -> EndStates:
         if not self._ended.is_set():

@@ -7,8 +7,8 @@ with the epoch that has written it last, so that nothing is read but what a reco
 
 The files of an epoch stay as long as a group in them counts. So that there are not too many of them, and not too much
 in them that does not count, an epoch also writes groups of earlier ones again, unread: those of epochs more than half
-of whose groups were written since, and, beyond :data:`MOST`, those of the epochs that have the fewest. A group is written
-about twice as often as it changes, for that.
+of whose groups were written since, and, where there are :data:`MOST`, those of the half that has the fewest. For that a
+group is written about twice as often as it changes.
 """
 
 from __future__ import annotations

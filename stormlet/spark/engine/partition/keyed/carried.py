@@ -17,6 +17,7 @@ from stormlet.core.state.codecs import encoded
 from stormlet.core.state.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.core.state.states import State
 from stormlet.model.description import BoltSpec, Description
+from stormlet.runtime.epochs.merging import merged
 from stormlet.runtime.epochs.states import KeptState
 from stormlet.spark.engine.partition.keyed.groups import (
     UNWRITTEN,
@@ -106,17 +107,25 @@ class EndStates:
             raise KeyError(f"{asked!r} names {len(wanted)} states; there are {there}")
         return dict(self._opened(wanted[0], self._blobs()).tables[0].committed_items())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all of them into a state file, in the place of those that it has. Raise
-        :class:`~stormlet.errors.StateUnusable`."""
+    def save(self, path: str | os.PathLike[str], *, merge: bool) -> None:
+        """Write all of them into a state file: in the place of those that it has, or merged with them. Raise
+        :class:`~stormlet.errors.StateUnusable`, and :class:`~stormlet.errors.InvalidTopology` for a bolt without a
+        ``merge``."""
         description, blobs = self._description, self._blobs()
         with closing(StateFile(path, description.name)) as file:
             stored = file.load()
             check_shapes(description, stored.shapes)
             shapes = shapes_of(description)
             file.declare(shapes)
-            appends = [each for id in shapes for each in self._appends(id, stored, blobs)]
+            appends = (
+                merged(description, self._all(stored.states), self._all(blobs))
+                if merge
+                else [each for id in shapes for each in self._appends(id, stored, blobs)]
+            )
             file.commit(Commit(stored.epoch + 1, time(), {}, appends))
+
+    def _all(self, blobs: Blobs) -> Mapping[StateId, State]:
+        return {id: self._opened(id, blobs) for id in shapes_of(self._description)}
 
     def _blobs(self) -> Blobs:
         return by_state([blob_in(row) for row in self._read()])

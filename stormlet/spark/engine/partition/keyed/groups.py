@@ -165,7 +165,9 @@ class Groups:
         ]
         if found:
             return found
-        id = next(iter(self._states.values())).id  # one without entries takes the place of those that were there
+        id = next(
+            iter(self._states.values())
+        ).id  # one without entries takes the place of those that were there
         return [Blob(id.component, id.state, encoded({}))]
 
 

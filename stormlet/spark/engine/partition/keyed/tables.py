@@ -7,19 +7,21 @@ state, and each goes over into the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from stormlet.core.state.commits import StateId
 from stormlet.core.state.epochs import EpochAccount
 from stormlet.core.state.map_table import MapTable
-from stormlet.core.state.states import State
 from stormlet.core.state.timers import NAME, Timers
 from stormlet.model.checks.keyed import key_reader
 from stormlet.model.description import BoltSpec
+from stormlet.model.logic import component_class
 from stormlet.model.plan import TaskPlan
+from stormlet.model.state.keyed import merges
 from stormlet.runtime.bolt.task_state import KeyReader, TaskState
 from stormlet.runtime.epoch import OpenEpoch
+from stormlet.spark.engine.partition.keyed.execution import states_of
+from stormlet.spark.engine.partition.keyed.folding import FoldingState, reader_of
 from stormlet.spark.engine.partition.keyed.groups import Groups
 from stormlet.spark.engine.partition.rows import Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, Span
@@ -35,23 +37,24 @@ class KeyedTables:
         self._plan = plan
         self._place = place
         now = cluster.state.now
-        self._states = {
-            name: State(StateId(spec.id, name), declared) for name, declared in spec.states.items()
-        }
+        self._states = states_of(spec, now)
         self._groups = Groups(self._states, cluster.state, writes_all=cluster.span is Span.WHOLE)
         tables = {name: state.tables[0] for name, state in self._states.items()}
         timers = tables.get(NAME)
+        is_folded = merges(component_class(spec.logic))
         readers = {
-            (each.source.component, each.source.stream): self._opening(key_reader(each)) for each in spec.inputs
+            (each.source.component, each.source.stream): self._opening(
+                reader_of(key_reader(each)) if is_folded else key_reader(each)
+            )
+            for each in spec.inputs
         }
         self._epoch = OpenEpoch(EpochAccount(1))
         first = ORDERS * (cluster.state.epoch + 1)
-        self._task = TaskState(
-            self._epoch, tables, Timers(timers, first) if isinstance(timers, MapTable) else None, readers
-        )
+        due = Timers(timers, first) if isinstance(timers, MapTable) else None
+        self._task = (FoldingState if is_folded else TaskState)(self._epoch, tables, due, readers)
         self._task.now = now
-        for state in self._states.values():
-            state.tell(now)
+        if isinstance(self._task, FoldingState):
+            self._task.others = states_of(spec, now)
         self.attempt = self._epoch.attempt
         """The trees that have reached it."""
 
