@@ -20,27 +20,32 @@ LONG_AGO = 1_000_000_000_000
 
 def delivery(stream: str, id: bytes, fields: Sequence[bytes], body: str, deliveries: int = 1) -> Delivery:
     """Return the delivery of an entry. Its receipt is the id, which is valid for as long as the entry is pending."""
-    found = {text(name): value for name, value in zip(fields[::2], fields[1::2], strict=True)}
-    id_text = id.decode()
-    content = found.pop(body, None)
+    content, more = _content(fields, body)
+    written = id.decode()
     return Delivery(
-        body=_all_of(found) if content is None else content,
-        receipt=id_text,
-        name=f"{stream}@{id_text}",
-        key=found.get(KEY),
-        headers=found,
+        body=content,
+        receipt=written,
+        name=f"{stream}@{written}",
+        key=more.get(KEY),
+        headers=more,
         deliveries=deliveries,
-        published=_time_of(id_text),
+        published=_time_of(written),
     )
 
 
-def _all_of(fields: dict[str, bytes]) -> bytes:
-    """Return the fields of an entry that has no body as a JSON object of texts."""
-    return msgspec.json.encode({name: text(value) for name, value in fields.items()})
+def _content(fields: Sequence[bytes], body: str) -> tuple[bytes, dict[str, bytes]]:
+    """Return the body and the other fields; without a body, a JSON object of all fields as texts."""
+    if len(fields) == 2 and fields[0] == body.encode():  # the usual entry
+        return fields[1], {}
+    found = {text(name): value for name, value in zip(fields[::2], fields[1::2], strict=True)}
+    content = found.pop(body, None)
+    if content is None:
+        content = msgspec.json.encode({name: text(value) for name, value in found.items()})
+    return content, found
 
 
 def _time_of(id: str) -> float | None:
-    milliseconds = id_numbers(id)[0]
+    milliseconds = int(id.partition("-")[0])
     return None if milliseconds < LONG_AGO else milliseconds / 1000
 
 

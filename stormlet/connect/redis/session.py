@@ -70,9 +70,6 @@ class StreamSession:
         self._reading = True
         try:
             return await self._receive(most, get_running_loop().time() + timeout)
-        except asyncio.CancelledError:
-            self._own = b"0"  # it may have been given entries, which nobody has seen
-            raise
         finally:
             self._reading = False
 

@@ -60,8 +60,10 @@ async def test_one_value_that_cannot_be_written_does_not_hold_up_the_others(valk
     async with place(valkey) as at:
         good, bad, empty, also_good = await at.write("a", None, "", "b", fields=_odd)
         assert good == also_good == DONE
-        assert bad.permanent and bad.reason == "TypeError: a field is text, bytes or a number, not NoneType"
-        assert empty.permanent and "wrong number of arguments" in empty.reason
+        assert bad.permanent
+        assert bad.reason == "TypeError: a field is text, bytes or a number, not NoneType"
+        assert empty.permanent
+        assert "wrong number of arguments" in empty.reason
         assert [each[b"x"] for each in await fields(at)] == [b"a", b"b"]
 
 
@@ -76,7 +78,8 @@ async def test_a_key_that_has_become_a_list_takes_nothing(valkey: Broker) -> Non
         await at.client.rpush(at.stream, "x")
         (written,) = await session.write([Item("a")])
         await session.close()
-        assert written.permanent and written.reason.startswith("WRONGTYPE")
+        assert written.permanent
+        assert written.reason.startswith("WRONGTYPE")
 
 
 async def test_a_server_without_memory_may_have_some_later(valkey: Broker) -> None:
@@ -85,7 +88,8 @@ async def test_a_server_without_memory_may_have_some_later(valkey: Broker) -> No
         await at.client.config_set("maxmemory", "1")
         (written,) = await at.write("a")
         await at.client.config_set("maxmemory", "0")
-        assert written.reason and not written.permanent
+        assert written.reason
+        assert not written.permanent
 
 
 async def test_a_server_that_became_a_replica_is_a_lost_connection(valkey: Broker) -> None:

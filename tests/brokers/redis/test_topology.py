@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -135,12 +136,11 @@ async def test_a_broker_that_is_killed_and_comes_again_loses_nothing(valkey: Bro
     """The topology goes on as if nothing had been."""
     async with place(valkey) as at:
         await put(at, 10_000)
-        async with shop(at.url, at.stream).run() as run:
+        async with shop(at.url, at.stream).run():
             for _ in range(3):
                 await asyncio.sleep(0.2)
                 await asyncio.to_thread(valkey.restart)
             await until_nothing_is_left(at)
-            (connection,) = run.health().connections.values()  # one of them
         done = await results(at)
         assert set(done) == set(range(10_000))
         assert done.total() <= 10_000 + 3 * 2 * PENDING
@@ -174,7 +174,7 @@ async def test_a_refused_reconnect_is_no_crash(valkey: Broker) -> None:
                 await until_nothing_is_left(at)
                 await asyncio.to_thread(proxy.refuse)
                 await asyncio.sleep(3)
-                assert not run.health().is_ready
+                assert not run.health().ready
                 await asyncio.to_thread(proxy.pass_on)
                 await put(at, 100)
                 await until_nothing_is_left(at)
@@ -197,7 +197,8 @@ async def test_poison_and_what_cannot_be_decoded_are_dead_letters(valkey: Broker
         async with topology.run(dead_letters=letters.append):
             await until_nothing_is_left(at)
         three, undecoded = sorted(letters, key=lambda each: isinstance(each.value, bytes))
-        assert three.value == Order(3) and "three is too many" in str(three.failures[-1])
+        assert three.value == Order(3)
+        assert "three is too many" in str(three.failure)
         assert undecoded.value == b"not JSON"
 
 
@@ -235,9 +236,11 @@ async def test_lag_is_that_of_the_broker(valkey: Broker) -> None:
 
 async def test_a_wrong_password_fails_the_start(valkey: Broker) -> None:
     """The error names the broker and no password, in all of its causes."""
+    password = "open sesame"[5:]
     async with place(valkey) as at:
         with pytest.raises(StartFailed) as raised:
-            async with shop(f"redis://:sesame@{HOST}:{valkey.port}/0", at.stream).run():
+            async with shop(f"redis://:{password}@{HOST}:{valkey.port}/0", at.stream).run():
                 pass
-        said = str(raised.getrepr(chain=True))
-        assert f"{HOST}:{valkey.port}" in said and "sesame" not in said.replace("redis://:sesame@{HOST}", "")
+        said = "".join(traceback.format_exception(raised.value))
+        assert f"redis://:***@{HOST}:{valkey.port}" in said
+        assert password not in said
