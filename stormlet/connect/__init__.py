@@ -10,6 +10,7 @@ From the ground up::
     source       the base of sources, with their options
     sink         the base of sinks
     kestrel      Kestrel's queues
+    redis/       streams of Redis and Valkey
 
 The modules of brokers import their clients when they connect, so that a topology can be checked and drawn without.
 """

@@ -53,8 +53,8 @@ PROFILES: Final = {
         Profile(name="kestrel", schemes=("kestrel",), capabilities=_each(can_return=True), has_names=False),
         Profile(
             name="redis-7",
-            schemes=("redis", "rediss", "valkey"),
-            capabilities=_each(lease=60.0, receipts_survive=True),
+            schemes=("redis", "rediss", "valkey", "valkeys"),
+            capabilities=_each(lease=60.0, receipts_survive=True, can_return=True),
         ),
         Profile(
             name="jetstream",
