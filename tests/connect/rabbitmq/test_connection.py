@@ -13,7 +13,9 @@ from importlib import util
 from pathlib import Path
 
 import pytest
+from aiormq.exceptions import ProbableAuthenticationError
 
+from stormlet.connect.address import read_address
 from stormlet.connect.rabbitmq import connection
 from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.processes import HOST, Broker, free_ports
@@ -67,6 +69,15 @@ async def test_a_wrong_password_is_refused(broker: Broker, caplog: pytest.LogCap
     assert "wrong user or password for 'guest'" in str(error)
     said = caplog.text + "".join(traceback.format_exception(error))
     assert "tr0ub4dor" not in said
+
+
+@pytest.mark.parametrize("connecting", [True, False])
+async def test_what_the_client_says_is_scrubbed(connecting: bool) -> None:
+    """In every form that a URL gives a password."""
+    address = read_address(f"amqp://guest:{QUOTED}@{HOST}/", where="here")
+    for error in [OSError(f"no route for {PASSWORD}"), ProbableAuthenticationError(f"no {QUOTED}")]:
+        assert "***" in str(connection.meaning(error, address, connecting=connecting))
+        assert "tr0ub4dor" not in str(connection.meaning(error, address, connecting=connecting))
 
 
 async def test_a_missing_virtual_host_is_refused(broker: Broker) -> None:
