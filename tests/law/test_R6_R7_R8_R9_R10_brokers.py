@@ -6,14 +6,23 @@ import asyncio
 import logging
 import traceback
 from collections import defaultdict
+from collections.abc import Sequence
 
 import msgspec
 import pytest
 
-from stormlet import Reject, StartFailed, Topology, TopologyCrashed
+from stormlet import DeadLetter, Reject, StartFailed, Topology, TopologyCrashed
 from stormlet.connect.address import Address, read_address
 from stormlet.connect.secrets import Secret, scrubbed
-from stormlet.connect.session import Session, SourceContext
+from stormlet.connect.session import (
+    DONE,
+    ConnectContext,
+    Item,
+    Session,
+    SinkSession,
+    SourceContext,
+    Written,
+)
 from stormlet.errors import BrokerRefused
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker, TwinSink, TwinSource
@@ -265,3 +274,37 @@ async def test_R10_an_input_is_acked_when_the_broker_has_it(sim: Simulation) -> 
     bodies = [int(each) for each in broker.queue("done").left]
     assert set(bodies) == set(range(200))
     assert len(bodies) <= 220  # what was on its way when the connection was lost comes twice
+
+
+class Picky(TwinSink[int]):
+    """A broker that takes no threes, and fives at their second attempt only."""
+
+    async def begin(self, address: Address, context: ConnectContext) -> SinkSession:
+        return PickyWriter()
+
+
+class PickyWriter:
+    async def write(self, items: Sequence[Item]) -> Sequence[Written]:
+        return [self.verdict(item) for item in items]
+
+    def verdict(self, item: Item) -> Written:
+        if item.value == 3:
+            return Written("unroutable", permanent=True)
+        return Written("busy") if item.value == 5 and item.attempt == 1 else DONE
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.simulated_time
+async def test_R10_each_value_of_a_batch_has_its_own_outcome(sim: Simulation) -> None:
+    """One is a dead letter, one is replayed, the others are acked."""
+    letters = list[DeadLetter]()
+    topology = Topology("sending")
+    numbers = topology.spout("numbers", range(8))
+    topology.bolt("send", Picky(Broker(), "done"), numbers.shuffle())
+    async with topology.run(dead_letters=letters.append) as running:
+        await running.finished()
+        counts = running.statistics().components["numbers"]
+        assert (counts.acked, counts.replayed, counts.dead_letters) == (7, 1, 1)
+        assert running.health().connections["send[0]"].rejected == 1
+    assert [(letter.value, letter.failure.reason) for letter in letters] == [(3, "unroutable")]

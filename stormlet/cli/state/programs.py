@@ -100,7 +100,9 @@ def import_(
     with closing(StateFile(path, inspection.description.name)) as store:
         stored = store.load()
         KeptState(MemoryStore(), stored, inspection.description)
-        appends: Sequence[Append] = [Append(id, blob) for id, each in entries.items() for blob in cut_into_blobs(each)]
+        appends: Sequence[Append] = [
+            Append(id, blob) for id, each in entries.items() for blob in cut_into_blobs(each)
+        ]
         if merge:
             appends = _merged(inspection.description, stored, appends)
         else:

@@ -55,8 +55,9 @@ class Settling:
 
     def note(self) -> None:
         """Something is to be told, such as a front that has moved."""
-        self._noted.set()
-        self.told.clear()
+        if not self._noted.is_set():
+            self._noted.set()
+            self.told.clear()
 
     def forget(self) -> int:
         """The connection is lost: unless its receipts survive, what was noted means nothing. Returns how many."""
@@ -65,6 +66,7 @@ class Settling:
         if self._survive:
             return 0
         forgotten, self._next = len(self._next), Settlement()
+        self._noted.clear()
         self.told.set()
         return forgotten
 

@@ -269,14 +269,15 @@ class SourceSpout(ReliableSpout[T]):
             place = delivery.place
             if place is not None and (place.is_revoked or place in self._revoking):
                 self._status.stale += 1
-            else:
-                await self._take(delivery, place)
+            elif (unreadable := self._take(delivery, place)) is not None:
+                await self._bury(*unreadable)
             if number % AT_ONCE == 0:
                 self._out.wake()
                 await asyncio.sleep(0)
         self._out.wake()
 
-    async def _take(self, delivery: Delivery, place: Prefix[Any] | None) -> None:
+    def _take(self, delivery: Delivery, place: Prefix[Any] | None) -> tuple[str, Delivery, Exception] | None:
+        """Keep a message, unless nothing can be made of it: then its id is returned, and why."""
         status = self._status
         status.received += 1
         status.redelivered += delivery.deliveries > 1
@@ -291,7 +292,8 @@ class SourceSpout(ReliableSpout[T]):
         elif self._draining:
             self._give_back(id)
         else:
-            await self._keep(id, delivery, held)
+            return self._keep(id, delivery, held)
+        return None
 
     def _id_of(self, delivery: Delivery, number: int) -> str:
         if not delivery.name:
@@ -300,14 +302,16 @@ class SourceSpout(ReliableSpout[T]):
         # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
         return f"{id}+{number}" if number >= 0 and id in self._receipts else id
 
-    async def _keep(self, id: str, delivery: Delivery, held: Held) -> None:
-        name = delivery.name or None
-        attempt = max(1, min(delivery.deliveries, self._context.config.max_attempts))
+    def _keep(self, id: str, delivery: Delivery, held: Held) -> tuple[str, Delivery, Exception] | None:
+        name, attempt = delivery.name or None, delivery.deliveries
+        if attempt != 1:  # which some brokers do not count
+            attempt = max(1, min(attempt, self._context.config.max_attempts))
         try:
             value = self._source.decode(checked(delivery, self._settings.max_message_bytes))
             self._buffer.add(Buffered(id, value, name, attempt, len(delivery.body), held))
         except Exception as error:
-            await self._bury(id, delivery, error)
+            return id, delivery, error
+        return None
 
     async def _bury(self, id: str, delivery: Delivery, error: Exception) -> None:
         """Nothing can be made of a body: it is a dead letter, with its bytes (law R6)."""

@@ -39,8 +39,15 @@ T = TypeVar("T")
 class Broker:
     """A broker in memory, on the clock of the loop that it is used on."""
 
-    def __init__(self, profile: Profile | str = "rabbitmq-4.0", *, latency: float = 0.001) -> None:
-        """``latency`` is how many seconds an answer takes."""
+    def __init__(
+        self,
+        profile: Profile | str = "rabbitmq-4.0",
+        *,
+        latency: float = 0.001,
+        troubles: Troubles | None = None,
+    ) -> None:
+        """``latency`` is how many seconds an answer takes; ``troubles`` begin with the first connection."""
+        self._troubles = troubles
         self.profile = PROFILES[profile] if isinstance(profile, str) else profile
         self.latency = latency
         self.password: str | None = None
@@ -127,23 +134,32 @@ class Broker:
                 for lent in list(place.lent.values()):
                     lent.ends = _now()
 
-    async def trouble(self, troubles: Troubles) -> None:
-        """Have faults by a seed, until there were enough; to be run as a task."""
-        random = troubles.random()
-        while len(self.seen) < troubles.most:
-            await asyncio.sleep(random.uniform(0.0, 2 * troubles.every))
-            kind = random.choice(troubles.kinds)
-            self.seen.append(kind)
-            await self._befall(kind, random)
+    def trouble(self, troubles: Troubles) -> None:
+        """Have faults by a seed from now on, until there were enough."""
+        self._trouble_later(troubles, troubles.random())
 
-    async def _befall(self, kind: Trouble, random: Random) -> None:
+    def _trouble_later(self, troubles: Troubles, random: Random) -> None:
+        # By timers: a task that lives on would be taken for a leak of the topology.
+        if len(self.seen) < troubles.most:
+            pause = random.uniform(0.0, 2 * troubles.every)
+            asyncio.get_running_loop().call_later(pause, self._befall, troubles, random)
+
+    def _befall(self, troubles: Troubles, random: Random) -> None:
+        kind = random.choice(troubles.kinds)
+        self.seen.append(kind)
+        self._have(kind, random)
+        self._trouble_later(troubles, random)
+
+    def _have(self, kind: Trouble, random: Random) -> None:
         match kind:
             case Trouble.CUT:
                 self.cut()
             case Trouble.RESTART:
                 self.restart(random.uniform(0.0, 20.0))
             case Trouble.REBALANCE:
-                await self.rebalance(random.randint(0, 3))
+                for place in self.places.values():
+                    if isinstance(place, Log):
+                        self._soon(place, random.randint(0, 3))
             case Trouble.TAKEN:
                 self.take_away()
             case Trouble.LEASE_LOST:
@@ -186,8 +202,13 @@ class Broker:
         if name in self.missing:
             raise BrokerRefused(f"NOT_FOUND - no queue {name!r}")
         self.connects += 1
+        if self._troubles is not None:
+            troubles, self._troubles = self._troubles, None
+            self.trouble(troubles)
 
     def _soon(self, log: Log, turn: int = 0) -> None:
+        if not log.members:
+            return
         self._balancing = asyncio.get_running_loop().create_task(log.balance(turn))
 
     def _latency(self) -> float:

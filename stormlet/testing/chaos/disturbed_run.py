@@ -281,7 +281,7 @@ class DisturbedRun:
             self._check_pending(spout)
             self._check_accounts(spout)
             if spout.tracker.buries:
-                witness.given_up.check_all_written(spout.plan)
+                witness.given_up.check_all_written(spout.plan, spout.tracker.counts.withdrawn)
         witness.outcomes.check_all_received()
         for attempt in witness.open.values():
             witness.violation("{} never had an outcome", self.journal.tree(attempt.root))
