@@ -95,7 +95,7 @@ async def _complete(
     loop, dead_letters = asyncio.get_running_loop(), list[DeadLetter]()
     given = _all_sources(topology, sources or {})
     began = loop.time()
-    options = {"state": in_memory(topology, given), **configuration}
+    options: Mapping[str, Any] = {"state": in_memory(topology, given), **configuration}
     with observed_by(recorded):
         run = topology.run(seed=seed, active=True, dead_letters=dead_letters.append, sources=given, **options)
         async with run as running:
