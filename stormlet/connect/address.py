@@ -23,7 +23,7 @@ SETTINGS: dict[str, Mapping[str, Any]] = {}
 
 
 CONNECTION_SETTINGS: Final = ("url", "password_file", "password_env")
-"""What may stand there."""
+"""The values that may stand there."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Address(msgspec.Struct, frozen=True):
     user: str | None = None
     password: Secret | None = None
     options: Mapping[str, str] = {}
-    """What stands behind the question mark."""
+    """The part behind the question mark."""
 
     @property
     def host(self) -> str:
@@ -51,7 +51,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        """What must not show."""
+        """All that must not show."""
         return () if self.password is None else (self.password,)
 
     def __str__(self) -> str:

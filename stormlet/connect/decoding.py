@@ -23,7 +23,7 @@ class Received(msgspec.Struct, frozen=True):
     deliveries: int = 1
     """Times that it was delivered, as far as the broker counts."""
     published: float | None = None
-    """When it was published, in seconds since 1970."""
+    """Time of publication, in seconds since 1970."""
 
 
 def decoder(as_: Any, encoding: str = "json") -> Decode:

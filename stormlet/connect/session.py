@@ -75,7 +75,7 @@ class Delivery(msgspec.Struct, kw_only=True):
     deliveries: int = 1
     """Times that it was delivered, this one included, as far as the broker counts."""
     published: float | None = None
-    """When it was published, in seconds since 1970."""
+    """Time of publication, in seconds since 1970."""
     place: Prefix[Any] | None = None
     """Its partition, as :meth:`SourceContext.assigned` has given it; needed where prefixes are settled."""
     position: Any = None
@@ -91,7 +91,7 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 class Settlement(msgspec.Struct):
-    """What a broker is to be told, all at once."""
+    """All that a broker is to be told at once."""
 
     done: list[Any] = msgspec.field(default_factory=list[Any])
     """Receipts of messages that are done."""
@@ -166,7 +166,7 @@ class Session(Protocol):
 
 
 class ConnectContext(Protocol):
-    """What the driver gives a source or a sink that connects."""
+    """The driver, as a source or a sink that connects sees it."""
 
     @property
     def topology(self) -> str:
@@ -205,7 +205,7 @@ class ConnectContext(Protocol):
 
 
 class SourceContext(ConnectContext, Protocol):
-    """What the driver gives a source that connects."""
+    """The driver, as a source that connects sees it."""
 
     @property
     def credit(self) -> int:
@@ -243,10 +243,10 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """What became of one item of a sink."""
+    """The outcome of one item of a sink."""
 
     reason: str = ""
-    """Why it was not written; empty: it was, and the broker has said so."""
+    """The reason that it was not written; empty: it was, and the broker has said so."""
     permanent: bool = False
     """True if no further attempt can help: its message goes to the dead letters (law S6). Otherwise it is replayed."""
 

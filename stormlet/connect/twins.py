@@ -10,7 +10,7 @@ from stormlet.connect.session import Capabilities, ConnectContext, Session, Sink
 
 
 class Reading(Protocol):
-    """What a twin needs to know of a source."""
+    """The facts of a source that a twin needs."""
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ class Reading(Protocol):
 
 
 class Writing(Protocol):
-    """What a twin needs to know of a sink."""
+    """The facts of a sink that a twin needs."""
 
     @property
     def writes(self) -> str:

@@ -126,7 +126,7 @@ def _load(
 
 
 def _merged(description: Description, stored: Stored, appends: Sequence[Append]) -> Sequence[Append]:
-    """What must be appended to merge what these would put there."""
+    """Return the entries to append, merged with those that are there."""
     own, others = ({id: State(id, each) for id, each in description.states.items()} for _ in range(2))
     for id, blobs in stored.states.items():
         own[id].load(blobs)

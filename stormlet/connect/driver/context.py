@@ -1,4 +1,4 @@
-"""What connectors are given when they connect."""
+"""The contexts that connectors are given when they connect."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class Held(msgspec.Struct):
     number: int
     """In its partition."""
     since: float
-    """When it came, by the clock of the loop."""
+    """Time of its arrival, by the clock of the loop."""
     key: Hashable = None
     """For sources with ``ordered_by``."""
 

@@ -1,4 +1,4 @@
-"""What the broker is to be told, and the task that tells it, away from the way of the tuples (law R3, R6).
+"""All that the broker is to be told, and the task that tells it, away from the way of the tuples (law R3, R6).
 
 ``ack`` and ``fail`` only note. What was noted while a settlement was under way is the next one, so that under load it
 has hundreds of messages, and none waits when there is little to do.

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class DrivenSink(Protocol):
-    """What the bolt needs of a sink; :class:`~stormlet.connect.sink.Sink` is one."""
+    """The part of a sink that the bolt needs; :class:`~stormlet.connect.sink.Sink` is one."""
 
     @property
     def url(self) -> str | None:

@@ -56,7 +56,7 @@ EMITTED_AT_ONCE = 1000
 
 
 class Driven(Protocol):
-    """What the spout needs of a source; :class:`~stormlet.connect.source.Source` is one."""
+    """The part of a source that the spout needs; :class:`~stormlet.connect.source.Source` is one."""
 
     @property
     def url(self) -> str | None:

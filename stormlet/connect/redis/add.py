@@ -21,7 +21,7 @@ ORIGIN = "origin"
 """The field with the origin of the message, by which a reader knows what has come twice."""
 Fields = Mapping[str, str | bytes | int | float]
 FINAL = ("WRONGTYPE", "ERR ", "wrong number")
-"""How errors begin that a later attempt meets again."""
+"""Beginnings of errors that a later attempt meets again."""
 
 
 class Add(Sink[T]):

@@ -32,14 +32,14 @@ SCHEMES = {"redis": False, "valkey": False, "rediss": True, "valkeys": True}
 
 
 class _Pipeline(Protocol):
-    """What is used of redis-py's pipelines, with types."""
+    """The part of redis-py's pipelines that is used, with types."""
 
     def execute_command(self, *command: str | bytes | int) -> object: ...
     def execute(self, *, raise_on_error: bool) -> Awaitable[list[Any]]: ...
 
 
 class _Redis(Protocol):
-    """What is used of redis-py's client, with types."""
+    """The part of redis-py's client that is used, with types."""
 
     def execute_command(self, *command: str | bytes | int) -> Awaitable[Any]: ...
     def pipeline(self, *, transaction: bool) -> AbstractAsyncContextManager[_Pipeline]: ...

@@ -201,7 +201,7 @@ class StreamSession:
 
 
 def _times(reply: Any) -> int:
-    """How often an entry was delivered; 1 if it was acked meanwhile."""
+    """Return the number of deliveries of an entry; 1 if it was acked meanwhile."""
     return int(reply[0][3]) if reply and not isinstance(reply, Exception) else 1
 
 

@@ -38,7 +38,7 @@ IDS: Final = Declared("value", bool, ttl=KEPT)
 
 
 class Given(Enum):
-    """What is known of a message that a task gives."""
+    """The knowledge of a message that a task gives."""
 
     FIRST = "first"
     UNDER_WAY = "under way"

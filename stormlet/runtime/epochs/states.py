@@ -43,7 +43,7 @@ class KeptState:
         self.stored = stored
         self._by_bolt = {id: _states_of(spec) for id, spec in description.bolts.items()}
         self.redeliveries = {id: Redeliveries(id) for id in description.redelivering}
-        """What brokers may give again, by spout (law X8)."""
+        """Messages that brokers may give again, by spout (law X8)."""
         self.states: Sequence[State] = [
             *(each for states in self._by_bolt.values() for each in states.values()),
             *(each.state for each in self.redeliveries.values()),

@@ -47,7 +47,7 @@ class EpochTracker(Tracker):
         self._backlog: deque[Message] = deque()
         self._durable: deque[Message] = deque()
         self.redeliveries: Redeliveries | None = None
-        """What a broker may give again, if the spout is one that redelivers (law X8)."""
+        """Messages that a broker may give again, if the spout is one that redelivers (law X8)."""
 
     @property
     def room(self) -> int:

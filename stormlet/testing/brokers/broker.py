@@ -85,7 +85,7 @@ class Broker:
 
     @property
     def violations(self) -> list[str]:
-        """What sources have done that none may do."""
+        """Acts of sources that none may do."""
         return [each for place in self.places.values() for each in place.violations]
 
     def cut(self) -> None:
@@ -128,7 +128,7 @@ class Broker:
                     place.take_back(receipt, counts=True)
 
     def deliver_twice(self) -> None:
-        """What is under way is delivered once more, as when an answer was lost."""
+        """Deliver all that is under way once more, as when an answer was lost."""
         for place in self.places.values():
             if isinstance(place, Queue) and self.profile.capabilities.receipts_survive:
                 for lent in list(place.lent.values()):

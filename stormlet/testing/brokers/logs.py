@@ -35,7 +35,7 @@ class Log:
         self.commits: list[tuple[str, int]] = []
         """Every commit, in order."""
         self.violations: list[str] = []
-        """What no source may do."""
+        """Acts that no source may do."""
         self.finished = False
         self.deliveries = 0
         self.changed = asyncio.Event()

@@ -43,7 +43,7 @@ class Queue:
         self.dead: list[tuple[bytes, str]] = []
         """Dead letters of the broker: bodies, and why."""
         self.violations: list[str] = []
-        """What no source may do."""
+        """Acts that no source may do."""
         self.finished = False
         """True if nothing more is published."""
         self.ready: deque[Stored] = deque()

@@ -134,7 +134,7 @@ Fingerprint: TypeAlias = Mapping[str, int]
 
 
 def fingerprint(left: Left) -> Fingerprint:
-    """What is left in short form."""
+    """The rest, in short form."""
     return {name: hash(frozenset(each.items())) for name, each in left.kept.items()}
 
 

@@ -47,7 +47,7 @@ class FaultKind(StrEnum):
     """With ``state=``, the write of an epoch fails, before it is done or after it: the topology crashes, and begins
     again."""
     SILENCE = "silence"
-    """Where messages belong to epochs, a source is not asked for anything for up to a minute."""
+    """With ``state=``, a source is asked for nothing for up to a minute."""
 
 
 @dataclass(frozen=True, slots=True)

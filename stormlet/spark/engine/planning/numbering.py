@@ -39,7 +39,7 @@ class Span(Enum):
 
 
 class StatePlan(msgspec.Struct, frozen=True):
-    """What one passage does with keyed state (:mod:`stormlet.spark.engine.partition.keyed.groups`)."""
+    """The part of one passage in keyed state (:mod:`stormlet.spark.engine.partition.keyed.groups`)."""
 
     now: float = 0.0
     """The time for its bolts, in seconds since 1970: a run, or an epoch, is a moment to them (law K6)."""

@@ -186,7 +186,7 @@ class Checkpoint:
 
 
 def _fault(written: Written, length: int | None, there: int | None) -> str | None:
-    """What is wrong with a file, by the bytes that it should have and those that it has, with the way out."""
+    """Return the fault of a file, by the bytes that it should have and those that it has, with the way out."""
     if there is None:
         return f"is missing, and has keyed state of epoch {written.epoch}; bring it back, or use another checkpoint"
     if length is None:

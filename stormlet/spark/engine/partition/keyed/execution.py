@@ -30,7 +30,7 @@ States = Mapping[str, State]
 
 
 class Folded(msgspec.Struct, frozen=True):
-    """What some inputs of a key have made of its state: a value on the way to the task of the bolt."""
+    """The state that some inputs of a key have made: a value on the way to the task of the bolt."""
 
     key: Any
     states: Mapping[str, bytes]
