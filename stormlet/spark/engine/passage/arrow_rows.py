@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,14 +45,6 @@ def schema() -> pa.Schema:
 
     kinds = {"int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
     return pa.schema([(name, kinds[kind]) for name, kind in (each.split() for each in DDL.split(", "))])
-
-
-def table_of(names: Sequence[str], rows: Iterable[tuple[int, ...]]) -> pa.Table:
-    """Return rows of numbers in columns of these names."""
-    import pyarrow as pa
-
-    columns = [pa.array(column, pa.int32()) for column in zip(*rows, strict=True)]
-    return pa.Table.from_arrays(columns, names=list(names))
 
 
 def batches_of(rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:

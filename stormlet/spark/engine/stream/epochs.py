@@ -36,10 +36,10 @@ from stormlet.spark.engine.partition.keyed.carried import (
 )
 from stormlet.spark.engine.partition.keyed.groups import blob_in, by_state, id_of
 from stormlet.spark.engine.partition.rows import Kind, Row
-from stormlet.spark.engine.passage.arrow_rows import frame_of, rows_in, table_of
+from stormlet.spark.engine.passage.arrow_rows import frame_of, rows_in
 from stormlet.spark.engine.passage.code import code_of, pickled, ship
 from stormlet.spark.engine.passage.conduct import cancelled, explained, hand_over, settings
-from stormlet.spark.engine.passage.connect import frame_of_table, partitions_of
+from stormlet.spark.engine.passage.connect import partitions_of
 from stormlet.spark.engine.passage.executors import check_executors
 from stormlet.spark.engine.passage.outputs import Leaving, with_outputs, write_sinks
 from stormlet.spark.engine.passage.passage import Left, Passage, Saved, saved_in
@@ -196,8 +196,8 @@ class Epochs:
         rows, hashes = rows_in(session, place), record.states ^ hashes_of(record.groups)
         rows = rows.where(rows["kind"] == int(Kind.STATE))
         if record.keyed == keyed_places(cluster):
-            if record.groups:
-                rows = rows.unionAll(_groups_in(session, checkpoint, record))
+            if record.groups:  # the task takes those of each group that were written last
+                rows = rows.unionAll(rows_in(session, *checkpoint.groups_of(record.groups)))
             return Saved(rows, hashes, record.driver)
         # Keys go to other tasks by now. What they had must have been all, or the ledger does not add up.
         before = _groups_read(session, checkpoint, record)
@@ -224,21 +224,8 @@ def _writer(source: SourceKey, epoch: int) -> Callable[[Leaving, Destination, Da
     return write
 
 
-def _groups_in(session: SparkSession, checkpoint: Checkpoint, record: EpochRecord) -> DataFrame:
-    """The rows of all key groups that a record names."""
-    from pyspark.sql import functions as f
-
-    rows = rows_in(session, *checkpoint.groups_of(record.groups))
-    if all(each.counts_all for each in record.groups):
-        return rows
-    columns = ["stage", "partition", "target", "size"]
-    named = table_of(columns, ((*id, epoch) for id, epoch in ids_of(record.groups)))
-    wanted = f.broadcast(frame_of_table(session, named))
-    return rows.join(wanted, columns, "left_semi").select(*rows.columns)
-
-
 def _groups_read(session: SparkSession, checkpoint: Checkpoint, record: EpochRecord) -> Sequence[Row]:
-    """The same, in this process."""
+    """The rows of all key groups that a record names, in this process."""
     if not record.groups:
         return ()
     kept, named = Kept(session, *checkpoint.groups_of(record.groups)), ids_of(record.groups)

@@ -36,11 +36,6 @@ class Written(msgspec.Struct, frozen=True):
     count: int
     """The number of all."""
 
-    @property
-    def counts_all(self) -> bool:
-        """True if all of them count."""
-        return len(self.groups) == self.count
-
 
 def written_by(epoch: int, files: Mapping[str, int], groups: Mapping[GroupId, int]) -> Written:
     """Return the groups that an epoch has just written."""

@@ -103,25 +103,36 @@ class Groups:
         """The entries that have changed, by state."""
         self.closed: set[int] = set()
         """The numbers of those that are closed."""
-        self._due: set[int] = set()
+        self._rows: dict[int, list[Row]] = {}
+        """The rows of each group that have come, until it begins."""
 
     def take(self, row: Row) -> None:
-        """Take a row that :func:`rows_of` has made, in any order."""
-        blob = blob_in(row)
-        group = self._of(row.target)
+        """Take a row that :func:`rows_of` has made, in any order; one that an epoch has written before the last that
+        has written its group does not count."""
+        rows = self._rows.setdefault(row.target, [])
+        if rows and row.size > rows[0].size:
+            rows.clear()
+        if not rows or row.size == rows[0].size:
+            rows.append(row)
+
+    def begin(self) -> Sequence[Row]:
+        """Begin with all rows that have come, and open the groups whose time has come; return the rows that count.
+        Raise :class:`~stormlet.errors.StateUnusable` for what does not decode."""
+        taken, self._rows = [row for rows in self._rows.values() for row in rows], {}
+        due = {row.target for row in taken if self._close(row)}
+        for number in due:
+            self._groups[number].is_changed = True  # what is too old in it is left out when it is written
+        for number in list(self.closed) if self._plan.opens_all else due:
+            self._open(number)
+        return taken
+
+    def _close(self, row: Row) -> bool:
+        """Take what a row brings to its group; return True if the time of the group has come."""
+        blob, group = blob_in(row), self._of(row.target)
         group.blobs.append(blob)
         group.is_changed |= self._writes_all or row.size == UNWRITTEN or row.size in self._plan.rewritten
         self.closed.add(row.target)
-        if blob.due is not None and blob.due <= self._plan.now:
-            self._due.add(row.target)
-
-    def open_due(self) -> None:
-        """Open those whose time has come, when all rows are there. Raise :class:`~stormlet.errors.StateUnusable` for
-        what does not decode."""
-        for number in self._due:
-            self._groups[number].is_changed = True  # what is too old in it is left out when it is written
-        for number in list(self.closed) if self._plan.opens_all else self._due:
-            self._open(number)
+        return blob.due is not None and blob.due <= self._plan.now
 
     def open_for(self, key: object) -> None:
         """Open the group of a key."""
@@ -138,6 +149,7 @@ class Groups:
         for name, changed in self._changed.items():
             for number, entry in zip(_groups_of(self._states[name].tables[0], changed), changed, strict=True):
                 group = self._of(number)
+                assert not group.blobs, "the group of a key is opened when the key is read"
                 group.is_changed = True
                 group.entries.setdefault(name, []).append(entry)
         changed_ = [(number, each) for number, each in sorted(self._groups.items()) if each.is_changed]

@@ -50,7 +50,7 @@ class KeyedPartition(Partition):
         """Execute the tuples of a chunk, or take a row with state."""
         if row.kind != Kind.KEYED or row.place != self._place:
             return await super().execute(row)
-        self._tables.load(self._account.read(row))
+        self._tables.load(row)
         return ()
 
     async def _execute_gathered(self) -> Sequence[Row]:
@@ -61,9 +61,11 @@ class KeyedPartition(Partition):
     def _begin(self) -> None:
         self._has_begun = True
         try:
-            self._tables.begin()
+            taken = self._tables.begin()
         except StateUnusable as error:
             raise self._crashes.of_task(self._tables.task, "the state") from error
+        for row in taken:
+            self._account.read(row)
 
     async def finish(self) -> Sequence[Row]:
         """No more input will come: call the timers that are due, and finish."""

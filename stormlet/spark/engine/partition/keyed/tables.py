@@ -112,11 +112,13 @@ class KeyedTables:
         """Take a row that :meth:`rows` has made, or the like of it."""
         self._groups.take(row)
 
-    def begin(self) -> None:
-        """Begin with the state in the rows. Raise :class:`~stormlet.errors.StateUnusable` for what does not decode."""
-        self._groups.open_due()
+    def begin(self) -> Sequence[Row]:
+        """Begin with the state in the rows; return those that count. Raise :class:`~stormlet.errors.StateUnusable` for
+        what does not decode."""
+        taken = self._groups.begin()
         if self._task.timers is not None:
             self._task.timers.load()
+        return taken
 
     def rows(self) -> Sequence[Row]:
         """Return the rows that bring what has changed back to its place."""
