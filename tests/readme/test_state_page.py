@@ -46,7 +46,7 @@ def test_the_commands_print_what_the_page_shows(there: Path) -> None:
         else:
             assert printed == text
             shown += 1
-    assert shown == 3
+    assert shown == 4
     assert rows(there / "counts.state", "totals") == [("and", 1), ("the", 4), ("moon", 2)]
     assert rows(there / "log.db", "history") == [("and", 1), ("the", 4), ("moon", 2)]
 
@@ -60,7 +60,7 @@ def test_every_program_runs(there: Path) -> None:
     """Also those for which no command is shown."""
     (there / "words.txt").write_text("the moon\n", "utf-8")
     assert list(FILES) == [
-        *("counts.py", "tables.py", "patient.py", "lengths.py", "reminders.py", "functions.py"),
+        *("counts.py", "tables.py", "patient.py", "lengths.py", "reminders.py", "functions.py", "merged.py"),
     ]
     for name in FILES:
         run(there, f"python -m stormlet run {name} --state {name}.state")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from msgspec.structs import replace
 
@@ -434,6 +434,28 @@ def test_keyed_state_after_a_run() -> None:
     """The next epoch begins with it."""
     first, second = epochs(counting(), ["a"], ["a", "b"])
     assert (states(first), states(second)) == ({"a": 1}, {"a": 2, "b": 1})
+
+
+class Merges(KeyedBolt[str, str, None]):
+    """Says how two counts become one."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[str], out: Collector[None]) -> None:
+        self.total += 1
+
+    def merge(self, other: Self) -> None:
+        self.total += other.total
+
+
+def test_keyed_state_that_is_merged() -> None:
+    """One tuple for each key crosses the exchange, where each input is a call in process."""
+    topology = Topology("counting")
+    topology.bolt("count", Merges, topology.spout("s", ["a"]).fields(), parallelism=2)
+    run = twin(topology, {"s": [*"abab"] * 9}, spouts=1)
+    assert states(run) == {"a": 18, "b": 18}
+    assert run.statistics().components["count"].executed == 2
+    assert complete(topology, {"s": [*"abab"] * 9}).statistics.components["count"].executed == 36
 
 
 def test_now() -> None:
