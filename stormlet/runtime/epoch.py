@@ -33,9 +33,10 @@ class OpenEpoch:
     @property
     def room(self) -> int:
         """The number of messages that it still takes from the sources."""
-        if self.closing or self.account.is_broken_off or self.is_large():
+        if self.closing or self.account.is_broken_off:
             return 0
-        return self.account.room
+        room = self.account.room
+        return 0 if room > 0 and self.is_large() else room
 
     @property
     def spoilt(self) -> bool:

@@ -106,7 +106,7 @@ def attach(bolt: KeyedBolt[Any, Any, Any], tables: dict[str, AnyTable], timers: 
     """Give an instance the tables of its task, by the names of :func:`states_of`, and the timers of the task, where it
     has any; return what it has in hand from then on."""
     hand = hand_of(bolt)
-    hand.tables, hand.timers = tables, timers
+    hand.take(tables, timers)
     return hand
 
 

@@ -5,6 +5,7 @@ cdef class Hand:
     cdef public object key
     cdef public dict tables
     cdef public object timers
+    cdef public ValueTable only
 
 cdef class Holder:
     cdef public Hand _hand

@@ -25,14 +25,21 @@ B = TypeVar("B", bound="Holder")
 class Hand:
     """The tables of an instance, by the names of their states, and the key that it has in hand."""
 
-    __slots__ = ("key", "tables", "timers")
+    __slots__ = ("key", "only", "tables", "timers")
 
     def __init__(self, tables: dict[str, Any] | None = None, timers: Any = None, key: Any = UNSET) -> None:
+        self.key = key
+        """UNSET between calls."""
+        self.take(tables, timers)
+
+    def take(self, tables: dict[str, Any] | None, timers: Any) -> None:
+        """Have these in hand from now on."""
         self.tables: Any = tables
         """None for an instance without a task, until it makes some."""
         self.timers = timers
-        self.key = key
-        """UNSET between calls."""
+        first = next(iter(tables.values())) if tables is not None and len(tables) == 1 else None
+        self.only: ValueTable | None = first if isinstance(first, ValueTable) else None
+        """The table of a bolt that has one value and nothing else, as most do: it need not be looked up."""
 
 
 class Holder:
@@ -127,13 +134,13 @@ class ValueSlot(Slot):
 
     def _read(self, bolt: Any) -> Any:
         hand = full_hand(bolt)
-        table: ValueTable = hand.tables[self.name]
+        table: ValueTable = hand.tables[self.name] if hand.only is None else hand.only
         value = table.get(hand.key)
         return self.declaration.absent(table, hand.key) if value is None else value
 
     def _write(self, bolt: Any, value: Any) -> None:
         hand = full_hand(bolt)
-        table: ValueTable = hand.tables[self.name]
+        table: ValueTable = hand.tables[self.name] if hand.only is None else hand.only
         table.put(hand.key, value)
 
 
