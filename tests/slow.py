@@ -50,6 +50,8 @@ SLOW = frozenset(
         "core/state/test_states.py::test_any_sequence_of_changes_ends_as_in_a_dict",
         "core/state/test_states.py::test_any_sequence_of_changes_of_maps_ends_as_in_a_dict",
         "core/state/test_states.py::test_the_log_stays_within_three_times_the_state",
+        "connect/test_files.py",
+        "connect/test_files_conformance.py",
         "connect/test_kestrel.py",
         "conformance/test_fsshelter.py::test_FS_H3_steady_state_memory_does_not_grow",
         "core/test_keys.py::test_every_process_agrees",

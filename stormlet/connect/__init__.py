@@ -11,6 +11,7 @@ From the ground up::
     sink         the base of sinks
     kestrel      Kestrel's queues
     redis/       streams of Redis and Valkey
+    files/       files that grow, folders of files
 
 The modules of brokers import their clients when they connect, so that a topology can be checked and drawn without.
 """
