@@ -42,6 +42,7 @@ SLOW = frozenset(
         "cli/test_run_options.py",
         "cli/test_simulate.py",
         "cli/test_soak.py",
+        "connect/rabbitmq/test_conformance.py",
         "connect/rabbitmq/test_connection.py",
         "connect/rabbitmq/test_kills.py",
         "connect/rabbitmq/test_publish.py",

@@ -80,6 +80,10 @@ class Rabbit:
         """Take out all that a queue has ready, and return the bodies."""
         return [message.body.decode() for message in await self.take(queue)]
 
+    async def purge(self) -> None:
+        """Take out all that the queue has ready, without looking."""
+        await self._channel.queue_purge(self.queue)
+
     async def delete(self, queue: str = "") -> None:
         """Delete a queue."""
         await self._channel.queue_delete(queue or self.queue)

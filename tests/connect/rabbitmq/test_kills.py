@@ -1,8 +1,12 @@
-"""Processes that end at any moment, at a real RabbitMQ: nothing is lost, and little comes twice."""
+"""Processes that end at any moment, at a real RabbitMQ: nothing is lost, and little comes twice.
+
+``STORMLET_KILLS=20 pytest -rP tests/connect/rabbitmq/test_kills.py`` kills more of them, and prints the counts.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 from asyncio.subprocess import Process
@@ -10,6 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import Final
 
 import pytest
 
@@ -19,6 +24,7 @@ from tests.connect.rabbitmq.kit import Rabbit, numbered
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 
 COUNT = 1500
+KILLS: Final = int(os.environ.get("STORMLET_KILLS", "4"))
 ROOT = Path(__file__).parents[3]
 
 
@@ -64,7 +70,7 @@ class Mortals:
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 async def test_a_process_that_is_killed_loses_nothing(rabbit: Rabbit, kind: str, tmp_path: Path) -> None:
     """At random moments, several times. What comes twice was pending, or done and not yet settled."""
-    kills, random = 4, Random(1)
+    kills, random = KILLS, Random(1)
     await rabbit.declare(x_queue_type=kind)
     await rabbit.publish_many(numbered(COUNT))
     mortals = Mortals(rabbit, tmp_path / "notes")
@@ -73,7 +79,9 @@ async def test_a_process_that_is_killed_loses_nothing(rabbit: Rabbit, kind: str,
             await asyncio.sleep(random.uniform(0, 0.3))
             process.kill()
     await mortals.end(rabbit)
-    assert len(mortals.noted) - COUNT <= kills * mortal.PENDING
+    doubled = len(mortals.noted) - COUNT
+    print(f"{kind}: {kills} kills, {COUNT} messages, {doubled} twice")
+    assert doubled <= kills * mortal.PENDING
 
 
 async def test_a_process_that_is_asked_to_end_repeats_nothing(rabbit: Rabbit, tmp_path: Path) -> None:
@@ -82,7 +90,7 @@ async def test_a_process_that_is_asked_to_end_repeats_nothing(rabbit: Rabbit, tm
     await rabbit.declare()
     await rabbit.publish_many(numbered(COUNT))
     mortals = Mortals(rabbit, tmp_path / "notes")
-    for _ in range(3):
+    for _ in range(KILLS):
         async with mortals.one() as process:
             await asyncio.sleep(random.uniform(0, 0.3))
             process.send_signal(signal.SIGTERM)
@@ -93,7 +101,7 @@ async def test_a_process_that_is_asked_to_end_repeats_nothing(rabbit: Rabbit, tm
 
 async def test_what_a_killed_process_publishes_is_all_there(rabbit: Rabbit, tmp_path: Path) -> None:
     """From queue to queue at least once: an input is acked when its output is confirmed."""
-    kills, random = 3, Random(3)
+    kills, random = KILLS, Random(3)
     await rabbit.declare()
     done = await rabbit.declare(f"{rabbit.queue} done")
     await rabbit.publish_many(numbered(COUNT))
@@ -105,4 +113,6 @@ async def test_what_a_killed_process_publishes_is_all_there(rabbit: Rabbit, tmp_
     await mortals.end(rabbit)
     published = await rabbit.bodies(done)
     assert set(published) == set(numbered(COUNT))
-    assert len(published) - COUNT <= kills * mortal.PENDING
+    doubled = len(published) - COUNT
+    print(f"queue to queue: {kills} kills, {COUNT} messages, {doubled} published twice")
+    assert doubled <= kills * mortal.PENDING

@@ -1,0 +1,171 @@
+"""The cases that every connector must pass, at a real RabbitMQ."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import aiormq
+import pytest
+
+from stormlet.connect import rabbitmq
+from stormlet.connect.address import Address
+from stormlet.connect.rabbitmq.queue import QueueSession
+from stormlet.connect.session import Delivery, Settlement, SourceContext
+from stormlet.connect.sink import Sink
+from stormlet.connect.source import Source
+from tests.brokers.proxy import Proxy
+from tests.brokers.servers import RabbitMQ
+from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
+from tests.connect.rabbitmq.kit import Rabbit, through
+
+DEAD = f"{QUEUE} dead"
+
+
+class Watched(rabbitmq.Queue[Any]):
+    """A queue whose settlements are noted: AMQP does not say which messages are not settled yet."""
+
+    def __init__(self, bench: RealRabbitMQ, url: str, **options: Any) -> None:
+        super().__init__(url, QUEUE, **options)
+        self._bench = bench
+
+    async def begin(self, address: Address, context: SourceContext) -> QueueSession:
+        session: Any = await super().begin(address, context)
+        bodies = dict[int, bytes]()
+        receive, settle = session.receive, session.settle
+
+        async def received(most: int, within: float) -> Sequence[Delivery]:
+            deliveries: Sequence[Delivery] = await receive(most, within)
+            bodies.update({each.receipt.tag: each.body for each in deliveries})
+            return deliveries
+
+        async def settled(settlement: Settlement) -> int:
+            refused: int = await settle(settlement)
+            receipts = [*settlement.done, *(each.receipt for each in settlement.rejected)]
+            self._bench.open -= Counter(bodies[each.tag] for each in receipts)
+            return refused
+
+        session.receive, session.settle = received, settled
+        return session  # type: ignore[no-any-return]
+
+
+class RealRabbitMQ(Bench):
+    """The connector at a broker that is killed, behind a proxy that resets."""
+
+    faults = frozenset({"cut", "restart", "missing"})
+
+    def __init__(self, kind: str, *, rejects: bool) -> None:
+        self.name = f"{kind}{' with dead letters' if rejects else ''}"
+        self.rules = rabbitmq.Queue[Any](None, QUEUE, rejects=rejects).capabilities
+        self._kind = kind
+        self._broker: RabbitMQ
+
+    def at(self, broker: RabbitMQ) -> RealRabbitMQ:
+        """The same at this broker."""
+        self._broker = broker
+        return self
+
+    def begin(self) -> None:
+        self.open = Counter[bytes]()
+        self._forgets = self._is_consumed = False
+        self._later: asyncio.Future[None] | None = None
+
+    def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def running() -> None:
+            async with Rabbit(self._broker.url, QUEUE) as self._rabbit:
+                for queue in (QUEUE, DEAD):
+                    await self._rabbit.delete(queue)
+                await self._rabbit.declare(DEAD)
+                dead_letters = {"x_dead_letter_exchange": "", "x_dead_letter_routing_key": DEAD}
+                await self._rabbit.declare(x_queue_type=self._kind, **dead_letters)
+                await asyncio.sleep(2)  # killed sooner, the broker itself does not find a quorum queue again
+                await work()
+            if self._later is not None:
+                await self._later
+
+        with Proxy(self._broker.port) as self._proxy:
+            asyncio.run(running())
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def source(self, **options: Any) -> Source[Any]:
+        self._is_consumed = True
+        rejects = self.rules.has_dead_letters
+        return Watched(self, through(self._broker.url, self._proxy.port), rejects=rejects, **options)
+
+    def sink(self) -> Sink[bytes]:
+        url = through(self._broker.url, self._proxy.port)
+        return rabbitmq.Publish[bytes](url, routing_key=QUEUE, size=20)
+
+    async def publish(self, body: bytes, *, gap: int = 0) -> None:
+        self.open[body] += 1
+        await self._rabbit.publish(body.decode())
+
+    async def left(self) -> list[bytes]:
+        return sorted(self.open.elements()) if self._is_consumed else await self._ready(QUEUE)
+
+    async def dead(self) -> list[bytes]:
+        return await self._ready(DEAD)
+
+    async def violations(self) -> list[str]:
+        """Something is acked that was not settled, or is not that was."""
+        there = Counter(await self._ready(QUEUE))
+        lost, again = self.open - there, there - self.open
+        wrong = [f"{each!r} is not in the queue and was not settled" for each in lost]
+        return wrong + [f"{each!r} was settled and is in the queue" for each in again if not self._forgets]
+
+    async def _ready(self, queue: str) -> list[bytes]:
+        connection = await aiormq.connect(self._broker.url)  # the other one may be lost
+        channel, bodies = await connection.channel(), list[bytes]()
+        while (message := await channel.basic_get(queue)).delivery_tag:
+            bodies.append(message.body)
+        await connection.close()
+        return sorted(bodies)
+
+    async def bring(self, fault: str) -> None:
+        match fault:
+            case "cut":
+                self._proxy.reset()
+            case "missing":
+                await self._rabbit.delete()
+            case _:
+                self._forgets = True  # it keeps on disk only after a while what was acked
+                self._broker.kill()
+                self._later = asyncio.ensure_future(self._again())
+
+    async def _again(self) -> None:
+        await asyncio.sleep(8)
+        await asyncio.get_running_loop().run_in_executor(None, self._broker.start)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RabbitMQ]:
+    """One RabbitMQ for all cases."""
+    with tempfile.TemporaryDirectory(prefix="broker-") as folder, closing(RabbitMQ(Path(folder))) as broker:
+        broker.start()
+        yield broker
+
+
+QUORUM = RealRabbitMQ("quorum", rejects=True)
+CLASSIC = RealRabbitMQ("classic", rejects=False)
+DIFFERENT = ("01", "03_", "04", "11", "12", "24")
+"""The cases in which a classic queue, or one without dead letters, might do something else."""
+RUNS = [
+    *((QUORUM, case) for case in CASES),
+    *((CLASSIC, case) for case in CASES if name_of(case).startswith(DIFFERENT)),
+]
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    ("bench", "case"), RUNS, ids=lambda each: str(each) if isinstance(each, Bench) else name_of(each)
+)
+def test_conformance(bench: RealRabbitMQ, case: Case, server: RabbitMQ) -> None:
+    """The same cases as the twins."""
+    bench.at(server).hold(case)
