@@ -37,6 +37,9 @@ T = TypeVar("T")
 
 MOST_PREFETCHED: Final = 65_535
 """AMQP has 16 bits for it."""
+FRAMES: Final = 60
+"""Frames that the client reads before it hands them on, three for a message. With its own 10, messages come three at a
+time, and each costs nearly twice as much; with more the loop is held longer, and nothing is gained."""
 PROPERTIES: Final = (
     *("message_id", "correlation_id", "reply_to", "content_type", "content_encoding"),
     *("message_type", "app_id", "user_id"),
@@ -274,7 +277,7 @@ class Queue(Source[T]):
         connection = await connected(address, f"{context.topology}: {context.consumer}")
         try:
             with translated(address, connecting=True):
-                channel = await connection.channel(publisher_confirms=False)
+                channel = await connection.channel(publisher_confirms=False, frame_buffer_size=FRAMES)
                 session = QueueSession(address, self.queue, connection, channel, unique_ids=self.unique_ids)
                 await session.consume(context.credit)
         except BaseException:

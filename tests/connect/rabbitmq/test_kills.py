@@ -23,8 +23,9 @@ from tests.connect.rabbitmq.kit import Rabbit, numbered
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 
-COUNT = 1500
 KILLS: Final = int(os.environ.get("STORMLET_KILLS", "4"))
+COUNT: Final = 600 * KILLS
+"""Messages, more than they do before the last of them is killed."""
 ROOT = Path(__file__).parents[3]
 
 
