@@ -1,0 +1,20 @@
+"""Kafka: a source of topics, shared by the members of a group, and a sink.
+
+::
+
+    settings    what both have in common: the client's settings, TLS and SASL, errors in words
+    partitions  the partitions of a consumer: given, taken away, paused, committed
+    polling     the thread in which all that happens
+    session     the source's connection: the face of that thread towards the loop
+    producer    the sink's connection
+    topics      the source
+    produce     the sink
+
+The client is confluent-kafka, ``pip install 'stormlet[kafka]'``.
+"""
+
+from __future__ import annotations
+
+from stormlet.connect.kafka.produce import Produce as Produce
+from stormlet.connect.kafka.settings import Security as Security
+from stormlet.connect.kafka.topics import Topics as Topics

@@ -1,0 +1,241 @@
+"""The thread of one consumer: it polls, and everything else that is asked of the consumer happens in it.
+
+It polls always. Who does not poll for ``max.poll.interval.ms`` is taken for dead, and who does not answer a rebalance
+holds up the group. While nobody wants messages it waits for :data:`PATIENCE` seconds, and then pauses all partitions
+and polls on; not at once, as a partition that is paused loses what was fetched ahead.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Protocol
+
+from stormlet.connect.kafka.partitions import Partitions
+from stormlet.connect.kafka.settings import REFUSALS, Failures, greet, logger
+from stormlet.connect.session import Delivery
+from stormlet.errors import ConnectionLost
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message
+
+SLICE: Final = 0.05
+"""Seconds of one poll, after which the thread sees what else is asked of it."""
+PATIENCE: Final = 0.25
+"""Seconds without a wish for messages after which partitions are paused."""
+REPORTS: Final = 0.002
+"""Seconds between polls for the reports of commits, while nobody wants messages."""
+SPARE: Final = 100
+"""Messages that may come unasked meanwhile, before partitions are paused."""
+PROBE: Final = 1.0
+"""Seconds between questions to a cluster of which no broker was there."""
+
+
+class Reader(Protocol):
+    """The loop's side, which the thread may call at any time."""
+
+    def connected(self) -> None:
+        """The broker has answered, and has the topics."""
+        ...
+
+    def received(self, deliveries: Sequence[Delivery]) -> None:
+        """This is the answer to what was wanted."""
+        ...
+
+    def failed(self, error: Exception) -> None:
+        """There is no connection, or none any more."""
+        ...
+
+    def ended(self) -> None:
+        """The consumer is closed."""
+        ...
+
+
+class Polling:
+    """The thread. What is given to :meth:`ask` is called in it, such as the other public methods."""
+
+    def __init__(
+        self,
+        make: Callable[[], Consumer],
+        topics: Sequence[str],
+        partitions: Partitions,
+        failures: Failures,
+        reader: Reader,
+    ) -> None:
+        self._make = make
+        self._topics = topics
+        self._partitions = partitions
+        self._failures = failures
+        self._reader = reader
+        self._consumer: Consumer
+        self._asked = queue.SimpleQueue[Callable[[], None]]()
+        self._wanted = 0
+        self._until = 0.0
+        self._wanted_last = self._probed = monotonic()
+        self._spare: list[Delivery] = []
+
+    def start(self) -> None:
+        """Start the thread."""
+        # A daemon: a loop that was left without a word does not keep the program from its end.
+        threading.Thread(target=self._run, name="stormlet kafka", daemon=True).start()
+
+    def ask(self, function: Callable[[], None]) -> None:
+        """Have the thread call this soon. From any thread."""
+        self._asked.put(function)
+
+    def want(self, most: int, seconds: float) -> None:
+        """Ask for messages, for so long at most; the answer goes to :meth:`Reader.received`, once."""
+        self._wanted, self._until = most, monotonic() + seconds
+
+    def hurry(self) -> None:
+        """Answer now, with whatever is there."""
+        self._until = 0.0
+
+    def close(self) -> None:
+        """Leave the group. What is assigned is let go without a word, as everything was said before."""
+        self._partitions.closing = True
+
+    def meanwhile(self) -> None:
+        """Do what is asked while a callback waits, and nobody polls."""
+        self._serve(SLICE)
+        self._answer([])
+
+    def _run(self) -> None:
+        try:
+            self._consumer = self._partitions.consumer = self._make()
+        except Exception as error:
+            self._reader.failed(error)
+            return
+        try:
+            self._work()
+        except Exception as error:
+            self._reader.failed(error)
+            self._partitions.give_up_commits()
+            while not self._partitions.closing:
+                self._serve(1.0)
+        self._partitions.give_up_commits()
+        self._consumer.close()
+        self._reader.ended()
+
+    def _work(self) -> None:
+        partitions = self._partitions
+        greet(self._consumer, self._failures, [each for each in self._topics if not each.startswith("^")])
+        self._consumer.subscribe(
+            list(self._topics),
+            on_assign=partitions.on_assign,
+            on_revoke=partitions.on_revoke,
+            on_lost=partitions.on_lost,
+        )
+        self._reader.connected()
+        while not partitions.closing:
+            self._turn()
+
+    def _turn(self) -> None:
+        partitions = self._partitions
+        self._serve(0.0 if self._wanted else REPORTS if partitions.is_committing else SLICE)
+        if self._wanted:
+            partitions.hold(False)
+            self._answer(self._poll())
+        elif partitions.is_committing or partitions.is_held:
+            self._spare += self._converted([self._consumer.poll(0)])
+            partitions.hold(partitions.is_held or len(self._spare) >= SPARE)
+        else:
+            partitions.hold(monotonic() - self._wanted_last > PATIENCE)
+        self._look_at_brokers()
+
+    def _serve(self, seconds: float) -> None:
+        """Do all that is asked; wait so long for the first."""
+        try:
+            function = self._asked.get(timeout=seconds) if seconds else self._asked.get_nowait()
+            while True:
+                function()
+                function = self._asked.get_nowait()
+        except queue.Empty:
+            return
+
+    def _answer(self, deliveries: list[Delivery]) -> None:
+        if self._wanted and (deliveries or monotonic() >= self._until):
+            self._wanted = 0
+            self._wanted_last = monotonic()
+            self._reader.received(deliveries)
+
+    def _look_at_brokers(self) -> None:
+        """Raise if the connection must be made again."""
+        from confluent_kafka import KafkaException
+
+        self._failures.check()
+        if self._failures.is_down and monotonic() - self._probed > PROBE:
+            try:
+                self._consumer.list_topics(timeout=SLICE)
+                self._failures.is_up()
+            except KafkaException as exception:
+                logger.debug("%s", exception)
+            self._probed = monotonic()
+
+    # Messages.
+
+    def _poll(self) -> list[Delivery]:
+        if self._spare:
+            spare, self._spare = self._spare[: self._wanted], self._spare[self._wanted :]
+            return spare
+        # One call while there is much: each takes the interpreter's lock again, and may wait 5 ms for it.
+        messages: list[Message | None] = [*self._consumer.consume(self._wanted, 0)]
+        if not messages:
+            messages = [self._consumer.poll(max(0.0, min(SLICE, self._until - monotonic())))]
+            if messages[0] is not None and self._wanted > 1:
+                messages += self._consumer.consume(self._wanted - 1, 0)
+        return self._converted(messages)
+
+    def _converted(self, messages: Sequence[Message | None]) -> list[Delivery]:
+        made = (self._delivery(message) for message in messages if message is not None)
+        deliveries = [delivery for delivery in made if delivery is not None]
+        partitions = self._partitions
+        if partitions.taken:
+            back = partitions.taken.intersection(partitions.places)
+            partitions.taken.clear()
+            if back:  # within one call: nobody could say to which of its lives a message belongs
+                raise ConnectionLost(f"{self._failures.where}: a partition was taken and given in one moment")
+        return deliveries
+
+    def _delivery(self, message: Message) -> Delivery | None:
+        error = message.error()
+        topic, number, offset = message.topic(), message.partition(), message.offset()
+        if error is not None or topic is None or number is None or offset is None:
+            self._trouble(error, (topic or "", number or 0), offset or 0)
+            return None
+        place = self._partitions.places.get((topic, number))
+        if place is None:  # it was given away while this message was on its way
+            return None
+        self._partitions.delivered(place, offset + 1)
+        kind, milliseconds = message.timestamp()
+        return Delivery(
+            body=message.value() or b"",
+            name=f"{place.name}@{offset}",
+            key=message.key(),
+            headers=_headers(message),
+            published=milliseconds / 1000 if kind else None,
+            place=place,
+            position=offset + 1,
+        )
+
+    def _trouble(self, error: KafkaError | None, name: tuple[str, int], offset: int) -> None:
+        kind = "" if error is None else error.name()
+        if kind == "_PARTITION_EOF":
+            self._partitions.reached_end(name, offset)
+        elif error is not None:
+            words = self._failures.words(error)
+            if kind in REFUSALS and "TOPIC" not in kind:
+                raise self._failures.error(error)
+            if kind in REFUSALS or error.fatal():
+                raise ConnectionLost(words)  # it is asked for again, for ``give_up`` seconds
+            logger.warning("%s", words)
+
+
+def _headers(message: Message) -> dict[str, str | bytes]:
+    headers = message.headers()
+    if not headers:
+        return {}
+    pairs = headers.items() if isinstance(headers, dict) else headers
+    return {name: b"" if value is None else value for name, value in pairs}

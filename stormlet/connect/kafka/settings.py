@@ -1,0 +1,237 @@
+"""Settings of Kafka's client, from addresses and options, and its errors in words.
+
+A broker that cannot be reached is the client's own business for a while: it goes on as the same member of its group,
+and its idempotent producer writes nothing twice, while a new client would do both worse. Only when no broker has been
+there for :data:`LOST_AFTER` seconds, in which the group has given its partitions to others anyway, is the connection
+lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+
+import msgspec
+
+from stormlet.connect.address import Address
+from stormlet.connect.secrets import Secret, scrubbed
+from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError, InvalidTopology
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+
+LOST_AFTER: Final = 45.0
+"""Seconds without any broker after which a connection is lost: the session timeout of groups."""
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds for which ``connect`` tries to reach a broker."""
+PORT: Final = 9092
+
+logger = logging.getLogger("stormlet.connect.kafka")
+
+REFUSALS: Final = frozenset(
+    (
+        "_AUTHENTICATION",
+        "_SSL",
+        "CLUSTER_AUTHORIZATION_FAILED",
+        "GROUP_AUTHORIZATION_FAILED",
+        "INCONSISTENT_GROUP_PROTOCOL",
+        "INVALID_GROUP_ID",
+        "INVALID_SESSION_TIMEOUT",
+        "SASL_AUTHENTICATION_FAILED",
+        "TOPIC_AUTHORIZATION_FAILED",
+        "TOPIC_EXCEPTION",
+        "UNKNOWN_TOPIC_OR_PART",
+        "UNSUPPORTED_ASSIGNOR",
+        "UNSUPPORTED_SASL_MECHANISM",
+        "UNSUPPORTED_VERSION",
+        "_UNKNOWN_TOPIC",
+    )
+)
+"""Errors that will not go away by themselves."""
+
+
+class ClientLog:
+    """What the client logs goes to our logger, each kind of line at its level once in :data:`LOST_AFTER` seconds, and
+    otherwise for who debugs: it logs each attempt at a connection."""
+
+    def __init__(self) -> None:
+        self._logged: dict[str, float] = {}
+
+    def log(self, level: int, message: str, kind: str, *details: str) -> None:
+        """Log a line of this kind. The client calls it."""
+        now = monotonic()
+        if now - self._logged.get(kind, -LOST_AFTER) < LOST_AFTER:
+            level = logging.DEBUG
+        else:
+            self._logged[kind] = now
+        logger.log(level, message, kind, *details)
+
+
+class Security(msgspec.Struct, frozen=True, kw_only=True):
+    """TLS and SASL. Certificates are verified, with the names in them."""
+
+    tls: bool = False
+    """Encrypt. A URL with the scheme ``kafkas`` does so, too."""
+    ca: str | None = None
+    """File with the certificates of authorities to trust; None: those of the system."""
+    certificate: str | None = None
+    """File with the certificate of this client, and ``key`` with its key, both in PEM."""
+    key: str | None = None
+    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "GSSAPI", "OAUTHBEARER"] | None = None
+    """The mechanism; None: ``SCRAM-SHA-512`` if the URL has a user, else no authentication."""
+    insecure: bool = False
+    """Let a password go in the clear (``PLAIN`` without TLS), and do not verify certificates."""
+
+
+def client_settings(
+    address: Address, security: Security, options: Mapping[str, Any], context: str
+) -> dict[str, Any]:
+    """Return the settings that consumers and producers have in common. ``options`` count before all of them.
+
+    Raises :class:`~stormlet.errors.InvalidTopology` for a password that would go in the clear.
+    """
+    servers = ",".join(
+        f"[{host}]:{port or PORT}" if ":" in host else f"{host}:{port or PORT}"
+        for host, port in address.hosts
+    )
+    return {
+        "bootstrap.servers": servers,
+        "client.id": context,
+        "socket.timeout.ms": 10_000,
+        "socket.keepalive.enable": True,
+        "reconnect.backoff.ms": 100,
+        "reconnect.backoff.max.ms": 2_000,
+        "logger": ClientLog(),
+        **_secured(address, security),
+        **{name: each.reveal() if isinstance(each, Secret) else each for name, each in options.items()},
+    }
+
+
+def _secured(address: Address, security: Security) -> dict[str, Any]:
+    tls = security.tls or address.scheme == "kafkas"
+    mechanism = security.sasl or (None if address.user is None else "SCRAM-SHA-512")
+    if mechanism == "PLAIN" and not (tls or security.insecure):
+        raise InvalidTopology(
+            f"{address}: sasl='PLAIN' sends the password in the clear; use tls=True, or insecure=True in tests"
+        )
+    settings: dict[str, Any] = {
+        "security.protocol": f"{'SASL_' if mechanism else ''}{'SSL' if tls else 'PLAINTEXT'}"
+    }
+    if mechanism:
+        settings["sasl.mechanism"] = mechanism
+    if address.user is not None:
+        settings["sasl.username"] = address.user
+    if address.password is not None:
+        settings["sasl.password"] = address.password.reveal()
+    files = {
+        "ssl.ca.location": security.ca,
+        "ssl.certificate.location": security.certificate,
+        "ssl.key.location": security.key,
+    }
+    settings |= {name: file for name, file in files.items() if file is not None}
+    if tls and security.insecure:
+        settings["enable.ssl.certificate.verification"] = False
+    return settings
+
+
+def secrets_of(address: Address, options: Mapping[str, Any]) -> tuple[Secret, ...]:
+    """Return what must not show of a connection."""
+    return (*address.secrets, *(each for each in options.values() if isinstance(each, Secret)))
+
+
+def missing_client() -> BrokerRefused:
+    """Return the error for a client that is not installed."""
+    return BrokerRefused("Kafka needs the package confluent-kafka: pip install 'stormlet[kafka]'")
+
+
+class Failures:
+    """The errors that a client reports by the way, and for how long no broker was there."""
+
+    def __init__(self, address: Address, secrets: Iterable[Secret]) -> None:
+        self.where = str(address)
+        """The address, without secrets."""
+        self._secrets = tuple(secrets)
+        self._down: float | None = None
+        self.refused: ConnectorError | None = None
+        """What some broker has refused for good; None if nothing."""
+        self.last = ""
+        """The last error in words."""
+
+    def note(self, error: KafkaError) -> None:
+        """The client reports an error: its ``error_cb``, from whatever thread polls."""
+        name = error.name()
+        if name == "_ALL_BROKERS_DOWN":
+            if self._down is None:
+                self._down = monotonic()
+            return
+        self.last = self.words(error)
+        if name in REFUSALS or error.fatal():
+            self.refused = self.error(error)
+
+    def words(self, error: KafkaError) -> str:
+        """Return an error in words, without secrets."""
+        return scrubbed(f"{self.where}: {error.str()} ({error.name()})", self._secrets)
+
+    def error(self, error: KafkaError) -> ConnectorError:
+        """Return an error as one of ours."""
+        kind = BrokerRefused if error.name() in REFUSALS else ConnectionLost
+        return kind(self.words(error))
+
+    @property
+    def is_down(self) -> bool:
+        """True while no broker is known to be there."""
+        return self._down is not None
+
+    def is_up(self) -> None:
+        """A broker has answered."""
+        self._down = None
+
+    def check(self) -> None:
+        """Raise :class:`~stormlet.errors.ConnectionLost` for a connection that must be made again, by which those that
+        refuse say so."""
+        if self.refused is not None:
+            raise ConnectionLost(str(self.refused))
+        if self._down is not None and monotonic() - self._down > LOST_AFTER:
+            raise ConnectionLost(f"{self.where}: no broker can be reached; {self.last}")
+
+
+class Client(Protocol):
+    """What consumers and producers have in common."""
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
+        """Ask the cluster for its topics."""
+        ...
+
+    def poll(self, timeout: float = -1) -> object:
+        """Have callbacks called."""
+        ...
+
+
+def greet(client: Client, failures: Failures, topics: Iterable[str]) -> None:
+    """Reach a broker, and find the topics there; to be called from a thread that may wait.
+
+    Raises :class:`~stormlet.errors.BrokerRefused`, or :class:`~stormlet.errors.ConnectionLost` after
+    :data:`CONNECT_TIMEOUT` seconds.
+    """
+    from confluent_kafka import KafkaException
+
+    deadline = monotonic() + CONNECT_TIMEOUT
+    while True:
+        try:
+            known = client.list_topics(timeout=1.0).topics
+            break
+        except KafkaException as exception:
+            error: KafkaError = exception.args[0]
+        client.poll(0)  # has error_cb called
+        if failures.refused is not None:
+            raise failures.refused
+        if monotonic() > deadline:
+            raise ConnectionLost(failures.last or failures.words(error))
+    failures.is_up()
+    for topic in topics:
+        if topic not in known or known[topic].error is not None:
+            raise BrokerRefused(
+                f"topic {topic!r} does not exist at {failures.where}, or this user may not see it"
+            )

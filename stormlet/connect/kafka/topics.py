@@ -1,0 +1,106 @@
+"""The source of Kafka's topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeVar, Unpack
+
+from stormlet.connect.address import Address
+from stormlet.connect.driver.options import SourceOptions
+from stormlet.connect.kafka.session import KafkaSession
+from stormlet.connect.kafka.settings import Failures, Security, client_settings, secrets_of
+from stormlet.connect.secrets import Secret
+from stormlet.connect.session import Capabilities, Session, Settles, SourceContext
+from stormlet.connect.source import Source
+from stormlet.errors import InvalidTopology
+
+T = TypeVar("T")
+
+Option = str | int | float | bool | Secret
+
+OURS = {
+    "group.id": "group",
+    "group.protocol": "protocol",
+    "enable.auto.commit": "the acks of trees",
+    "enable.auto.offset.store": "the acks of trees",
+    "auto.offset.reset": "start",
+    "partition.assignment.strategy": "protocol",
+}
+"""Settings of the client that have another way here, with that way."""
+
+
+class Topics(Source[T]):
+    """A source of topics: ``Topics("kafka://k1,k2", ["events"], group="billing", as_=Event)``.
+
+    Each task is a member of the group, and has some of the partitions. Of each partition it commits the position before
+    which all messages are done. A partition that goes to another member is drained first.
+    """
+
+    def __init__(
+        self,
+        url: str | None,
+        topics: Sequence[str],
+        *,
+        group: str,
+        as_: Any = None,
+        start: Literal["earliest", "latest"] = "earliest",
+        protocol: Literal["classic", "consumer"] = "classic",
+        security: Security | None = None,
+        client: Mapping[str, Option] | None = None,
+        **options: Unpack[SourceOptions],
+    ) -> None:
+        """``topics`` are names, or patterns that begin with ``^``.
+
+        ``start`` says where a group begins that has committed nothing. ``protocol`` is that of the group: ``"classic"``
+        with cooperative rebalances, or ``"consumer"``, which Kafka 4 has. ``client`` has further settings of
+        librdkafka, of which a :class:`~stormlet.connect.secrets.Secret` does not show.
+
+        Raises :class:`~stormlet.errors.InvalidTopology` for settings that would break what is promised.
+        """
+        super().__init__(url, as_=as_, **options)
+        if isinstance(topics, str):
+            raise InvalidTopology(f"topics={topics!r} must be a list, such as [{topics!r}]")
+        self.topics = tuple(topics)
+        self.start = start
+        self.protocol = protocol
+        self.security = security or Security()
+        self.client = dict(client or {})
+        self._group = group
+        for name in self.client.keys() & OURS.keys():
+            raise InvalidTopology(
+                f"client={{{name!r}: ...}} is not open to change: {OURS[name]} decides that"
+            )
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """The rules of Kafka."""
+        return Capabilities(settles=Settles.PREFIX, has_lag=True)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The topics."""
+        return self.topics
+
+    @property
+    def group(self) -> str:
+        """The group."""
+        return self._group
+
+    async def begin(self, address: Address, context: SourceContext) -> Session:
+        """Connect to Kafka."""
+        failures = Failures(address, secrets_of(address, self.client))
+        common = client_settings(address, self.security, self.client, context.consumer)
+        settings = {**common, **self._consumer_settings()}
+        session = KafkaSession(context, settings, self.topics, failures, from_end=self.start == "latest")
+        return await session.connect()
+
+    def _consumer_settings(self) -> dict[str, Any]:
+        classic = {"partition.assignment.strategy": "cooperative-sticky"}
+        return {
+            "group.id": self._group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "earliest",  # of what is kept no longer, nothing more is passed over than is gone
+            "enable.partition.eof": True,
+            **(classic if self.protocol == "classic" else {"group.protocol": "consumer"}),
+        }

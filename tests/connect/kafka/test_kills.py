@@ -1,0 +1,135 @@
+"""Processes that share a topic, of which some are killed: nothing is lost, and little comes twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from tests.connect.kafka.cluster import Cluster
+from tests.connect.kafka.worker import PENDING, SETTLE_EVERY
+
+WORKER = Path(__file__).with_name("worker.py")
+
+
+class Workers:
+    """Processes, and the lines that they have written."""
+
+    def __init__(self, cluster: Cluster, topic: str, folder: Path, protocol: str) -> None:
+        self._command = [sys.executable, str(WORKER), cluster.servers, topic]
+        self._folder = folder
+        self._protocol = protocol
+        self._started = 0
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start one more."""
+        self._started += 1
+        process = self._process(self._folder / str(self._started))
+        self.running.append(process)
+        return process
+
+    def _process(self, output: Path) -> subprocess.Popen[bytes]:
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen([*self._command, str(output), self._protocol], stderr=log)
+
+    def kill(self, process: subprocess.Popen[bytes], number: int = signal.SIGKILL) -> None:
+        """End one, and wait for its end."""
+        process.send_signal(number)
+        process.wait(60)
+        self.running.remove(process)
+
+    def written(self, number: int) -> int:
+        """Return the number of lines of one of them, from 1."""
+        output = self._folder / str(number)
+        return output.read_bytes().count(b"\n") if output.exists() else 0
+
+    def lines(self) -> Counter[bytes]:
+        """Return how often each message was written."""
+        files = [each for each in self._folder.iterdir() if each.name != "log"]
+        return Counter(line for file in files for line in file.read_bytes().splitlines())
+
+    def wait_for(self, enough: Callable[[Counter[bytes]], bool], within: float = 120.0) -> None:
+        """Wait until they have written enough."""
+        deadline = monotonic() + within
+        while not enough(self.lines()):
+            assert monotonic() < deadline, (self._folder / "log").read_text()[-3000:]
+            assert all(each.poll() is None for each in self.running), (self._folder / "log").read_text()[
+                -3000:
+            ]
+            sleep(0.1)
+
+
+def longer(than: int, lines: Counter[bytes]) -> bool:
+    """True if there are more."""
+    return len(lines) > than
+
+
+@contextmanager
+def workers(cluster: Cluster, topic: str, folder: Path, protocol: str) -> Iterator[Workers]:
+    """Processes that are gone afterwards."""
+    found = Workers(cluster, topic, folder, protocol)
+    try:
+        yield found
+    finally:
+        for each in list(found.running):
+            found.kill(each)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_two_processes_one_killed_one_joining(real: Cluster, tmp_path: Path, protocol: str) -> None:
+    """Of 150,000 messages none is lost, and no more come twice than were pending, with those not yet committed."""
+    topic, count = real.topic(), 150_000
+    real.fill(topic, range(count), partitions=4)
+    with workers(real, topic, tmp_path, protocol) as some:
+        first, _ = some.start(), some.start()
+        some.wait_for(lambda lines: len(lines) > count // 4 and min(some.written(1), some.written(2)) > 5000)
+        some.kill(first)
+        some.start()
+        some.wait_for(lambda lines: len(lines) > count // 2)
+        some.start()  # a rebalance with trees open
+        began = monotonic()
+        some.wait_for(lambda lines: len(lines) == count)
+        rate = count / 2 / (monotonic() - began)
+        for each in list(some.running):
+            some.kill(each, signal.SIGTERM)
+        lines = some.lines()
+    twice = lines.total() - count
+    print(f"{protocol}: {count} of {count}, {twice} twice, the second half at {rate:,.0f}/s")
+    assert set(lines) == {str(number).encode() for number in range(count)}
+    assert twice <= PENDING + 20_000 * SETTLE_EVERY
+    assert sum(real.committed(topic)) == count
+
+
+@pytest.mark.timeout(300)
+def test_a_process_killed_again_and_again(real: Cluster, tmp_path: Path) -> None:
+    """At whatever moment: another goes on where it has come to, and repeats little."""
+    kills = int(os.environ.get("KILLS", "2"))
+    topic, count = real.topic(), 20_000 * (kills + 1)
+    real.fill(topic, range(count), partitions=4)
+    seen = 0
+    with workers(real, topic, tmp_path, "classic") as some:
+        for _ in range(kills):
+            process = some.start()
+            some.wait_for(partial(longer, seen))
+            sleep(random.uniform(0, 1.0))
+            some.kill(process)
+            seen = len(some.lines())
+        last = some.start()
+        some.wait_for(lambda lines: len(lines) == count)
+        some.kill(last, signal.SIGTERM)
+        twice = some.lines().total() - count
+    print(f"{kills} kills: {count} of {count}, {twice} twice")
+    assert twice <= kills * (PENDING + 20_000 * SETTLE_EVERY)
+    assert sum(real.committed(topic)) == count
