@@ -10,6 +10,7 @@ From the ground up::
     source       the base of sources, with their options
     sink         the base of sinks
     kestrel      Kestrel's queues
+    kafka/       topics of Kafka
     redis/       streams of Redis and Valkey
     files/       files that grow, folders of files
 

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
 from stormlet.connect.kafka.partitions import Partitions
-from stormlet.connect.kafka.settings import REFUSALS, Failures, greet, logger
+from stormlet.connect.kafka.settings import REFUSALS, Create, Failures, greet, logger
 from stormlet.connect.session import Delivery
 from stormlet.errors import ConnectionLost
 
@@ -63,12 +63,14 @@ class Polling:
         partitions: Partitions,
         failures: Failures,
         reader: Reader,
+        create: Create | None,
     ) -> None:
         self._make = make
         self._topics = topics
         self._partitions = partitions
         self._failures = failures
         self._reader = reader
+        self._create = create
         self._consumer: Consumer
         self._asked = queue.SimpleQueue[Callable[[], None]]()
         self._wanted = 0
@@ -121,7 +123,8 @@ class Polling:
 
     def _work(self) -> None:
         partitions = self._partitions
-        greet(self._consumer, self._failures, [each for each in self._topics if not each.startswith("^")])
+        topics = [each for each in self._topics if not each.startswith("^")]
+        greet(self._consumer, self._failures, topics, self._create)
         self._consumer.subscribe(
             list(self._topics),
             on_assign=partitions.on_assign,

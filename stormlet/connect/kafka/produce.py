@@ -8,7 +8,14 @@ from typing import TypeVar, Unpack
 from stormlet.connect.address import Address
 from stormlet.connect.driver.options import SinkOptions
 from stormlet.connect.kafka.producer import KafkaSinkSession, Outgoing
-from stormlet.connect.kafka.settings import Failures, Security, client_settings, secrets_of
+from stormlet.connect.kafka.settings import (
+    LOST_AFTER,
+    Failures,
+    Security,
+    client_settings,
+    creating,
+    secrets_of,
+)
 from stormlet.connect.kafka.topics import Option
 from stormlet.connect.session import ConnectContext, Item, SinkSession
 from stormlet.connect.sink import Sink
@@ -32,19 +39,26 @@ class Produce(Sink[T]):
         key: Callable[[T], str | bytes | None] | None = None,
         headers: Callable[[T], Mapping[str, str | bytes]] | None = None,
         origin_header: str | None = "stormlet-origin",
+        create: int | None = None,
         security: Security | None = None,
         client: Mapping[str, Option] | None = None,
+        lost_after: float = LOST_AFTER,
         **options: Unpack[SinkOptions],
     ) -> None:
-        """``topic`` may be a function of the value, as ``key`` and ``headers`` are. ``client`` has further settings of
-        librdkafka, of which a :class:`~stormlet.connect.secrets.Secret` does not show."""
+        """``topic`` may be a function of the value, as ``key`` and ``headers`` are. ``create`` makes a topic that is
+        not there, with so many partitions, instead of failing the start. ``client`` has further settings of
+        librdkafka, of which a :class:`~stormlet.connect.secrets.Secret` does not show. ``lost_after``: seconds without
+        any broker after which this producer is given up and health says so; until then the client itself tries again,
+        and writes nothing twice."""
         super().__init__(url, **options)
         self.topic = topic
         self.key = key
         self.headers = headers
         self.origin_header = origin_header
+        self.create = create
         self.security = security or Security()
         self.client = dict(client or {})
+        self.lost_after = lost_after
 
     @property
     def writes(self) -> str:
@@ -62,13 +76,15 @@ class Produce(Sink[T]):
 
     async def begin(self, address: Address, context: ConnectContext) -> SinkSession:
         """Connect to Kafka."""
-        failures = Failures(address, secrets_of(address, self.client))
+        failures = Failures(address, secrets_of(address, self.client), self.lost_after)
+        common = client_settings(address, self.security, self.client, context.consumer)
         settings = {
             "partitioner": "murmur2_random",  # that of Kafka's own client
             "message.timeout.ms": 0,  # it writes when the broker is there again, and nothing twice
             "linger.ms": 1,  # the values of one batch come at once
-            **client_settings(address, self.security, self.client, context.consumer),
+            **common,
             "enable.idempotence": True,
         }
         topics = [self.topic] if isinstance(self.topic, str) else []
-        return await KafkaSinkSession(settings, topics, failures, self.outgoing).connect()
+        create = creating(common, self.create)
+        return await KafkaSinkSession(settings, topics, failures, self.outgoing, create).connect()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from stormlet.connect.kafka.settings import Failures, greet, logger, missing_client
+from stormlet.connect.kafka.settings import Create, Failures, greet, logger, missing_client
 from stormlet.connect.session import DONE, Item, Written
 from stormlet.errors import ConnectionLost
 
@@ -73,11 +73,13 @@ class KafkaSinkSession:
         topics: Sequence[str],
         failures: Failures,
         outgoing: Callable[[Item], Outgoing],
+        create: Create | None,
     ) -> None:
         self._settings = settings
         self._topics = topics
         self._failures = failures
         self._outgoing = outgoing
+        self._create = create
         self._loop = asyncio.get_running_loop()
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[None] = self._loop.create_future()
@@ -153,7 +155,7 @@ class KafkaSinkSession:
     def _run(self) -> None:
         try:
             self._producer = self._made()
-            greet(self._producer, self._failures, self._topics)
+            greet(self._producer, self._failures, self._topics, self._create)
             self._soon(partial(_resolve, self._connected, None))
             while not self._closing:
                 self._producer.poll(POLL)

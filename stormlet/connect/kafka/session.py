@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from stormlet.connect.kafka.partitions import Fronts, Partitions, Place
 from stormlet.connect.kafka.polling import Polling
-from stormlet.connect.kafka.settings import Failures, missing_client
+from stormlet.connect.kafka.settings import Create, Failures, missing_client
 from stormlet.connect.session import Delivery, Settlement, SourceContext
 
 if TYPE_CHECKING:
@@ -33,13 +33,14 @@ class KafkaSession:
         failures: Failures,
         *,
         from_end: bool,
+        create: Create | None,
     ) -> None:
         self._context = context
         self._settings = settings
         self._failures = failures
         self._loop = asyncio.get_running_loop()
         self._partitions = Partitions(self, failures, from_end=from_end)
-        self._polling = Polling(self._consumer, topics, self._partitions, failures, self)
+        self._polling = Polling(self._consumer, topics, self._partitions, failures, self, create)
         self._connected = self._loop.create_future()
         self._ended = self._loop.create_future()
         self._answer: asyncio.Future[Sequence[Delivery]] | None = None

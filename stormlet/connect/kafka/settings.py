@@ -9,7 +9,7 @@ lost.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
@@ -149,10 +149,11 @@ def missing_client() -> BrokerRefused:
 class Failures:
     """The errors that a client reports by the way, and for how long no broker was there."""
 
-    def __init__(self, address: Address, secrets: Iterable[Secret]) -> None:
+    def __init__(self, address: Address, secrets: Iterable[Secret], lost_after: float = LOST_AFTER) -> None:
         self.where = str(address)
         """The address, without secrets."""
         self._secrets = tuple(secrets)
+        self._lost_after = lost_after
         self._down: float | None = None
         self.refused: ConnectorError | None = None
         """What some broker has refused for good; None if nothing."""
@@ -193,7 +194,7 @@ class Failures:
         refuse say so."""
         if self.refused is not None:
             raise ConnectionLost(str(self.refused))
-        if self._down is not None and monotonic() - self._down > LOST_AFTER:
+        if self._down is not None and monotonic() - self._down > self._lost_after:
             raise ConnectionLost(f"{self.where}: no broker can be reached; {self.last}")
 
 
@@ -209,8 +210,30 @@ class Client(Protocol):
         ...
 
 
-def greet(client: Client, failures: Failures, topics: Iterable[str]) -> None:
-    """Reach a broker, and find the topics there; to be called from a thread that may wait.
+Create = Callable[[list[str]], None]
+"""Makes topics that are not there."""
+
+
+def creating(settings: Mapping[str, Any], partitions: int | None) -> Create | None:
+    """Return a function that makes topics with so many partitions; None for None."""
+    if partitions is None:
+        return None
+
+    def create(topics: list[str]) -> None:
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+
+        admin = AdminClient(dict(settings))
+        for made in admin.create_topics([NewTopic(topic, partitions) for topic in topics]).values():
+            error = made.exception(CONNECT_TIMEOUT)
+            if error is not None and "TOPIC_ALREADY_EXISTS" not in str(error):  # another task was first
+                raise error
+
+    return create
+
+
+def greet(client: Client, failures: Failures, topics: Iterable[str], create: Create | None) -> None:
+    """Reach a broker, and find the topics there, or make them; to be called from a thread that may wait.
 
     Raises :class:`~stormlet.errors.BrokerRefused`, or :class:`~stormlet.errors.ConnectionLost` after
     :data:`CONNECT_TIMEOUT` seconds.
@@ -230,8 +253,20 @@ def greet(client: Client, failures: Failures, topics: Iterable[str]) -> None:
         if monotonic() > deadline:
             raise ConnectionLost(failures.last or failures.words(error))
     failures.is_up()
-    for topic in topics:
-        if topic not in known or known[topic].error is not None:
-            raise BrokerRefused(
-                f"topic {topic!r} does not exist at {failures.where}, or this user may not see it"
-            )
+    missing = [topic for topic in topics if topic not in known or known[topic].error is not None]
+    if missing and create is not None:
+        _create(missing, create, failures)
+    elif missing:
+        names = ", ".join(map(repr, missing))
+        raise BrokerRefused(
+            f"{failures.where} has no topic {names}, or this user may not see it; create=4 makes it with 4 partitions"
+        )
+
+
+def _create(topics: list[str], create: Create, failures: Failures) -> None:
+    from confluent_kafka import KafkaException
+
+    try:
+        create(topics)
+    except KafkaException as exception:
+        raise failures.error(exception.args[0]) from None

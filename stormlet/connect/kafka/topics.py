@@ -8,7 +8,14 @@ from typing import Any, Literal, TypeVar, Unpack
 from stormlet.connect.address import Address
 from stormlet.connect.driver.options import SourceOptions
 from stormlet.connect.kafka.session import KafkaSession
-from stormlet.connect.kafka.settings import Failures, Security, client_settings, secrets_of
+from stormlet.connect.kafka.settings import (
+    LOST_AFTER,
+    Failures,
+    Security,
+    client_settings,
+    creating,
+    secrets_of,
+)
 from stormlet.connect.secrets import Secret
 from stormlet.connect.session import Capabilities, Session, Settles, SourceContext
 from stormlet.connect.source import Source
@@ -44,16 +51,21 @@ class Topics(Source[T]):
         group: str,
         as_: Any = None,
         start: Literal["earliest", "latest"] = "earliest",
+        create: int | None = None,
         protocol: Literal["classic", "consumer"] = "classic",
         security: Security | None = None,
         client: Mapping[str, Option] | None = None,
+        lost_after: float = LOST_AFTER,
         **options: Unpack[SourceOptions],
     ) -> None:
         """``topics`` are names, or patterns that begin with ``^``.
 
-        ``start`` says where a group begins that has committed nothing. ``protocol`` is that of the group: ``"classic"``
-        with cooperative rebalances, or ``"consumer"``, which Kafka 4 has. ``client`` has further settings of
-        librdkafka, of which a :class:`~stormlet.connect.secrets.Secret` does not show.
+        ``start`` says where a group begins that has committed nothing. ``create`` makes a topic that is not there,
+        with so many partitions, instead of failing the start. ``protocol`` is that of the group: ``"classic"`` with
+        cooperative rebalances, or ``"consumer"``, which Kafka 4 has. ``client`` has further settings of
+        librdkafka, of which a :class:`~stormlet.connect.secrets.Secret` does not show. ``lost_after``: seconds without
+        any broker after which this member of the group is given up and health says so; until then the client itself
+        tries again.
 
         Raises :class:`~stormlet.errors.InvalidTopology` for settings that would break what is promised.
         """
@@ -62,9 +74,11 @@ class Topics(Source[T]):
             raise InvalidTopology(f"topics={topics!r} must be a list, such as [{topics!r}]")
         self.topics = tuple(topics)
         self.start = start
+        self.create = create
         self.protocol = protocol
         self.security = security or Security()
         self.client = dict(client or {})
+        self.lost_after = lost_after
         self._group = group
         for name in self.client.keys() & OURS.keys():
             raise InvalidTopology(
@@ -88,10 +102,17 @@ class Topics(Source[T]):
 
     async def begin(self, address: Address, context: SourceContext) -> Session:
         """Connect to Kafka."""
-        failures = Failures(address, secrets_of(address, self.client))
+        failures = Failures(address, secrets_of(address, self.client), self.lost_after)
         common = client_settings(address, self.security, self.client, context.consumer)
         settings = {**common, **self._consumer_settings()}
-        session = KafkaSession(context, settings, self.topics, failures, from_end=self.start == "latest")
+        session = KafkaSession(
+            context,
+            settings,
+            self.topics,
+            failures,
+            from_end=self.start == "latest",
+            create=creating(common, self.create),
+        )
         return await session.connect()
 
     def _consumer_settings(self) -> dict[str, Any]:

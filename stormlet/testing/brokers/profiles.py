@@ -75,7 +75,7 @@ PROFILES: Final = {
         ),
         Profile(
             name="kafka",
-            schemes=("kafka",),
+            schemes=("kafka", "kafkas"),
             capabilities=_each(settles=Settles.PREFIX),
         ),
     )

@@ -35,7 +35,7 @@ class ProxiedKafka(Kafka):
         self.proxy = Proxy(port)
         self.proxy.__enter__()
         self.servers = f"{HOST}:{self.proxy.port}"
-        listen(self, [], PROXY=("PLAINTEXT", port, self.proxy.port))
+        listen(self, ["log.cleaner.backoff.ms=100"], PROXY=("PLAINTEXT", port, self.proxy.port))
 
     def close(self) -> None:
         super().close()

@@ -94,9 +94,17 @@ async def test_a_topic_may_depend_on_the_value(cluster: Cluster) -> None:
 
 async def test_a_missing_topic_is_named(cluster: Cluster) -> None:
     """A start that cannot succeed fails at once."""
-    with pytest.raises(BrokerRefused, match="topic 'orders' does not exist"):
+    with pytest.raises(BrokerRefused, match="no topic 'orders'"):
         async with writing(cluster, Produce[bytes](cluster.url, "orders")):
             pass
+
+
+async def test_a_missing_topic_may_be_made(real: Cluster) -> None:
+    """With so many partitions, once, whoever comes first."""
+    for _ in range(2):
+        async with writing(real, Produce[bytes](real.url, "made", create=PARTITIONS)) as session:
+            assert await session.write([Item(b"0")]) == [DONE]
+    assert len(there(real, "made", 2)) == 2
 
 
 async def test_a_closed_sink_answers(cluster: Cluster) -> None:

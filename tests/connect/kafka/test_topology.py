@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from stormlet import DeadLetter, Running, Topology
 from stormlet.connect.kafka import Topics
@@ -225,3 +226,56 @@ async def test_offsets_with_gaps(real: Cluster) -> None:
                 await asyncio.sleep(0.1)
     assert sorted(reader.processed) == [b"1", b"2", b"4", b"5", b"7", b"8"]
     assert real.committed(topic)[0] == 17  # 17 is a marker, 18 was aborted, 19 is its marker
+
+
+def there(cluster: Cluster, topic: str) -> int:
+    """Return the number of messages in the first partition."""
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.servers, "group.id": "none", "enable.partition.eof": True}
+    )
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    count = 0
+    while (message := consumer.poll(10)) is not None and message.error() is None:
+        count += 1
+    consumer.close()
+    return count
+
+
+async def test_a_compacted_topic_has_gaps(proxied: ProxiedKafka) -> None:
+    """What was compacted away is not waited for."""
+    cluster = Cluster(proxied.servers)
+    quick = {"segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
+    topic = cluster.topic(**{"cleanup.policy": "compact", **quick})
+    producer = Producer({"bootstrap.servers": cluster.servers})
+    for number in range(300):
+        producer.produce(topic, str(number).encode(), key=str(number % 3), partition=0)
+        producer.flush(10)
+        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while (count := await asyncio.to_thread(there, cluster, topic)) > 100:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.2)
+    reader = Reader(cluster, topic)
+    async with reader.run():
+        await reader.until(count)
+        async with asyncio.timeout(30):
+            while cluster.committed(topic)[0] != 300:  # noqa: ASYNC110 - see above
+                await asyncio.sleep(0.1)
+
+
+async def test_what_is_deleted_before_it_is_read_is_said(
+    real: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A group whose position is gone goes on at the first message that is left, and the log says so."""
+    topic = real.topic()
+    real.fill(topic, range(100))
+    first, second = Reader(real, topic), Reader(real, topic)
+    async with first.run():
+        await first.until(100)
+    real.fill(topic, range(100, 200))
+    admin = AdminClient({"bootstrap.servers": real.servers})
+    for deleted in admin.delete_records([TopicPartition(topic, 0, 150)]).values():
+        await asyncio.to_thread(deleted.result, 30)
+    async with second.run():
+        await second.until(50)
+    assert set(second.processed) == set(numbers(200)[150:])
+    assert "offset reset" in caplog.text.lower()
