@@ -165,6 +165,7 @@ class KafkaSinkSession:
             lost = error
         with suppress(AttributeError):  # there is none
             self._producer.purge()
+            del self._producer  # its threads end with it
         self._soon(partial(self._fail, lost))
 
     def _made(self) -> Producer:

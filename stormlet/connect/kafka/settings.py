@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from time import monotonic
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 import msgspec
@@ -26,6 +26,8 @@ LOST_AFTER: Final = 45.0
 """Seconds without any broker after which a connection is lost: the session timeout of groups."""
 CONNECT_TIMEOUT: Final = 10.0
 """Seconds for which ``connect`` tries to reach a broker."""
+PROPAGATES: Final = 0.5
+"""Seconds after which all brokers know a topic that was made."""
 PORT: Final = 9092
 
 logger = logging.getLogger("stormlet.connect.kafka")
@@ -238,29 +240,40 @@ def greet(client: Client, failures: Failures, topics: Iterable[str], create: Cre
     Raises :class:`~stormlet.errors.BrokerRefused`, or :class:`~stormlet.errors.ConnectionLost` after
     :data:`CONNECT_TIMEOUT` seconds.
     """
+    deadline = monotonic() + CONNECT_TIMEOUT
+    missing = _missing(topics, _known(client, failures, deadline))
+    if missing and create is not None:
+        _create(missing, create, failures)
+    elif missing:
+        sleep(PROPAGATES)  # one that was just made is not known to all brokers at once
+        missing = _missing(topics, _known(client, failures, deadline))
+        if missing:
+            raise BrokerRefused(
+                f"{failures.where} has no topic {', '.join(map(repr, missing))}, or this user may not see it; "
+                "create=4 makes it with 4 partitions"
+            )
+
+
+def _known(client: Client, failures: Failures, deadline: float) -> Mapping[str, Any]:
     from confluent_kafka import KafkaException
 
-    deadline = monotonic() + CONNECT_TIMEOUT
     while True:
         try:
-            known = client.list_topics(timeout=1.0).topics
-            break
+            known: Mapping[str, Any] = client.list_topics(timeout=1.0).topics
         except KafkaException as exception:
             error: KafkaError = exception.args[0]
+        else:
+            failures.is_up()
+            return known
         client.poll(0)  # has error_cb called
         if failures.refused is not None:
             raise failures.refused
         if monotonic() > deadline:
             raise ConnectionLost(failures.last or failures.words(error))
-    failures.is_up()
-    missing = [topic for topic in topics if topic not in known or known[topic].error is not None]
-    if missing and create is not None:
-        _create(missing, create, failures)
-    elif missing:
-        names = ", ".join(map(repr, missing))
-        raise BrokerRefused(
-            f"{failures.where} has no topic {names}, or this user may not see it; create=4 makes it with 4 partitions"
-        )
+
+
+def _missing(topics: Iterable[str], known: Mapping[str, Any]) -> list[str]:
+    return [topic for topic in topics if topic not in known or known[topic].error is not None]
 
 
 def _create(topics: list[str], create: Create, failures: Failures) -> None:

@@ -26,6 +26,14 @@ def listen(kafka: Kafka, lines: Sequence[str], **listeners: tuple[str, int, int]
     file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()) + "\n".join(lines))
 
 
+PROXIED = [
+    "auto.create.topics.enable=false",
+    "group.consumer.min.session.timeout.ms=6000",
+    "group.consumer.session.timeout.ms=6000",
+    "log.cleaner.backoff.ms=100",
+]
+
+
 class ProxiedKafka(Kafka):
     """Kafka that tells its clients to come by a proxy."""
 
@@ -35,7 +43,7 @@ class ProxiedKafka(Kafka):
         self.proxy = Proxy(port)
         self.proxy.__enter__()
         self.servers = f"{HOST}:{self.proxy.port}"
-        listen(self, ["log.cleaner.backoff.ms=100"], PROXY=("PLAINTEXT", port, self.proxy.port))
+        listen(self, PROXIED, PROXY=("PLAINTEXT", port, self.proxy.port))
 
     def close(self) -> None:
         super().close()

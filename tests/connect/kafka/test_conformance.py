@@ -59,6 +59,7 @@ class Watched(Topics[Any]):
     def __init__(self, bench: RealKafka, **options: Any) -> None:
         super().__init__(f"kafka://{bench.servers}", [QUEUE], group=GROUP, **options)
         self.has_partitions = asyncio.Event()
+        self.has_messages = asyncio.Event()
         self._bench = bench
 
     async def begin(self, address: Address, context: SourceContext) -> Session:
@@ -74,6 +75,8 @@ class Watched(Topics[Any]):
         async def received(most: int, within: float) -> Sequence[Delivery]:
             await self._bench.joined()
             deliveries: Sequence[Delivery] = await receive(most, within)
+            if deliveries:
+                self.has_messages.set()
             return deliveries
 
         asyncio_loop = asyncio.get_running_loop()
@@ -142,8 +145,10 @@ class RealKafka(Bench):
         asyncio.run(running())
 
     async def sleep(self, seconds: float) -> None:
-        if seconds >= 0.05:
-            await self.joined()
+        if seconds >= 0.05 and self._sources:  # what follows is about messages that have come
+            with suppress(TimeoutError):
+                async with asyncio.timeout(2):
+                    await self._sources[-1].has_messages.wait()
         await asyncio.sleep(seconds)
 
     def source(self, **options: Any) -> Source[Any]:
