@@ -47,9 +47,11 @@ def tells_before_the_commit(patch: Patch) -> None:
     """Law X3."""
     write = EpochWriter.write
 
-    def told_first(writer: Any, commit: Commit, then: Callable[[], None]) -> None:
+    def told_first(
+        writer: Any, commit: Commit, then: Callable[[], None], first: Callable[[], None] | None = None
+    ) -> None:
         then()
-        _late(writer, lambda: write(writer, commit, lambda: None))
+        _late(writer, lambda: write(writer, commit, lambda: None, first))
 
     patch.setattr(EpochWriter, "write", told_first)
 
@@ -70,7 +72,7 @@ def rows_are_delivered_before_they_are_durable(patch: Patch) -> None:
     patch.setattr(
         EpochWriter,
         "write",
-        lambda writer, commit, then: _late(writer, lambda: write(writer, commit, then)),
+        lambda writer, commit, then, first=None: _late(writer, lambda: write(writer, commit, then, first)),
     )
 
 

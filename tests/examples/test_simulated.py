@@ -63,15 +63,16 @@ EXAMPLES: Mapping[str, tuple[Callable[[], Topology], Mapping[str, Any]]] = {
 @pytest.mark.untraced
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example(name: str) -> None:
-    """Each of them but those with Spark or Postgres, of which simulated time knows nothing."""
+    """Each of them but those with Spark, Postgres or a broker, of which simulated time knows nothing."""
     make, options = EXAMPLES[name]
     assert survived(make, **options).counts["acked"]
 
 
 def test_every_example_is_there() -> None:
-    """Those that have a topology; the ones with Spark or Postgres excepted, which are real."""
+    """Those that have a topology; the ones with Spark, Postgres or a broker excepted, which are real."""
     files = [*(ROOT / "examples").glob("*.py"), *(ROOT / "examples" / "recipes").glob("*.py")]
-    real = {"batches_spark", "flights_spark", "embedded_load", "postgres"}
+    brokers = {"kafka_topics", "rabbitmq", "redis_streams"}
+    real = {"batches_spark", "flights_spark", "embedded_load", "postgres", *brokers}
     assert {*EXAMPLES, *real} == {file.stem for file in files}
 
 

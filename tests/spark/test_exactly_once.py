@@ -35,7 +35,7 @@ from stormlet.spark.epochs import SourceKey
 from stormlet.spark.sink.writer import Destination, EpochWriter
 from stormlet.spark.source.checkpoint import Checkpoint, encoded
 from stormlet.spark.source.plans import Fingerprint
-from stormlet.state.reading import StateReader
+from stormlet.state.sqlite.reading import StateReader
 from tests.helpers import run_to_end
 
 if TYPE_CHECKING:

@@ -148,7 +148,7 @@ class SpoutOut:
         tracker = self._tracker
         if self._outbox.thread.is_elsewhere():
             raise called_elsewhere(self._plan, "emit_many")
-        attempts = None if isinstance(attempt, int) else attempt
+        attempts = attempt if isinstance(attempt, Sequence) else None
         if attempt != 1:
             for one in attempts or (attempt,):
                 _check_attempt(self._plan, "attempt", one)

@@ -15,7 +15,7 @@ from stormlet.spark.source import checkpoint
 from stormlet.spark.source.checkpoint import Checkpoint, CheckpointFile, refuse_rows_done
 from stormlet.spark.source.plans import Fingerprint
 from stormlet.spark.source.reading import ALL
-from stormlet.state.file import StateFile
+from stormlet.state.sqlite.file import StateFile
 
 FINGERPRINT = Fingerprint(("id",), "struct", "plan", 3, "files")
 DONE = {0: ALL, 1: 17}
