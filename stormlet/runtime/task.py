@@ -73,6 +73,11 @@ class Task:
         return self.life.state is TaskState.WORKING and self.survives_kills
 
     @property
+    def dying(self) -> bool:
+        """True if it was told to die, and has not come to do so."""
+        return self.life.state in (TaskState.DYING, TaskState.CANCELLED)
+
+    @property
     def doing(self) -> str:
         """The user's method that runs now, or ran last."""
         return self.user.method

@@ -169,4 +169,5 @@ def _flushable(task: BoltTask) -> bool:
 
 
 def _unfinished(task: BoltTask) -> bool:
-    return task.finished_after < task.executed
+    # The one that is to die is no longer the one that has finished: its next instance has to.
+    return task.finished_after < task.executed or task.dying

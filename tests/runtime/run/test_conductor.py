@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet import Collector, TaskContext, Topology
+from stormlet import Bolt, Collector, TaskContext, Topology, Tuple
+from stormlet.core.progress import Survey
+from stormlet.errors import TaskKilled
+from stormlet.runtime.epochs.keeper import EpochKeeper
+from stormlet.runtime.run import conductor
+from stormlet.runtime.tasks import Tasks
 from tests.cast import AckLater, Hold
 from tests.helpers import now, run_to_end
 
@@ -85,3 +90,34 @@ async def test_an_outcome_that_wakes_nobody_is_the_moment_of_rest() -> None:
     assert tree.done
     assert tree.failure is None
     assert now() < 2.0
+
+
+async def test_nothing_finishes_behind_a_task_that_is_about_to_die(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task that has finished is killed at the moment when the next one would be asked to: first its next instance
+    finishes (C2)."""
+    finished: list[str] = []
+
+    class Finishes(Bolt[int, int]):
+        def prepare(self, context: TaskContext) -> None:
+            self.name = context.component
+
+        def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+            out.ack(tup)
+
+        def finish(self, out: Collector[int]) -> None:
+            finished.append(self.name)
+
+    survey = conductor._survey
+
+    def killed_before(tasks: Tasks, epochs: EpochKeeper | None, *, finishes: bool) -> Survey:
+        if finished == ["first"]:
+            tasks.bolts["first"][0].die(TaskKilled("the test has killed it"))
+            monkeypatch.setattr(conductor, "_survey", survey)
+        return survey(tasks, epochs, finishes=finishes)
+
+    monkeypatch.setattr(conductor, "_survey", killed_before)
+    topology = Topology("dies")
+    first = topology.bolt("first", Finishes, topology.spout("spout", range(3)).shuffle())
+    topology.bolt("second", Finishes, first.shuffle())
+    await run_to_end(topology)
+    assert finished == ["first", "first", "second"]
