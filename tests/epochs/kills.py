@@ -9,6 +9,7 @@ process of its own, which is forked and not started anew, so that a kill takes m
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import logging
 import os
 import signal
@@ -148,15 +149,18 @@ def live(mortal: Mortal, life: int, aim: Aim, seconds: float | None) -> bool:
         if found:
             break
         if time.monotonic() > deadline:
+            os.kill(child, signal.SIGABRT)  # which has it say where it is
+            time.sleep(1)
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            raise AssertionError(f"life {life} hangs")
+            raise AssertionError(f"life {life} of {mortal.name} hangs")
         time.sleep(0.001)
     if os.WIFSIGNALED(status):
         ends = (signal.SIGKILL, signal.SIGALRM)
-        assert os.WTERMSIG(status) in ends, f"life {life} has died of signal {os.WTERMSIG(status)}"
+        died_of = f"life {life} of {mortal.name} has died of signal {os.WTERMSIG(status)}"
+        assert os.WTERMSIG(status) in ends, died_of
         return True
-    assert os.WEXITSTATUS(status) == 0, f"life {life} has failed"
+    assert os.WEXITSTATUS(status) == 0, f"life {life} of {mortal.name} has failed"
     return False
 
 
@@ -164,6 +168,7 @@ def _be(mortal: Mortal, life: int, aim: Aim, seconds: float | None) -> None:
     """Be a run, and nothing else, for so many seconds at most."""
     code = 1
     try:
+        faulthandler.enable()
         watch(aim)
         mortal.prepare()
         if seconds is not None:  # then the system ends it, at whatever instruction

@@ -241,6 +241,7 @@ class Mortal:
     """One of these topologies, with its files."""
 
     def __init__(self, name: str, path: Path, seed: int) -> None:
+        self.name = name
         self.kind = TOPOLOGIES[name]
         self._path = path
         self._seed = seed
