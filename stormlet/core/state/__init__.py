@@ -12,6 +12,7 @@ Reading order::
     map_table      a map or a list for each key
     entry_reader   the way from blobs back to entries
     states         keyed state in all tasks, and the log of blobs in which a store keeps it
+    lazy/          the same tables and states, whose entries are in the store and not in memory
     committed      a view of what is durable, for those outside
     timers         timers of keys, kept as state is
     redeliveries   messages that a broker gives again until it has their ack

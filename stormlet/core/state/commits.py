@@ -14,6 +14,9 @@ was alive, so that what is older than the beginning of that round says nothing a
 goes over the keys of all tasks that share a state. A run that begins does not know how far the last round has come, so
 that it writes all keys once before it begins another.
 
+A store may keep the newest value of each key instead, and find it by its key (:class:`Entries`). Then states need not
+be in memory (:mod:`stormlet.core.state.lazy`), there are no rounds, and no epoch but the last can be read.
+
 An epoch can be read as long as the store has the blobs since the beginning of the last round but one that had begun by
 then. :attr:`Commit.history` has the store keep them for longer.
 
@@ -23,7 +26,7 @@ that raises has left nothing behind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
@@ -111,6 +114,28 @@ class Commit(msgspec.Struct, frozen=True):
     """Seconds before ``closed_at`` since when each epoch stays readable (law K8)."""
 
 
+class Entries(Protocol):
+    """The entries of one state in a store that finds each by its key, so that they need not be in memory. They are
+    those of the last commit; methods may be called while the next one goes on, and then see it whole or not at all.
+
+    A key is given in its bytes (:func:`~stormlet.core.state.blobs.bytes_of_key`), an entry is a blob that has it alone.
+    Methods raise :class:`~stormlet.errors.StateUnusable` for what cannot be read.
+    """
+
+    def get(self, key: bytes) -> bytes | None:
+        """One entry; None if there is none."""
+        ...
+
+    def scan(self, prefix: bytes = b"", begin: bytes = b"") -> Iterator[bytes]:
+        """Iterate over the entries whose keys begin so, in the order of the bytes, as they are when it begins;
+        ``begin`` leaves out those with smaller keys."""
+        ...
+
+    def last(self, prefix: bytes) -> bytes | None:
+        """The last one of these; None if there is none."""
+        ...
+
+
 class Stored(msgspec.Struct, frozen=True):
     """All that is durable."""
 
@@ -129,6 +154,12 @@ class Stored(msgspec.Struct, frozen=True):
     """Dead letters that their sink may not have, with their epochs."""
     ancestors: Sequence[tuple[str, int]] = ()
     """The lines that this one was rewound from, each with the last of its epochs that belong to this line too."""
+    entries: Callable[[StateId], Entries] | None = None
+    """The entries of each state, where the store finds them by their keys; then ``states`` has none of them."""
+
+    def blobs(self, state: StateId) -> Iterable[bytes]:
+        """The blobs of a state, oldest first."""
+        return self.states.get(state, ()) if self.entries is None else self.entries(state).scan()
 
 
 class Store(Protocol):

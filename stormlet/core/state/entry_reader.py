@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from stormlet.core.state.codecs import NIL, Values, optional, reader, timed
+from stormlet.core.state.commits import StateId
 from stormlet.core.state.tables import Declared
 from stormlet.core.state.value_table import without_value
+from stormlet.errors import StateUnusable
 
 
 class EntryReader:
     """Reads the blobs of one state as it is declared."""
 
-    def __init__(self, declared: Declared, values: Values) -> None:
+    def __init__(self, id: StateId, declared: Declared, values: Values) -> None:
+        self._id = id
+        self._shape = declared.shape
         self._values = values
         self._timed = declared.ttl is not None
         self._is_plain = values.immutable and values.upgrade is None
@@ -40,3 +44,14 @@ class EntryReader:
             return {entry: read(raw) for entry, raw in entries.items() if bytes(raw) != NIL}
         living = ((entry, pair) for entry, pair in entries.items() if pair is not None)
         return {entry: (written, read(raw)) for entry, (written, raw) in living}
+
+    def unreadable(self, error: Exception) -> StateUnusable:
+        """Return the error for what is not as it is declared."""
+        return StateUnusable(
+            f"state {self._id} does not decode as {self._shape.value} by {self._shape.key}: {error}; declare it as it "
+            f"was, convert it with upgrade=, or remove it with `stormlet state forget`"
+        )
+
+
+UNFIT: Final = (msgspec.DecodeError, ValueError, TypeError)
+"""What is raised for an entry that is not as it is declared."""

@@ -10,7 +10,7 @@ from stormlet.core.state.tables import Declared, Table
 from stormlet.core.state.value_table import ValueTable
 
 
-class _Changes:
+class Changes:
     """The changed entries of one map, and the number of its entries with them."""
 
     __slots__ = ("entries", "size")
@@ -30,7 +30,7 @@ class MapTable(Table):
         super().__init__(where, declared, keys, values)
         self.inner_keys = Keys(declared.inner)
         self.live: dict[Any, dict[Any, Any]] = {}
-        self.changed: dict[Any, _Changes] = {}
+        self.changed: dict[Any, Changes] = {}
         self.changes = 0
         """Number of entries that the open attempt has changed, or has read and may have changed."""
 
@@ -45,14 +45,14 @@ class MapTable(Table):
             return None
         if mutable:
             kept = self.values.open(kept)
-            self._set(self._changes(key).entries, self._fit_inner(inner), kept)
+            self._set(self._changes(key).entries, self.fit_inner(inner), kept)
         return kept
 
     def put(self, key: Any, inner: Any, value: Any) -> None:
         """Set one entry of the map of this key; None deletes it."""
         if value is not None:
             value = self.fit_value((key, inner), value)
-        changes, inner = self._changes(key), self._fit_inner(inner)
+        changes, inner = self._changes(key), self.fit_inner(inner)
         self.touched = True
         if self.timed:
             self.renewed[(key, inner)] = None
@@ -91,17 +91,19 @@ class MapTable(Table):
             return len(live)
         return sum(not self.expired((key, inner)) for inner in live)
 
-    def _changes(self, key: Any) -> _Changes:
+    def _changes(self, key: Any) -> Changes:
         changes = self.changed.get(key)
         if changes is None:
-            changes = self.changed[self.fit_key(key)] = _Changes(self._live_length(key))
+            changes = self.changed[self.fit_key(key)] = Changes(self._live_length(key))
             # The items of a list that is too old must not come back with a new one.
             if self.declared.kind == "list" and not changes.size:
                 changes.entries = dict.fromkeys(self.live.get(key, _NONE))
                 self.changes += len(changes.entries)
         return changes
 
-    def _fit_inner(self, inner: Any) -> Any:
+    def fit_inner(self, inner: Any) -> Any:
+        """Return the own key of an entry as it is kept; raise :class:`TypeError`, naming the state, if it cannot be
+        kept."""
         try:
             return self.inner_keys.fit(inner)
         except TypeError as error:

@@ -24,16 +24,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
-import msgspec
-
 from stormlet.core.state.blobs import MOST_ENTRIES, cut_into_blobs
 from stormlet.core.state.codecs import Keys, Values
 from stormlet.core.state.commits import Append, StateId
-from stormlet.core.state.entry_reader import EntryReader
+from stormlet.core.state.entry_reader import UNFIT, EntryReader
 from stormlet.core.state.map_table import AnyTable, MapTable
 from stormlet.core.state.tables import Declared
 from stormlet.core.state.value_table import ValueTable
-from stormlet.errors import StateUnusable
 
 REWRITE: Final = 2.0
 """Bytes that are rewritten for each byte that has changed."""
@@ -51,8 +48,8 @@ class State:
         where = f"bolt {id.component!r}, state {id.state!r}"
         self.id = id
         self.declared = declared
-        self.tables: Sequence[AnyTable] = [self._made(where, keys, values) for _ in range(tasks)]
-        self._reader = EntryReader(declared, values)
+        self.tables: Sequence[AnyTable] = [self._made(task, where, keys, values) for task in range(tasks)]
+        self._reader = EntryReader(id, declared, values)
         self._encoded: tuple[Sequence[dict[Any, Any]], Sequence[bytes]] | None = None
         self._rewrite = rewrite
         self._since_round = 0
@@ -70,8 +67,8 @@ class State:
         while nobody remembers them."""
         self._remembers = False
 
-    def _made(self, where: str, keys: Keys, values: Values) -> AnyTable:
-        """Make the table of one task."""
+    def _made(self, task: int, where: str, keys: Keys, values: Values) -> AnyTable:
+        """Make the table of a task."""
         kind = ValueTable if self.declared.kind == "value" else MapTable
         return kind(where, self.declared, keys, values)
 
@@ -119,8 +116,8 @@ class State:
         """Return the entries of blobs, oldest blob first, as tables take them; raise as :meth:`load` does."""
         try:
             return self._entries(blobs)
-        except (msgspec.DecodeError, ValueError, TypeError) as error:
-            raise StateUnusable(self._unreadable(error)) from error
+        except UNFIT as error:
+            raise self._reader.unreadable(error) from error
 
     def encode(self) -> None:
         """Encode what the open attempt has changed, for :meth:`seal`. Raises :class:`TypeError`, naming state and key,
@@ -147,9 +144,9 @@ class State:
         for table, delta in zip(self.tables, deltas, strict=True):
             table.merge(delta)
         self._sizes.measure(sum(map(len, blobs)), sum(map(len, deltas)))
-        return self._written(blobs) if blobs else ()
+        return self._written(blobs, deltas) if blobs else ()
 
-    def _written(self, blobs: Sequence[bytes]) -> Sequence[Append]:
+    def _written(self, blobs: Sequence[bytes], deltas: Sequence[Mapping[Any, Any]]) -> Sequence[Append]:
         """Return what has changed, for the store, with a portion of the rest."""
         changed = sum(map(len, blobs))
         self._since_round += changed
@@ -220,13 +217,6 @@ class State:
         for entry, kept in entries.items():
             parts[task_of(entry if single else entry[0])][entry] = kept
         return parts
-
-    def _unreadable(self, error: Exception) -> str:
-        shape = self.declared.shape
-        return (
-            f"state {self.id} does not decode as {shape.value} by {shape.key}: {error}; declare it as it was, convert "
-            f"it with upgrade=, or remove it with `stormlet state forget`"
-        )
 
 
 class _Sizes:
