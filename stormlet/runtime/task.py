@@ -23,7 +23,14 @@ from typing import Any
 
 from stormlet.core.life import TaskEvent, TaskState
 from stormlet.core.retries import RestartPolicy, Restarts
-from stormlet.errors import MistakenFactory, NotExactlyOnce, StartFailed, StrayCancellation, TaskKilled
+from stormlet.errors import (
+    MistakenFactory,
+    NotExactlyOnce,
+    StartFailed,
+    StateUnusable,
+    StrayCancellation,
+    TaskKilled,
+)
 from stormlet.model.configuration import Configuration
 from stormlet.model.plan import ACKER, TaskPlan
 from stormlet.runtime.context import CrashSite, Engine
@@ -31,7 +38,7 @@ from stormlet.runtime.life import Life
 from stormlet.runtime.slow_code import CodeInUse, Watched, place_in, restarting
 from stormlet.runtime.usercode import UserCode
 
-FINAL = (MistakenFactory, NotExactlyOnce)
+FINAL = (MistakenFactory, NotExactlyOnce, StateUnusable)
 """Errors that a restart cannot cure."""
 OTHERS_DOING = (TaskKilled, StrayCancellation)
 """Causes of death that are no exception of the task's own code."""

@@ -29,6 +29,11 @@ def check_place(path: Path) -> None:
         raise StateUnusable(
             f"{path} is a directory; give the path of a file, such as {path / 'topology.state'}"
         )
+    check_surroundings(path)
+
+
+def check_surroundings(path: Path) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` where there can be no state at all."""
     if not path.parent.is_dir():
         raise StateUnusable(f"{path} cannot be kept, as there is no directory {path.parent}; make that first")
     kind = file_system_of(path)

@@ -170,7 +170,7 @@ class Topology(SpoutBuilder, BoltBuilder):
             raise InvalidTopology(f"{where}: state needs acks, and ackers=0 has none; set ackers to 1")
         if target is not None:
             check_durable(description)
-        open_store = partial(_opened, target, self.name)
+        open_store = partial(_opened, target, self.name, description.configuration.history)
         return handle.Run(
             make, partial(states.opened_state, open_store, description, durable=target is not None)
         )
@@ -182,8 +182,8 @@ class Topology(SpoutBuilder, BoltBuilder):
         return {self._spout_of(spout): source for spout, source in sources.items()}
 
 
-def _opened(target: StateTarget | None, topology: str) -> Store:
+def _opened(target: StateTarget | None, topology: str, history: float) -> Store:
     """Open the store that a run is to have; raises :class:`~stormlet.errors.StateUnusable`."""
     # Not before: sqlite is nothing that a topology without state should load.
     state = importlib.import_module("stormlet.state.stores")
-    return cast("Store", state.opened(target, topology))
+    return cast("Store", state.opened(target, topology, history=history))

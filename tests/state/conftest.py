@@ -11,6 +11,7 @@ import pytest
 from stormlet.core.state.commits import Store
 from stormlet.state.memory import MemoryStore
 from stormlet.state.sqlite.file import StateFile
+from stormlet.state.stores import owned
 
 
 @pytest.fixture
@@ -28,6 +29,17 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
             yield MemoryStore()
         else:
             yield stack.enter_context(closing(StateFile(tmp_path / "words.state", "words")))
+
+
+@pytest.fixture(params=["memory", "file", "rocksdb"])
+def any_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """A new store of each kind, those without a past among them."""
+    with ExitStack() as stack:
+        if request.param == "memory":
+            yield MemoryStore()
+        else:
+            ending = ".rocksdb" if request.param == "rocksdb" else ".state"
+            yield stack.enter_context(closing(owned(tmp_path / f"words{ending}", "words")))
 
 
 @pytest.fixture

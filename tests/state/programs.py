@@ -7,7 +7,7 @@ changed, and beside it portions of all keys, round after round.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -110,13 +110,13 @@ def read(stored: Stored) -> Account:
         stored.epoch,
         stored.closed_at,
         dict(stored.positions),
-        {state: decoded(blobs) for state, blobs in stored.states.items()},
+        {state: decoded(stored.blobs(state)) for state in KEYS},
         list(stored.outbox),
         list(stored.letters),
     )
 
 
-def decoded(blobs: Sequence[bytes]) -> dict[Key, Value]:
+def decoded(blobs: Iterable[bytes]) -> dict[Key, Value]:
     found: dict[Key, Value] = {}
     for blob in blobs:
         found.update(msgspec.msgpack.decode(blob))

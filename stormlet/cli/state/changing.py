@@ -16,9 +16,9 @@ from stormlet.cli.state.files import File, Named, check_there, moment, opened
 from stormlet.cli.units import counted
 from stormlet.core.shortened import cut, printable
 from stormlet.errors import TargetError
+from stormlet.state.interfaces import Rewound
 from stormlet.state.sqlite.file import StateFile
 from stormlet.state.sqlite.reading import StateReader
-from stormlet.state.sqlite.rewinding import Rewound
 
 EXAMPLES = {
     "rename": """\

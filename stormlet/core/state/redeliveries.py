@@ -48,8 +48,9 @@ class Given(Enum):
 class Redeliveries:
     """The messages of one spout, in all of its tasks."""
 
-    def __init__(self, spout: str) -> None:
-        self.state = State(StateId(spout, NAME), IDS)
+    def __init__(self, spout: str, state: State | None = None) -> None:
+        """``state`` is one of :data:`IDS`; without it, a new one in memory."""
+        self.state = State(StateId(spout, NAME), IDS) if state is None else state
         """The ids of what is durable and was not acked."""
         self._spout = spout
         self._table = cast("ValueTable", self.state.tables[0])

@@ -11,9 +11,11 @@ import msgspec
 from stormlet.core.groupings import Fields
 from stormlet.core.state.commits import Append, Rows, StateId, Store, Stored, TableRows
 from stormlet.core.state.epochs import EpochAccount
+from stormlet.core.state.lazy.states import first_task, load_state, state_in
 from stormlet.core.state.map_table import MapTable
 from stormlet.core.state.outgoing import Epoch, Outgoing, OutgoingTable
-from stormlet.core.state.redeliveries import Redeliveries
+from stormlet.core.state.redeliveries import IDS, Redeliveries
+from stormlet.core.state.redeliveries import NAME as REDELIVERED
 from stormlet.core.state.states import State
 from stormlet.core.state.timers import NAME, Timers
 from stormlet.errors import StateUnusable
@@ -41,8 +43,8 @@ class KeptState:
         self.durable = durable
         self.store = store
         self.stored = stored
-        self._by_bolt = {id: _states_of(spec) for id, spec in description.bolts.items()}
-        self.redeliveries = {id: Redeliveries(id) for id in description.redelivering}
+        self._by_bolt = {id: _states_of(spec, stored) for id, spec in description.bolts.items()}
+        self.redeliveries = {id: _redeliveries_of(id, stored) for id in description.redelivering}
         """Messages that brokers may give again, by spout (law X8)."""
         self.states: Sequence[State] = [
             *(each for states in self._by_bolt.values() for each in states.values()),
@@ -53,14 +55,15 @@ class KeptState:
             id: _outgoing(id, spec.rows) for id, spec in description.bolts.items() if spec.rows is not None
         }
         """The rows of each committer, by its id."""
+        self._check_tables()
         self._check_shapes()
         self._load_outbox()
         for id, states in self._by_bolt.items():
             task_of = _task_of(description.bolts[id])
             for state in states.values():
-                state.load(stored.states.get(state.id, ()), task_of)
+                load_state(state, stored, task_of)
         for each in self.redeliveries.values():
-            each.state.load(stored.states.get(each.state.id, ()))
+            load_state(each.state, stored)
         self._tasks: dict[int, TaskState] = {}
         self._check_sources(description)
 
@@ -198,6 +201,15 @@ class KeptState:
                     f"{spout.parallelism} now; set it as it was, or run with another file, which begins anew"
                 )
 
+    def _check_tables(self) -> None:
+        """Refuse tables of users where the store has none (law X9)."""
+        for each in self.outgoing.values():
+            if isinstance(each, OutgoingTable) and self.stored.entries is not None:
+                raise StateUnusable(
+                    f"committer {each.committer!r} writes the table {each.table.name!r} of the state's own file, and "
+                    f"the state is in RocksDB, which has no tables; give SqliteTable a path= of its own"
+                )
+
     def _check_shapes(self) -> None:
         """Refuse what no bolt would read, and what it would read as something else (law K5)."""
         declared = {each.id: each.declared.shape for each in self.states}
@@ -243,21 +255,21 @@ def _gone(id: StateId) -> str:
     )
 
 
-def _states_of(spec: BoltSpec) -> Mapping[str, State]:
+def _states_of(spec: BoltSpec, stored: Stored) -> Mapping[str, State]:
     return {
-        name: State(StateId(spec.id, name), declared, spec.parallelism)
+        name: state_in(stored, StateId(spec.id, name), declared, spec.parallelism, _task_of(spec))
         for name, declared in spec.states.items()
     }
+
+
+def _redeliveries_of(spout: str, stored: Stored) -> Redeliveries:
+    return Redeliveries(spout, state_in(stored, StateId(spout, REDELIVERED), IDS))
 
 
 def _task_of(spec: BoltSpec) -> Callable[[Any], int]:
     """The index of the task that has a key, by the grouping of the inputs: all of them agree (law K1)."""
     grouping = spec.inputs[0].grouping if spec.inputs else None
-    return grouping.routes(spec.parallelism).of if isinstance(grouping, Fields) else _first
-
-
-def _first(key: Any) -> int:
-    return 0
+    return grouping.routes(spec.parallelism).of if isinstance(grouping, Fields) else first_task
 
 
 async def opened_state(

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stormlet.errors import StateUnusable
+from stormlet.state.refusals import DISK_FULL, DISK_WORKS
 
 BEGIN_ANEW = (
     "put a saved copy in its place, without the -wal and -shm files beside it, or remove it to begin anew"
@@ -32,12 +33,9 @@ def named(path: Path) -> Generator[None]:
 def _sentence(error: sqlite3.Error) -> str:
     match getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF:
         case sqlite3.SQLITE_FULL:
-            return "cannot be written, as its disk is full; free some space and start again: no committed epoch is lost"
+            return DISK_FULL
         case sqlite3.SQLITE_IOERR:
-            return (
-                f"cannot be read or written ({_name(error)}: {error}); see that its disk works and has space, and "
-                f"start again: no committed epoch is lost"
-            )
+            return f"cannot be read or written ({_name(error)}: {error}); {DISK_WORKS}"
         case sqlite3.SQLITE_CORRUPT:
             return _damaged(error)
         case sqlite3.SQLITE_NOTADB:

@@ -29,6 +29,7 @@ from stormlet.core.state.commits import Append, Commit, Shape, StateId, Stored
 from stormlet.errors import StateUnusable
 from stormlet.files import FileClaim
 from stormlet.state.claims import take
+from stormlet.state.interfaces import Rewound
 from stormlet.state.places import absolute, check_place
 from stormlet.state.refusals import refuse_gap, refuse_large
 from stormlet.state.retention import first_kept
@@ -50,7 +51,6 @@ from stormlet.state.sqlite.layout import (
     settle,
 )
 from stormlet.state.sqlite.reading import first_row, last_epoch, load, load_at
-from stormlet.state.sqlite.rewinding import Rewound
 from stormlet.state.sqlite.user_tables import write_rows
 
 

@@ -57,6 +57,15 @@ class StateReader:
         """The file."""
         return self._path
 
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._path.stat().st_size
+
+    def first_epoch(self) -> int:
+        """The first one that can be read."""
+        return first_epoch(self._database)
+
     def topology(self) -> str:
         """The name of the topology that the file belongs to."""
         return meta(self._database, "topology")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from stormlet.core.state.commits import Column, StateId
-from stormlet.errors import StateUnusable
+from stormlet.state.refusals import component_of, refuse_no_state, refuse_taken, refuse_unknown
 from stormlet.state.sqlite.database import Database, Row
 from stormlet.state.sqlite.layout import ShapeRow
 
@@ -25,7 +25,7 @@ class Kept(NamedTuple):
 def drop(database: Database, component: str) -> None:
     """Forget all of it. Raises :class:`~stormlet.errors.StateUnusable` if there is nothing."""
     with database.transaction():
-        _check_known(database, component)
+        refuse_unknown(database.path, component, components(database))
         for kept in _kept(database, component):
             database.run(f"DELETE FROM {kept.table} WHERE {kept.column} = ?", kept.name)
 
@@ -34,11 +34,7 @@ def drop_state(database: Database, state: StateId) -> None:
     """Forget one state of a component, and nothing else of it. Raises :class:`~stormlet.errors.StateUnusable` if there
     is none."""
     with database.transaction():
-        known = states(database)
-        if state not in known:
-            raise StateUnusable(
-                f"{database.path} has no state {str(state)!r}; it has {_listed(map(str, known))}"
-            )
+        refuse_no_state(database.path, state, states(database))
         for table in ("log", "shapes"):
             database.run(
                 f"DELETE FROM {table} WHERE component = ? AND state = ?", state.component, state.state
@@ -54,20 +50,13 @@ def states(database: Database) -> set[StateId]:
     }
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(map(repr, sorted(names))) or "nothing"
-
-
 def rename(database: Database, old: str, new: str) -> None:
     """Have it go by another id. Raises :class:`~stormlet.errors.StateUnusable` if there is nothing, or if there is
     something of that other id."""
     with database.transaction():
-        _check_known(database, old)
-        if new in components(database):
-            raise StateUnusable(
-                f"{database.path} has something of {new!r} already, so that {old!r} cannot be called that; forget one "
-                f"of them first"
-            )
+        known = components(database)
+        refuse_unknown(database.path, old, known)
+        refuse_taken(database.path, old, new, known)
         for kept in _kept(database, old):
             _rename(database, kept, f"{new}{kept.name.removeprefix(old)}")
 
@@ -85,15 +74,7 @@ def components(database: Database) -> set[str]:
     named = database.texts(
         "SELECT component FROM log UNION SELECT component FROM shapes UNION SELECT committer FROM outbox"
     )
-    return {*named, *map(_component_of, _tasks(database))}
-
-
-def _check_known(database: Database, component: str) -> None:
-    known = components(database)
-    if component not in known:
-        raise StateUnusable(
-            f"{database.path} has nothing of {component!r}; it has what belongs to: {_listed(known)}"
-        )
+    return {*named, *map(component_of, _tasks(database))}
 
 
 def _kept(database: Database, component: str) -> Iterator[Kept]:
@@ -101,17 +82,12 @@ def _kept(database: Database, component: str) -> Iterator[Kept]:
     yield Kept("shapes", "component", 0, component)
     yield Kept("outbox", "committer", 2, component)
     for task in _tasks(database):
-        if _component_of(task) == component:
+        if component_of(task) == component:
             yield Kept("positions", "task", 0, task)
 
 
 def _tasks(database: Database) -> list[str]:
     return database.texts("SELECT DISTINCT task FROM positions")
-
-
-def _component_of(task: str) -> str:
-    """``lines[0]`` -> ``lines``."""
-    return task.rpartition("[")[0] or task
 
 
 def _row(*columns: Column) -> Row:

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
 from stormlet.errors import StateUnusable
+from stormlet.state.interfaces import Rewound
 from stormlet.state.refusals import refuse_unkept
 from stormlet.state.sqlite.database import Database
 from stormlet.state.sqlite.layout import EpochRow, begin_line
 from stormlet.state.sqlite.reading import first_epoch, last_epoch
 from stormlet.state.sqlite.user_tables import user_tables
-
-
-class Rewound(NamedTuple):
-    """The end of a file that was rewound, and what it has lost."""
-
-    epoch: int
-    """The last epoch now."""
-    lost: int
-    """The number of epochs that are gone."""
-    undelivered: int
-    """Rows of these epochs that no committer has had."""
-    letters: int
-    """Dead letters of these epochs that their sink has not had."""
-    tables: Sequence[str]
-    """Tables of users, which stay as they are."""
 
 
 def rewind(database: Database, epoch: int) -> Rewound:

@@ -1,0 +1,159 @@
+"""Readers of a directory of RocksDB: commands that look at it while a run may write it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from stormlet.core.state.commits import Entries, Rows, StateId, Stored
+from stormlet.errors import StateUnusable
+from stormlet.state.places import absolute, check_surroundings
+from stormlet.state.rocksdb.backups import back_up
+from stormlet.state.rocksdb.database import Database
+from stormlet.state.rocksdb.layout import (
+    LETTERS,
+    OUTBOX,
+    POSITIONS,
+    Head,
+    LetterRow,
+    OutboxRow,
+    check_topology,
+    head_of,
+    is_new,
+    prefix_of,
+    state_rows,
+    undelivered,
+)
+
+
+class DirectoryReader:
+    """A directory that exists, as it was when the reader was made: whole epochs, and the last one alone. Methods block,
+    and raise :class:`~stormlet.errors.StateUnusable`."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = absolute(path)
+        check_place(self._path)
+        if is_new(self._path):
+            raise StateUnusable(f"there is no state in {self._path}; a run with state= makes it")
+        self._own = TemporaryDirectory(prefix="stormlet-")  # for what RocksDB writes of its work
+        try:
+            self._database = Database(self._path, Path(self._own.name))
+            self._head = head_of(self._database)
+        except BaseException:
+            self._own.cleanup()
+            raise
+
+    def load(self) -> Stored:
+        """All that is durable."""
+        numbers = {id: row.number for id, row in state_rows(self._database)}
+        return load(self._database, self._head, numbers)
+
+    def at(self, epoch: int) -> Stored:
+        """The same, if this is the last epoch: no other one is kept."""
+        refuse_past(self._path, epoch, self._head.epoch)
+        return self.load()
+
+    @property
+    def path(self) -> Path:
+        """The directory."""
+        return self._path
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(each.stat().st_size for each in self._path.iterdir() if each.is_file())
+
+    def first_epoch(self) -> int:
+        """The last one, as no other can be read."""
+        return self._head.epoch
+
+    def topology(self) -> str:
+        """The name of the topology that the directory belongs to."""
+        return self._head.topology
+
+    def check_topology(self, topology: str) -> None:
+        """Raise :class:`~stormlet.errors.StateUnusable` for the directory of another topology."""
+        check_topology(self._path, self._head, topology)
+
+    def backup(self, path: str) -> None:
+        """Write a copy to a new directory."""
+        back_up(self._database, path)
+
+    def close(self) -> None:
+        """Let go of the directory."""
+        self._database.close()
+        self._own.cleanup()
+
+
+class StateEntries:
+    """The entries of one state: :class:`~stormlet.core.state.commits.Entries`."""
+
+    def __init__(self, database: Database, numbers: Mapping[StateId, int], id: StateId) -> None:
+        """``numbers`` are those of all states; one that is new gets its number with its first commit."""
+        self._database = database
+        self._numbers = numbers
+        self._id = id
+
+    def _prefix(self) -> bytes | None:
+        number = self._numbers.get(self._id)
+        return None if number is None else prefix_of(number)
+
+    def get(self, key: bytes) -> bytes | None:
+        """One entry; None if there is none."""
+        prefix = self._prefix()
+        return None if prefix is None else self._database.get(prefix + key)
+
+    def scan(self, prefix: bytes = b"", begin: bytes = b"") -> Iterator[bytes]:
+        """Iterate over the entries whose keys begin so; ``begin`` leaves out smaller ones."""
+        own = self._prefix()
+        if own is not None:
+            for _, blob in self._database.scan(own + prefix, own + begin):
+                yield blob
+
+    def last(self, prefix: bytes) -> bytes | None:
+        """The last one of these; None if there is none."""
+        own = self._prefix()
+        found = None if own is None else self._database.last(own + prefix)
+        return None if found is None else found[1]
+
+
+def load(database: Database, head: Head, numbers: Mapping[StateId, int]) -> Stored:
+    """All that is durable. Entries are read when they are asked for."""
+
+    def entries(id: StateId) -> Entries:
+        return StateEntries(database, numbers, id)
+
+    outbox = (row for _, row in undelivered(database, OUTBOX, OutboxRow))
+    letters = (row for _, row in undelivered(database, LETTERS, LetterRow))
+    return Stored(
+        head.line,
+        head.epoch,
+        head.closed_at,
+        {key[1:].decode(): position for key, position in database.scan(POSITIONS)},
+        {id: row.shape for id, row in state_rows(database) if row.shape is not None},
+        outbox=tuple(Rows(row.committer, row.epoch, row.blob) for row in outbox),
+        letters=tuple((row.epoch, row.letter) for row in letters),
+        ancestors=head.ancestors,
+        entries=entries,
+    )
+
+
+def check_place(path: Path) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` where there can be no directory of RocksDB."""
+    check_surroundings(path)
+    if path.exists() and not path.is_dir():
+        raise StateUnusable(
+            f"{path} is a file, and RocksDB has a directory; give the path of a new one, or of a file whose name does "
+            f"not end so"
+        )
+
+
+def refuse_past(path: Path, epoch: int, last: int) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` for an epoch that is not the last one."""
+    if epoch != last:
+        raise StateUnusable(
+            f"{path} does not have epoch {epoch}: RocksDB keeps the last one alone, which is epoch {last}; copies made "
+            f"by `stormlet state save` are of earlier ones"
+        )
