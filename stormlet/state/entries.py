@@ -44,23 +44,43 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     written: float | None = None
 
 
-def entries_of(id: StateId, shape: Shape | None, blobs: Iterable[bytes]) -> list[Entry]:
+def entries_of(id: StateId, shape: Shape | None, blobs: Iterable[bytes]) -> Iterator[Entry]:
     """The newest entries of a state, oldest first. Raises :class:`~stormlet.errors.StateUnusable` for what is no log of
     entries."""
-    read = _reader(shape)
     found: dict[Any, Any] = {}
-    try:
-        for blob in blobs:
-            found.update(read(blob))
-    except (msgspec.MsgspecError, ValueError, TypeError) as error:
-        raise StateUnusable(
-            f"state {str(id)!r} cannot be read: {error}; put a saved copy in the place of its file"
-        ) from error
-    name = str(id)
-    living = ((key, value) for key, value in found.items() if value is not None)
-    if shape is not None and shape.kind.endswith(WITH_TTL):
-        return [Entry(name, key, value, written) for key, (written, value) in living]
-    return [Entry(name, key, value) for key, value in living]
+    for entries in _decoded(id, shape, blobs):
+        found.update(entries)
+    return _entries(id, shape, found)
+
+
+def each_entry(id: StateId, shape: Shape | None, blobs: Iterable[bytes]) -> Iterator[Entry]:
+    """The entries of a state of which each is in one blob alone: one after the other, as there may be more than there
+    is memory for. Raises :class:`~stormlet.errors.StateUnusable` likewise."""
+    for entries in _decoded(id, shape, blobs):
+        yield from _entries(id, shape, entries)
+
+
+def _decoded(id: StateId, shape: Shape | None, blobs: Iterable[bytes]) -> Iterator[Mapping[Any, Any]]:
+    read = _reader(shape)
+    for blob in blobs:
+        try:
+            yield read(blob)
+        except (msgspec.MsgspecError, ValueError, TypeError) as error:
+            raise StateUnusable(
+                f"state {str(id)!r} cannot be read: {error}; put a saved copy in its place"
+            ) from error
+
+
+def _entries(id: StateId, shape: Shape | None, found: Mapping[Any, Any]) -> Iterator[Entry]:
+    name, has_ttl = str(id), shape is not None and shape.kind.endswith(WITH_TTL)
+    for key, value in found.items():
+        if value is None:
+            continue
+        if has_ttl:
+            written, kept = value
+            yield Entry(name, key, kept, written)
+        else:
+            yield Entry(name, key, value)
 
 
 def _reader(shape: Shape | None) -> Callable[[bytes], Mapping[Any, Any]]:

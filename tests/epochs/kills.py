@@ -1,6 +1,7 @@
 """Kills a topology, over and over, and holds what is left in the end against a direct computation:
 ``python -m tests.epochs.kills --kills 300 --seed 1``, or ``python -m tests.epochs.kills failures broker`` for some of
-the topologies alone. That of the DataFrame takes some seconds for each kill, as it starts a JVM.
+the topologies alone; with ``--store rocksdb`` their state is not in a file. That of the DataFrame takes some seconds
+for each kill, as it starts a JVM.
 
 Every other kill comes at a random moment; the others are aimed at named points of the life of an epoch. Each run is a
 process of its own, which is forked and not started anew, so that a kill takes milliseconds.
@@ -19,15 +20,17 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from stormlet.core.state.lazy.value_table import LazyValueTable
 from stormlet.core.state.outgoing import Outgoing
 from stormlet.core.state.value_table import ValueTable
 from stormlet.runtime.epochs.keeper import EpochKeeper
+from stormlet.state.rocksdb.database import Database as RocksDB
 from stormlet.state.sqlite.database import Database
 from tests.epochs.mortals import TOPOLOGIES, WORDS, Kind, Mortal
 
@@ -59,10 +62,8 @@ IN_ALL = (
     "tell",
 )
 """Points that each topology passes in each epoch."""
+IN_ALL_OF_ROCKSDB = ("before the write", "before the sync", "after the sync", "merge", "tell")
 OTHERS: dict[str, Callable[[Kind], bool]] = {
-    "insert a position": lambda kind: not kind.broker,
-    "insert a dead letter": lambda kind: kind.rejected < WORDS,
-    "insert rows for a committer": lambda kind: kind.committers > 0,
     "deliver and note": lambda kind: kind.committers > 0,
     "between two committers": lambda kind: kind.committers > 1,
     "ack": lambda kind: kind.partitions,
@@ -70,6 +71,12 @@ OTHERS: dict[str, Callable[[Kind], bool]] = {
     "after the ack": lambda kind: kind.broker,
 }
 """Points that only some have."""
+OTHERS_OF_SQLITE: dict[str, Callable[[Kind], bool]] = {
+    "insert a position": lambda kind: not kind.broker,
+    "insert a dead letter": lambda kind: kind.rejected < WORDS,
+    "insert rows for a committer": lambda kind: kind.committers > 0,
+    **OTHERS,
+}
 
 
 class Aim:
@@ -87,10 +94,11 @@ class Aim:
                 time.sleep(PATIENCE)  # nothing comes after it, in any thread
 
 
-def points_of(name: str) -> list[str]:
+def points_of(name: str, store: str = "sqlite") -> list[str]:
     """The points that a topology passes."""
     kind = TOPOLOGIES[name]
-    return [*IN_ALL, *(point for point, has in OTHERS.items() if has(kind))]
+    in_all, others = (IN_ALL, OTHERS_OF_SQLITE) if store == "sqlite" else (IN_ALL_OF_ROCKSDB, OTHERS)
+    return [*in_all, *(point for point, has in others.items() if has(kind))]
 
 
 def watch(passage: Callable[[str], None]) -> None:
@@ -98,7 +106,11 @@ def watch(passage: Callable[[str], None]) -> None:
     _before(Database, "run", lambda _, statement, *__: passage(_point_before(statement)))
     _after(Database, "run", lambda _, statement, *__: passage(_point_after(statement)))
     _before(Database, "run_many", lambda *_: passage("insert rows of a table"))
-    _before(ValueTable, "merge", lambda *_: passage("merge"))
+    _before(RocksDB, "put_in_log", lambda *_: passage("before the write"))
+    _before(RocksDB, "sync_log", lambda *_: passage("before the sync"))
+    _after(RocksDB, "sync_log", lambda *_: passage("after the sync"))
+    for kind in (ValueTable, LazyValueTable):
+        _before(kind, "merge", lambda *_: passage("merge"))
     _before(EpochKeeper, "_tell", lambda *_: passage("tell"))
     _after(Outgoing, "had", lambda *_: passage("deliver and note"))
 
@@ -182,24 +194,47 @@ def _be(mortal: Mortal, life: int, aim: Aim, seconds: float | None) -> None:
         os._exit(code)
 
 
-def kill_all(names: list[str], folder: Path, kills: int, seed: int) -> Counter[str]:
+def kill_all(names: list[str], folder: Path, kills: int, seed: int, store: str = "sqlite") -> Counter[str]:
     """Kill so many runs; return where. Raises :class:`AssertionError` for what is not as in a direct computation."""
     random = Random(seed)
     points: Counter[str] = Counter()
-    aims = {name: points_of(name) for name in names}
+    aims = {name: points_of(name, store) for name in names}
     for file in count():
         name = names[file % len(names)]
-        mortal = Mortal(name, folder / f"{file}.state", seed + file)
+        ending = "state" if store == "sqlite" else store
+        mortal = Mortal(name, folder / f"{file}.{ending}", seed + file)
         of_file = min(A_FILE, max(1, kills // len(names)), kills - points.total())
         found, ended = _kill_file(mortal, of_file, random, aims[name])
         points.update(found)
         if not ended:
             assert not live(mortal, -1, Aim(None, 0), None)
-        wrong = list(mortal.differences(found.total()))
+        wrong = in_a_process(partial(_differences, mortal, found.total()))
         assert not wrong, f"{name}, seed {seed + file}, file {file} after {found.total()} kills: {wrong}"
         if points.total() >= kills:
             return points
     raise AssertionError("unreachable")
+
+
+def _differences(mortal: Mortal, kills: int) -> str:
+    return ", ".join(mortal.differences(kills))
+
+
+def in_a_process(function: Callable[[], str]) -> str:
+    """What it returns in a process of its own: this one has no threads, such as those of RocksDB, as it forks."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            found = function()
+        except BaseException:
+            found = traceback.format_exc()
+        os.write(write, found.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        found = answer.read()
+    os.waitpid(child, 0)
+    return found
 
 
 def _kill_file(mortal: Mortal, kills: int, random: Random, aims: list[str]) -> tuple[Counter[str], bool]:
@@ -223,13 +258,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("topologies", nargs="*", metavar="topology", help=", ".join(TOPOLOGIES))
     parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--store", choices=["sqlite", "rocksdb"], default="sqlite")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     names: list[str] = options.topologies or list(TOPOLOGIES)
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        points = kill_all(names, Path(folder), options.kills, options.seed)
+        points = kill_all(names, Path(folder), options.kills, options.seed, options.store)
     print(f"{points.total()} kills in {time.monotonic() - began:.0f} s, all as in a direct computation:")
     for point, times in sorted(points.items()):
         print(f"{times:5} {point}")

@@ -19,10 +19,12 @@ ROOT = Path(__file__).parents[2]
 @interpreted_only
 @pytest.mark.untraced
 @pytest.mark.skipif(sys.platform == "win32", reason="runs are forked")
-def test_what_is_left_after_twenty_kills_is_as_in_a_direct_computation() -> None:
+@pytest.mark.parametrize("store", ["sqlite", "rocksdb"])
+def test_what_is_left_after_twenty_kills_is_as_in_a_direct_computation(store: str) -> None:
     """State, tables, sinks, dead letters and the broker of six topologies."""
     names = [name for name, kind in TOPOLOGIES.items() if not kind.frame]
-    command = [sys.executable, "-m", "tests.epochs.kills", *names, "--kills", "20", "--seed", "2"]
+    options = ["--kills", "20", "--seed", "2", "--store", store]
+    command = [sys.executable, "-m", "tests.epochs.kills", *names, *options]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith("20 kills")

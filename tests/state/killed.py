@@ -1,7 +1,8 @@
 """A run that commits epochs until it is killed: ``python -m tests.state.killed PATH SEED [POINT TIMES]``.
 
 It prints the number of each epoch that is durable, the one that it begins with first. With a point it kills itself: the
-moment before it runs a statement that begins so for the so-manieth time, or before it tells of an epoch.
+moment before it runs a statement that begins so for the so-manieth time, or before it tells of an epoch. RocksDB has no
+statements, and points of its own.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 
+from stormlet.state.rocksdb.database import Database
 from stormlet.state.sqlite.file import StateFile
+from stormlet.state.stores import owned
 from tests.state.connections import connection_of
 from tests.state.programs import Program
 
@@ -31,6 +36,8 @@ POINTS = (
     "COMMIT",
     TELL,
 )
+WRITE, SYNC = "write", "sync"
+POINTS_OF_ROCKSDB = (WRITE, SYNC, TELL)
 
 
 class Countdown:
@@ -47,13 +54,30 @@ class Countdown:
                 os.kill(os.getpid(), signal.SIGKILL)
 
 
+def trace(reach: Callable[[str], None]) -> None:
+    """Have points of RocksDB told before they are passed."""
+    for point, name in ((WRITE, "put_in_log"), (SYNC, "sync_log")):
+        setattr(Database, name, _traced(getattr(Database, name), partial(reach, point)))
+
+
+def _traced(call: Callable[..., None], reached: Callable[[], None]) -> Callable[..., None]:
+    def traced(*arguments: object) -> None:
+        reached()
+        call(*arguments)
+
+    return traced
+
+
 def main() -> None:
     path, seed, *point = sys.argv[1:]
-    file = StateFile(path, "words")
-    program = Program(file, int(seed))
+    store = owned(path, "words")
+    program = Program(store, int(seed))
     print(program.epoch, flush=True)
     reach = Countdown(point[0], int(point[1])) if point else lambda what: None
-    connection_of(file).set_trace_callback(reach)
+    if isinstance(store, StateFile):
+        connection_of(store).set_trace_callback(reach)
+    else:
+        trace(reach)
     for _ in range(ENOUGH):
         program.commit()
         reach(TELL)

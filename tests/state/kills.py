@@ -1,5 +1,5 @@
 """Kills a run that commits epochs, over and over, and looks at what is durable after each kill:
-``python -m tests.state.kills FOLDER --kills 300 --seed 1``."""
+``python -m tests.state.kills FOLDER --kills 300 --seed 1``, with ``--store rocksdb`` in RocksDB."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
-from stormlet.state.sqlite.file import StateFile
-from tests.state.killed import POINTS, TELL
+from stormlet.state.stores import owned
+from tests.state.killed import POINTS, POINTS_OF_ROCKSDB, SYNC, TELL
 from tests.state.programs import differences
 
 LONGEST_LIFE = 0.2
@@ -29,16 +29,17 @@ A_FILE = 25
 def kill(path: Path, seed: int, random: Random, point: str | None) -> Iterator[str]:
     """Let one run live until it is killed, at a point or at a random moment. Yield what is wrong with its file then."""
     told = live(path, seed, random, point)
-    with closing(StateFile(path, "words")) as file:
-        stored = file.load()
-    yield from differences(stored, seed)
+    with closing(owned(path, "words")) as store:
+        stored = store.load()
+        yield from differences(stored, seed)
     if stored.epoch not in expected(told, point):
         yield f"epoch {stored.epoch} is the last one, {told} was told, killed at {point}"
 
 
 def expected(told: int, point: str | None) -> tuple[int, ...]:
     """The epochs that may be the last one. All that is said of a point is known."""
-    return {None: (told, told + 1), TELL: (told + 1,)}.get(point, (told,))
+    # What was written and not synced is lost with the power, not with the process.
+    return {None: (told, told + 1), TELL: (told + 1,), SYNC: (told + 1,)}.get(point, (told,))
 
 
 def live(path: Path, seed: int, random: Random, point: str | None) -> int:
@@ -57,12 +58,15 @@ def live(path: Path, seed: int, random: Random, point: str | None) -> int:
     return int(whole.splitlines()[-1])
 
 
-def kills(folder: Path, seed: int, count: int) -> Iterator[tuple[str | None, list[str]]]:
+def kills(
+    folder: Path, seed: int, count: int, store: str = "sqlite"
+) -> Iterator[tuple[str | None, list[str]]]:
     """Yield where each run was killed, and what was wrong then. Every other kill is aimed."""
     random = Random(seed)
+    points, ending = (POINTS, "state") if store == "sqlite" else (POINTS_OF_ROCKSDB, store)
     for number in range(count):
-        path = folder / f"{number // A_FILE}.state"
-        point = POINTS[number // 2 % len(POINTS)] if number % 2 else None
+        path = folder / f"{number // A_FILE}.{ending}"
+        point = points[number // 2 % len(points)] if number % 2 else None
         yield point, list(kill(path, seed, random, point))
 
 
@@ -72,10 +76,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--store", choices=["sqlite", "rocksdb"], default="sqlite")
     options = parser.parse_args()
     options.folder.mkdir(parents=True)
     points = Counter[str]()
-    for point, wrong in kills(options.folder, options.seed, options.kills):
+    for point, wrong in kills(options.folder, options.seed, options.kills, options.store):
         points[point or "at a random moment"] += 1
         if wrong:
             sys.exit(f"kill {points.total()}, at {point}: {wrong}")

@@ -14,7 +14,7 @@ from stormlet.files import sync
 from stormlet.state.claims import claimed
 from stormlet.state.places import absolute
 from stormlet.state.sqlite.database import Database
-from stormlet.state.sqlite.reading import StateReader
+from stormlet.state.stores import is_rocksdb, reader
 from stormlet.topology import Topology
 
 
@@ -42,15 +42,18 @@ def put_aside(path: str | os.PathLike[str], topology: str, now: datetime) -> Pat
     """Rename the state file of a topology to a name with the time, and return that. Raises
     :class:`~stormlet.errors.StateUnusable` for a file that is not this topology's, or that a run has."""
     file = absolute(path)
-    with closing(StateReader(file)) as reader:
-        reader.check_topology(topology)
+    with closing(reader(file)) as found:
+        found.check_topology(topology)
     with claimed(file):
-        # What is in the write-ahead log goes into the file, which is whole then even if the process dies on the way.
-        with suppress(StateUnusable), closing(Database(file, "rw")) as database:
-            database.number(
-                "SELECT count(*) FROM epochs"
-            )  # which the last connection to close it goes on with
+        if not is_rocksdb(file):
+            _settle(file)
         return _renamed(file, now)
+
+
+def _settle(file: Path) -> None:
+    """Have what is in the write-ahead log go into the file, which is whole then even if the process dies on the way."""
+    with suppress(StateUnusable), closing(Database(file, "rw")) as database:
+        database.number("SELECT count(*) FROM epochs")  # which the last connection to close it goes on with
 
 
 def _renamed(file: Path, now: datetime) -> Path:
@@ -68,10 +71,11 @@ def _renamed(file: Path, now: datetime) -> Path:
 
 
 def _free(file: Path, now: datetime) -> Path:
-    """A name with the time that no file has."""
-    stem = f"{file.name}.{now:%Y-%m-%dT%H-%M-%S}"
-    kept, number = file.with_name(stem), 1
+    """A name with the time that no file has; that of a directory of RocksDB ends as before, by which it is known."""
+    name, ending = (file.stem, file.suffix) if is_rocksdb(file) else (file.name, "")
+    stem = f"{name}.{now:%Y-%m-%dT%H-%M-%S}"
+    kept, number = file.with_name(f"{stem}{ending}"), 1
     while kept.exists():
         number += 1
-        kept = file.with_name(f"{stem}-{number}")
+        kept = file.with_name(f"{stem}-{number}{ending}")
     return kept

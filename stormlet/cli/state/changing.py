@@ -16,9 +16,8 @@ from stormlet.cli.state.files import File, Named, check_there, moment, opened
 from stormlet.cli.units import counted
 from stormlet.core.shortened import cut, printable
 from stormlet.errors import TargetError
-from stormlet.state.interfaces import Rewound
-from stormlet.state.sqlite.file import StateFile
-from stormlet.state.sqlite.reading import StateReader
+from stormlet.state.interfaces import PlacedStore, Rewound
+from stormlet.state.stores import owned, reader
 
 EXAMPLES = {
     "rename": """\
@@ -81,8 +80,8 @@ def save(path: File, copy: Annotated[Path, Parameter(show_default=False)], /) ->
         A new file.
     """
     check_there(path)
-    with closing(StateReader(path)) as reader:
-        reader.backup(str(copy))
+    with closing(reader(path)) as found:
+        found.backup(str(copy))
     with opened(copy) as saved:
         write_text(f"{_name(copy)} has epoch {saved.stored.epoch:,} of {_name(path)}\n")
     return 0
@@ -123,9 +122,9 @@ def rewind(
     return 0
 
 
-def _owned(path: Path) -> StateFile:
+def _owned(path: Path) -> PlacedStore:
     check_there(path)
-    return StateFile(path)
+    return owned(path)
 
 
 def _seconds(text: str) -> float:

@@ -64,18 +64,18 @@ def show(
         Print them as JSON lines, as export does.
     """
     with opened(path, epoch) as file:
-        states = {state: file.entries(state) for state in file.named(name)}
-        shown = list(islice((each for entries in states.values() for each in entries), limit or LISTED))
+        states = file.named(name)
+        entries = (each for state in states for each in file.entries(state))
+        shown = list(islice(entries, limit or LISTED))
         if json:
             _write_lines(shown, write_utf8)
             return 0
         _write_table(shown)
-        write_text(_totals(states, len(shown), file))
+        write_text(_totals(states, len(shown), len(shown) + sum(1 for _ in entries), file))
     return 0
 
 
-def _totals(states: dict[StateId, list[Entry]], shown: int, file: Opened) -> str:
-    total = sum(map(len, states.values()))
+def _totals(states: Sequence[StateId], shown: int, total: int, file: Opened) -> str:
     names = ", ".join(cut(str(each)) for each in states)
     some = f"; these are the first {shown:,}, --limit shows more" if shown < total else ""
     entries = "1 entry" if total == 1 else f"{total:,} entries"
@@ -111,7 +111,7 @@ def get(path: File, name: Named, key: str, /, *, epoch: EpochNumber = None) -> i
     with opened(path, epoch) as file:
         state = _single(file, name)
         wanted = _keys(key, _type_of_keys(file, state))
-        for found, value in by_key(file.entries(state), file.kind(state)):
+        for found, value in by_key(file.entries_of_key(state, wanted), file.kind(state)):
             if any(found == each and isinstance(found, bool) == isinstance(each, bool) for each in wanted):
                 write_text(f"{as_json(value)}\n")
                 return 0

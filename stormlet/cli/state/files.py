@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from stormlet.cli.parameters import Whole
 from stormlet.core.shortened import cut
+from stormlet.core.state.blobs import PAIR, bytes_of_key
 from stormlet.core.state.commits import StateId, Stored
 from stormlet.errors import TargetError
-from stormlet.state.entries import Entry, entries_of
-from stormlet.state.sqlite.reading import StateReader
+from stormlet.state.entries import Entry, each_entry, entries_of
+from stormlet.state.interfaces import PlacedReader
+from stormlet.state.stores import is_rocksdb, reader
 
 File: TypeAlias = Annotated[Path, Parameter(name="PATH", show_default=False, help="A state file.")]
 Named: TypeAlias = Annotated[
@@ -42,7 +44,7 @@ LISTED = 50
 class Opened:
     """A state file as it was after one epoch."""
 
-    def __init__(self, path: Path, reader: StateReader, epoch: int | None) -> None:
+    def __init__(self, path: Path, reader: PlacedReader, epoch: int | None) -> None:
         self.path = path
         self.reader = reader
         self.stored: Stored = reader.load() if epoch is None else reader.at(epoch)
@@ -66,9 +68,21 @@ class Opened:
         shape = self.stored.shapes.get(state)
         return "value" if shape is None else shape.kind
 
-    def entries(self, state: StateId) -> list[Entry]:
-        """The entries of a state, oldest first."""
-        return entries_of(state, self.stored.shapes.get(state), self.stored.states.get(state, ()))
+    def entries(self, state: StateId) -> Iterator[Entry]:
+        """The entries of a state: those of a file oldest first, those of RocksDB by their keys."""
+        read = entries_of if self.stored.entries is None else each_entry
+        return read(state, self.stored.shapes.get(state), self.stored.blobs(state))
+
+    def entries_of_key(self, state: StateId, keys: Sequence[Any]) -> Iterator[Entry]:
+        """The entries of a key that may be any of these; others may be among them."""
+        if self.stored.entries is None:
+            return self.entries(state)
+        is_single, shape = self.kind(state).startswith("value"), self.stored.shapes.get(state)
+        found = self.stored.entries(state)
+        prefixes = dict.fromkeys((b"" if is_single else PAIR) + bytes_of_key(key) for key in keys)
+        blobs = [blob for prefix in prefixes for blob in found.scan(prefix)]
+        # The bytes of a date, say, are not those of its text.
+        return each_entry(state, shape, blobs) if blobs else self.entries(state)
 
 
 @contextmanager
@@ -76,20 +90,21 @@ def opened(path: Path, epoch: int | None = None) -> Generator[Opened]:
     """Read a file while others may write it. Raises :class:`~stormlet.errors.StateUnusable`, and
     :class:`~stormlet.errors.TargetError` where there is none."""
     check_there(path)
-    with closing(StateReader(path)) as reader:
-        yield Opened(path, reader, epoch)
+    with closing(reader(path)) as found:
+        yield Opened(path, found, epoch)
 
 
 def check_there(path: Path) -> None:
     """Raise :class:`~stormlet.errors.TargetError` if there is no such file."""
     try:
-        is_there, is_file = path.exists(), path.is_file()
+        is_there, is_right = path.exists(), path.is_dir() if is_rocksdb(path) else path.is_file()
     except OSError as error:
         raise TargetError(f"{path} cannot be read: {error.strerror}") from None
     if not is_there:
         raise TargetError(f"there is no file {path}; a run with state= makes it")
-    if not is_file:
-        raise TargetError(f"{path} is no file; give the path of a state file")
+    if not is_right:
+        kind = "directory" if is_rocksdb(path) else "file"
+        raise TargetError(f"{path} is no {kind}; give the path of a state file")
 
 
 def moment(seconds: float | None) -> str:

@@ -58,7 +58,7 @@ class FileRecord(msgspec.Struct, frozen=True):
     first_epoch: int
     """The first one that can be read."""
     size: int
-    """Bytes of the file."""
+    """Bytes of the file, or of all files of a directory."""
     states: Sequence[StateRecord]
     sources: Sequence[SourceRecord]
     undelivered: dict[str, int]
@@ -98,8 +98,8 @@ def _record(file: Opened) -> FileRecord:
         stored.line,
         stored.epoch,
         stored.closed_at,
-        file.reader.epochs()[0].number,
-        file.reader.path.stat().st_size,
+        file.reader.first_epoch(),
+        file.reader.size,
         [_state(file, each) for each in file.states],
         [SourceRecord(task, _position(stored.positions[task])) for task in sorted(stored.positions)],
         undelivered,
@@ -109,11 +109,13 @@ def _record(file: Opened) -> FileRecord:
 
 def _state(file: Opened, id: StateId) -> StateRecord:
     shape = file.stored.shapes.get(id)
-    entries = file.entries(id)
-    taken = sum(map(len, map(msgspec.msgpack.encode, ((each.key, each.value) for each in entries))))
+    entries = taken = 0
+    for each in file.entries(id):
+        entries += 1
+        taken += len(msgspec.msgpack.encode((each.key, each.value)))
     kind, key, value = ("", "", "") if shape is None else (shape.kind, shape.key, shape.value)
     return StateRecord(
-        id.component, id.state, "timers" if id.state == TIMERS else kind, key, value, len(entries), taken
+        id.component, id.state, "timers" if id.state == TIMERS else kind, key, value, entries, taken
     )
 
 

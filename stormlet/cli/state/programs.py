@@ -19,6 +19,7 @@ from stormlet.cli.units import counted
 from stormlet.core.shortened import cut, printable
 from stormlet.core.state.blobs import cut_into_blobs
 from stormlet.core.state.commits import Append, Commit, StateId, Stored
+from stormlet.core.state.lazy.states import load_state, state_in
 from stormlet.core.state.states import State
 from stormlet.errors import InvalidTopology, TargetError
 from stormlet.model.builder_types import TopologyOptions
@@ -27,8 +28,7 @@ from stormlet.runtime.epochs.merging import merged
 from stormlet.runtime.epochs.states import KeptState
 from stormlet.state.entries import decoder_of
 from stormlet.state.memory import MemoryStore
-from stormlet.state.sqlite.file import StateFile
-from stormlet.state.sqlite.reading import StateReader
+from stormlet.state.stores import owned, reader
 
 EXAMPLES = {
     "check": """\
@@ -47,10 +47,10 @@ def check(target: Target, path: File, /, *, options: TargetOptions = DEFAULTS) -
     """
     inspection = _inspected(target, path, options)
     check_there(path)
-    with closing(StateReader(path)) as reader:
-        reader.check_topology(inspection.description.name)
-        stored = reader.load()
-    kept = KeptState(MemoryStore(), stored, inspection.description)
+    with closing(reader(path)) as found:
+        found.check_topology(inspection.description.name)
+        stored = found.load()
+        kept = KeptState(MemoryStore(), stored, inspection.description)
     begins = "begin" if not stored.epoch else f"go on after epoch {stored.epoch:,}"
     write_text(f"{printable(str(path))} fits {inspection.headline}; a run would {begins}\n")
     for state in kept.states:
@@ -97,7 +97,7 @@ def import_(
     inspection = _inspected(target, path, options)
     states = {id: State(id, declared) for id, declared in inspection.description.states.items()}
     entries = _read(file, states)
-    with closing(StateFile(path, inspection.description.name)) as store:
+    with closing(owned(path, inspection.description.name)) as store:
         stored = store.load()
         KeptState(MemoryStore(), stored, inspection.description)
         appends: Sequence[Append] = [
@@ -127,9 +127,10 @@ def _load(
 
 def _merged(description: Description, stored: Stored, appends: Sequence[Append]) -> Sequence[Append]:
     """Return the entries to append, merged with those that are there."""
-    own, others = ({id: State(id, each) for id, each in description.states.items()} for _ in range(2))
-    for id, blobs in stored.states.items():
-        own[id].load(blobs)
+    own = {id: state_in(stored, id, each) for id, each in description.states.items()}
+    others = {id: State(id, each) for id, each in description.states.items()}
+    for state in own.values():
+        load_state(state, stored)
     _load(others, {}, appends)
     for state in (*own.values(), *others.values()):
         state.tell(time())

@@ -161,6 +161,13 @@ class Stored(msgspec.Struct, frozen=True):
         """The blobs of a state, oldest first."""
         return self.states.get(state, ()) if self.entries is None else self.entries(state).scan()
 
+    def in_memory(self) -> Stored:
+        """The same, with all entries in memory."""
+        if self.entries is None:
+            return self
+        states = {id: blobs for id in self.shapes if (blobs := tuple(self.entries(id).scan()))}
+        return msgspec.structs.replace(self, states=states, entries=None)
+
 
 class Store(Protocol):
     """Keeps the epochs of one topology.

@@ -80,11 +80,18 @@ class Database:
     def write(self, batch: WriteBatch) -> None:
         """Make a batch durable, as a whole. The caller does not use it again."""
         try:
-            self._rdict.write(batch)
-            # Apart from the above, which holds up all threads of Python for as long as it takes: this does not.
-            self._rdict.flush_wal(sync=True)
+            self.put_in_log(batch)
+            self.sync_log()
         except Exception as error:
             raise unusable(self.path, error) from error
+
+    def put_in_log(self, batch: WriteBatch) -> None:
+        """Write a batch, without a sync: that would hold up all threads of Python for as long as it takes."""
+        self._rdict.write(batch)
+
+    def sync_log(self) -> None:
+        """Make what was written durable; other threads go on meanwhile."""
+        self._rdict.flush_wal(sync=True)
 
     def close(self) -> None:
         """Let go of the directory."""

@@ -31,8 +31,7 @@ from stormlet.spark.engine.partition.keyed.groups import (
 from stormlet.spark.engine.partition.rows import Row
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place
 from stormlet.state.memory import MemoryStore
-from stormlet.state.sqlite.file import StateFile
-from stormlet.state.sqlite.reading import StateReader
+from stormlet.state.stores import owned, reader
 
 Blobs = Mapping[StateId, Sequence[bytes]]
 Shapes = Mapping[StateId, Shape]
@@ -40,8 +39,8 @@ Shapes = Mapping[StateId, Shape]
 
 def stored_in(path: str | os.PathLike[str]) -> Stored:
     """Return what a state file has. Raise :class:`~stormlet.errors.StateUnusable`."""
-    with closing(StateReader(path)) as reader:
-        return reader.load()
+    with closing(reader(path)) as found:
+        return found.load().in_memory()
 
 
 def keyed_places(cluster: ClusterPlan) -> Mapping[str, Sequence[Place]]:
@@ -112,8 +111,8 @@ class EndStates:
         :class:`~stormlet.errors.StateUnusable`, and :class:`~stormlet.errors.InvalidTopology` for a bolt without a
         ``merge``."""
         description, blobs = self._description, self._blobs()
-        with closing(StateFile(path, description.name)) as file:
-            stored = file.load()
+        with closing(owned(path, description.name)) as file:
+            stored = file.load().in_memory()
             check_shapes(description, stored.shapes)
             shapes = shapes_of(description)
             file.declare(shapes)
