@@ -39,6 +39,20 @@ def test_without_a_sync_for_each_epoch_some_are_lost(tmp_path: Path, pragma: str
     assert len(wrong_among(tmp_path, 40, pragma)) > 10
 
 
+@needs_a_compiler
+@pytest.mark.untraced
+def test_what_was_told_survives_a_loss_of_power_in_rocksdb(tmp_path: Path) -> None:
+    """A write of which the disk has a part is not taken for damage."""
+    assert wrong_among(tmp_path, 150, "rocksdb") == []
+
+
+@needs_a_compiler
+@pytest.mark.untraced
+def test_without_a_sync_some_epochs_are_lost_in_rocksdb(tmp_path: Path) -> None:
+    """So the test above can fail, too."""
+    assert len(wrong_among(tmp_path, 40, "rocksdb", "unsynced")) > 10
+
+
 def disk(*entries: Entry) -> Disk:
     found = Disk()
     for entry in entries:

@@ -120,8 +120,8 @@ def _options(open_files: int) -> Options:
     options.set_max_open_files(open_files)
     options.set_keep_log_file_num(2)
     options.set_compression_type(DBCompressionType.lz4())
-    # A write that was cut off was told to nobody. Anything else that is not as it was written is damage.
-    options.set_wal_recovery_mode(DBRecoveryMode.tolerate_corrupted_tail_records())
+    # Up to what a loss of power has left of the last write; see epoch_note for damage that looks the same.
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
     blocks = BlockBasedOptions()
     blocks.set_block_cache(Cache(CACHE))
     blocks.set_cache_index_and_filter_blocks(True)

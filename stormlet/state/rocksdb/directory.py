@@ -11,8 +11,8 @@ which nobody was told of.
 There is no log of blobs and there are no rounds: a record takes the place of the one before. So the last epoch alone
 can be read, and there is no history. RocksDB keeps its files short by itself, in threads of its own.
 
-RocksDB has a checksum for each of its blocks. A run goes over all entries when it begins, and so finds what the disk
-has changed, and what is not as the topology declares it.
+RocksDB has a checksum for each of its blocks, and a note beside it has the last epoch (``epoch_note``). A run goes over
+all entries when it begins, and so finds what the disk has changed, and what is not as the topology declares it.
 
 One run at a time owns a directory, by a lock on ``….lock`` beside it, and by RocksDB's own.
 """
@@ -37,6 +37,7 @@ from stormlet.state.places import absolute
 from stormlet.state.refusals import refuse_gap, refuse_large
 from stormlet.state.rocksdb import renaming
 from stormlet.state.rocksdb.database import Database, new_batch
+from stormlet.state.rocksdb.epoch_note import EpochNote, check_note, noted
 from stormlet.state.rocksdb.layout import (
     HEAD,
     LETTERS,
@@ -82,6 +83,7 @@ class StateDirectory:
         except BaseException:
             self._claim.release()
             raise
+        self._note = EpochNote(self._path)
         self._read()
 
     def _read(self) -> None:
@@ -135,6 +137,7 @@ class StateDirectory:
             self._put_entries(batch, append)
         head = msgspec.structs.replace(self._head, epoch=commit.epoch, closed_at=float(commit.closed_at))
         self._write_head(batch, head)
+        self._note.write(commit.epoch)
 
     def _refuse(self, commit: Commit) -> None:
         refuse_large(self._path, commit)
@@ -231,6 +234,7 @@ class StateDirectory:
 
     def close(self) -> None:
         """Let go of the directory, so that another run can have it."""
+        self._note.close()
         self._database.close()
         self._claim.release()
 
@@ -238,7 +242,7 @@ class StateDirectory:
 def _opened(path: Path, topology: str | None) -> Database:
     if path.exists() and not os.access(path, os.W_OK):
         raise StateUnusable(f"{path} may not be written; give this user the right to write in it")
-    begins = is_new(path)
+    begins, note = is_new(path), noted(path)
     database = Database(path)
     try:
         if begins and topology is not None:
@@ -248,6 +252,7 @@ def _opened(path: Path, topology: str | None) -> Database:
             batch.put(HEAD, encoded(new_head(topology)))
             database.write(batch)
         head = head_of(database)
+        check_note(path, head.epoch, note)
         if topology is not None:
             check_topology(path, head, topology)
     except BaseException:

@@ -12,6 +12,7 @@ from stormlet.errors import StateUnusable
 from stormlet.state.places import absolute, check_surroundings
 from stormlet.state.rocksdb.backups import back_up
 from stormlet.state.rocksdb.database import Database
+from stormlet.state.rocksdb.epoch_note import check_note, noted
 from stormlet.state.rocksdb.layout import (
     LETTERS,
     OUTBOX,
@@ -38,9 +39,11 @@ class DirectoryReader:
         if is_new(self._path):
             raise StateUnusable(f"there is no state in {self._path}; a run with state= makes it")
         self._own = TemporaryDirectory(prefix="stormlet-")  # for what RocksDB writes of its work
+        note = noted(self._path)  # before it is opened, as a run may go on
         try:
             self._database = Database(self._path, Path(self._own.name))
             self._head = head_of(self._database)
+            check_note(self._path, self._head.epoch, note)
         except BaseException:
             self._own.cleanup()
             raise

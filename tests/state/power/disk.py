@@ -15,6 +15,7 @@ from random import Random
 
 SECTOR = 512
 """Bytes that a disk writes whole or not at all."""
+ROCKSDB = ".rocksdb"
 HEAD = struct.Struct("=cIIQ")
 
 
@@ -52,7 +53,9 @@ def read_record(record: Path, folder: Path) -> Iterator[Entry]:
 
 
 def name_in(folder: Path, path: str) -> str:
-    return "" if PurePath(path) == folder else PurePath(path).name
+    """The name of a file; a directory of RocksDB is the folder, too, as nothing else in it has files of such names."""
+    found = PurePath(path)
+    return "" if found == folder or found.suffix == ROCKSDB else found.name
 
 
 @dataclass

@@ -14,8 +14,8 @@ from pathlib import Path
 from random import Random
 
 from stormlet.errors import StateUnusable
-from stormlet.state.sqlite.file import StateFile
 from stormlet.state.sqlite.reading import StateReader
+from stormlet.state.stores import owned
 from tests.state.power.disk import Entry, losses, read_record
 from tests.state.power.recorded import SEED
 from tests.state.programs import differences
@@ -24,7 +24,8 @@ EPOCHS = 60
 
 
 def record(folder: Path, *pragmas: str) -> Sequence[Entry]:
-    """All that a run has done to its folder. With pragmas, sqlite is told to do it in another way."""
+    """All that a run has done to its folder. With pragmas, sqlite is told to do it in another way; with ``rocksdb``, it
+    is RocksDB that does."""
     library, work, written = folder / "recorder.so", folder.resolve() / "work", folder / "record"
     work.mkdir()
     source = Path(__file__).with_name("recorder.c")
@@ -47,10 +48,12 @@ def wrong(folder: Path, entries: Sequence[Entry], seed: int, count: int) -> Iter
 
 
 def put(folder: Path, files: Mapping[str, bytes]) -> None:
-    folder.mkdir()
+    is_rocksdb = "rocksdict-config.json" in files
+    place = folder / "words.rocksdb" if is_rocksdb else folder
+    place.mkdir(parents=True)
     for name, content in files.items():
-        if not name.endswith(("-shm", ".lock")):
-            (folder / name).write_bytes(content)
+        if not name.endswith(("-shm", ".lock", "told")):
+            (place / name).write_bytes(content)
 
 
 def told(entries: Sequence[Entry]) -> list[str]:
@@ -62,9 +65,10 @@ def findings(folder: Path, told: Sequence[str]) -> Iterator[str]:
     """Where an epoch that was told is missing or not whole, or the copy is."""
     last = max([int(each) for each in told if each != "saved"], default=0)
     try:
-        with closing(StateFile(folder / "words.state", "words")) as file:
-            stored = file.load()
-        yield from differences(stored, SEED)
+        place = next(folder.glob("*.rocksdb"), folder / "words.state")
+        with closing(owned(place, "words")) as store:
+            stored = store.load()
+            yield from differences(stored, SEED)
         if stored.epoch not in (last, last + 1):
             yield f"epoch {stored.epoch} is the last one, but {last} was told"
         if "saved" in told:

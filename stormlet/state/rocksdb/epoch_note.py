@@ -1,0 +1,53 @@
+"""A note of the last durable epoch, in a file beside those of RocksDB.
+
+RocksDB recovers its log up to the first record that is not as it was written. At the end of the log that is what a
+loss of power has left of a write that nobody was told of. Anywhere else it is damage, by which epochs would be lost
+without a word. The note tells the one from the other. It is not synced: an older note says less, and nothing that is
+wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from stormlet.errors import StateUnusable
+from stormlet.state.rocksdb.failures import damaged
+
+NAME: Final = "stormlet-epoch"
+FORM: Final = b"%020d\n"
+"""Of one length, so that a number takes the place of the one before."""
+
+
+class EpochNote:
+    """The note of a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._handle = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT, 0o666)
+
+    def write(self, epoch: int) -> None:
+        """Note an epoch that is durable."""
+        os.lseek(self._handle, 0, os.SEEK_SET)
+        os.write(self._handle, FORM % epoch)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+
+def noted(folder: Path) -> int:
+    """Return the epoch of the note; 0 if there is none, or it has not survived."""
+    try:
+        return int((folder / NAME).read_bytes())
+    except (OSError, ValueError):
+        return 0
+
+
+def check_note(folder: Path, epoch: int, noted: int) -> None:
+    """Raise :class:`~stormlet.errors.StateUnusable` where RocksDB has lost epochs that were durable."""
+    if epoch < noted:
+        what = f"it has epoch {noted} no more, and ends with epoch {epoch}"
+        raise StateUnusable(f"{folder} {damaged(what)}")
