@@ -8,6 +8,7 @@ from pathlib import Path
 
 from stormlet.errors import StateUnusable
 from stormlet.files import sync
+from stormlet.state.places import check_surroundings
 from stormlet.state.rocksdb.database import Database, new_batch
 
 AT_ONCE = 10_000
@@ -20,6 +21,7 @@ def back_up(source: Database, path: str) -> None:
     copy = Path(path).absolute()
     if copy.exists():
         raise StateUnusable(f"{copy} is there already; a copy needs a new path")
+    check_surroundings(copy)
     if copy.suffix != source.path.suffix:
         raise StateUnusable(
             f"{copy} would be a directory of RocksDB, and none that is found by its name; give a name that ends with "
