@@ -86,6 +86,7 @@ SLOW = frozenset(
         "spark",
         "state/test_kills.py",
         "state/test_power.py",
+        "state/rocksdb/test_everywhere.py",
         "state/rocksdb/test_refusals.py::test_a_run_of_another_process",
         "state/test_refusals.py::test_a_run_of_another_process",
         "test_acceleration.py",

@@ -10,7 +10,7 @@ import pytest
 
 from stormlet.cli import main
 from stormlet.cli.running.fresh import put_aside
-from stormlet.state.sqlite.file import StateFile
+from stormlet.state.stores import owned
 from tests.cli.state.kept import FILE, FLOW, flow, keep
 from tests.cli.state.test_changing import counts
 
@@ -69,7 +69,7 @@ def test_no_file_is_moved_that_is_in_use_or_of_others(
 ) -> None:
     """It stays where it is."""
     flow()
-    with closing(StateFile(FILE, topology)):
+    with closing(owned(FILE, topology)):
         assert main(RUN) == 1
     assert message in capsys.readouterr().err
     assert asides() == []

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from stormlet.core.state.commits import Append, Commit, Rows, Shape, StateId
-from stormlet.state.sqlite.file import StateFile
+from stormlet.state.stores import owned
 from tests.cli.flows import write
 
 TOTAL = StateId("count", "total")
@@ -43,7 +43,7 @@ def keep(
     *epochs: Mapping[Any, Any], path: Path = FILE, state: StateId = TOTAL, shape: Shape = SHAPES[TOTAL]
 ) -> None:
     """Commit what each epoch changes; after it the source ``words`` has given as many values as there were epochs."""
-    with closing(StateFile(path, "count")) as file:
+    with closing(owned(path, "count")) as file:
         file.declare({state: shape})
         last = file.load().epoch
         for epoch, changes in enumerate(epochs, last + 1):
@@ -53,6 +53,6 @@ def keep(
 
 def leave_undelivered(path: Path = FILE) -> None:
     """One more epoch, with rows and a dead letter that nobody has had."""
-    with closing(StateFile(path, "count")) as file:
+    with closing(owned(path, "count")) as file:
         epoch = file.load().epoch + 1
         file.commit(Commit(epoch, BEGUN + epoch, {}, outbox=[Rows("mail", epoch, b"\x90")], letters=[b"{}"]))

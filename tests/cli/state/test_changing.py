@@ -11,16 +11,15 @@ import pytest
 from stormlet.cli import main
 from stormlet.core.state.commits import Commit, Shape, StateId, Stored, Table, TableRows
 from stormlet.state.entries import entries_of
-from stormlet.state.sqlite.file import StateFile
-from stormlet.state.sqlite.reading import StateReader
+from stormlet.state.stores import owned, reader
 from tests.cli.state.kept import FILE, TOTAL, flow, keep, leave_undelivered
 
 PRICES = StateId("count", "prices")
 
 
 def read(path: Path = FILE) -> Stored:
-    with closing(StateReader(path)) as reader:
-        return reader.load()
+    with closing(reader(path)) as found:
+        return found.load().in_memory()
 
 
 def counts(path: Path = FILE, state: StateId = TOTAL) -> dict[Any, Any]:
@@ -82,7 +81,7 @@ def test_what_is_not_there_cannot_be_forgotten(capsys: pytest.CaptureFixture[str
 def test_a_copy_is_saved_while_a_run_has_the_file(capsys: pytest.CaptureFixture[str]) -> None:
     """And is a state file like any other."""
     keep({"a": 1})
-    with closing(StateFile(FILE, "count")):
+    with closing(owned(FILE, "count")):
         assert main(["state", "save", str(FILE), "copy.state"]) == 0
     assert capsys.readouterr().out == "copy.state has epoch 1 of counts.state\n"
     assert counts(Path("copy.state")) == {"a": 1}
@@ -115,7 +114,7 @@ def test_rewinding_names_the_tables_whose_rows_stay(
 ) -> None:
     """Else they would be there twice, and nobody would know."""
     path = tmp_path / "rows.state"
-    with closing(StateFile(path, "rows")) as file:
+    with closing(owned(path, "rows")) as file:
         for epoch in (1, 2):
             rows = TableRows(Table("entries", [("id", "INTEGER")]), [(epoch,)])
             file.commit(Commit(epoch, 0.0, {}, tables=[rows]))
@@ -165,7 +164,7 @@ def test_where_there_is_no_way_back_nothing_changes(
 def test_a_time_before_the_first_epoch_that_is_kept_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """The first one is named."""
     keep({"a": 1})
-    with closing(StateFile(FILE)) as file:
+    with closing(owned(FILE)) as file:
         file._forget(1)
     assert main(["state", "rewind", str(FILE), "--at", "1990-01-01"]) == 1
     assert "has no epoch of that time; its first is epoch 1" in capsys.readouterr().err
@@ -192,7 +191,7 @@ CHANGES = [
 def test_no_file_is_changed_that_a_run_has(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """It says who has it; the file stays as it is."""
     keep({"a": 1})
-    with closing(StateFile(FILE, "count")):
+    with closing(owned(FILE, "count")):
         assert main(["state", *arguments]) == 1
     assert "is in use by another run of this process; wait for its end\n" in capsys.readouterr().err
     assert counts() == {"a": 1}
@@ -214,7 +213,7 @@ def test_a_file_is_read_that_a_run_has(arguments: list[str], capsys: pytest.Capt
     """By every command that changes nothing."""
     flow()
     keep({"a": 1})
-    with closing(StateFile(FILE, "count")):
+    with closing(owned(FILE, "count")):
         assert main(["state", *arguments]) == 0
     assert capsys.readouterr().err == ""
 

@@ -132,14 +132,14 @@ def _keep_record() -> None:
     import msgspec
 
     from stormlet.core.state.commits import Append, Commit
-    from stormlet.state.sqlite.file import StateFile
+    from stormlet.state.stores import owned
     from tests.cli.state.kept import TOTAL
 
     class Point(msgspec.Struct, frozen=True):
         x: int
         y: int
 
-    file = StateFile(FILE)
+    file = owned(FILE)
     file.commit(Commit(2, 1.0, {}, [Append(TOTAL, msgspec.msgpack.encode({Point(1, 2): 5}))]))
     file.close()
 

@@ -93,9 +93,9 @@ def test_positions_of_spouts_are_message_ids(
     from contextlib import closing
 
     from stormlet.core.state.commits import Commit
-    from stormlet.state.sqlite.file import StateFile
+    from stormlet.state.stores import owned
 
-    with closing(StateFile(FILE, "count")) as file:
+    with closing(owned(FILE, "count")) as file:
         file.commit(Commit(1, 1.0, {"orders[0] of 1": position}))
     assert main(["state", "list", str(FILE)]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == f"orders[0] of 1  {shown}"
