@@ -8,7 +8,6 @@ from stormlet.bench import report
 
 UNITS: Mapping[str, str] = {
     **report.UNITS,
-    "tuples_per_cpu_s": "{:,.0f} tuples in a second of CPU time",
     "load_s": "{:,.2f} CPU s to load them",
     "load_over_decode": "{:,.2f} times as long as decoding one blob",
     "bytes_per_key": "{:,.0f} bytes a key",

@@ -1,5 +1,5 @@
-"""Epochs and keyed state beside the acked word count without them, by the CPU time of the whole process; loading of
-state; and a host that waits for what it has emitted."""
+"""Keyed state beside the workloads of the package: with single words, with short epochs, loading of state, and a host
+that waits for what it has emitted."""
 
 from __future__ import annotations
 
@@ -13,55 +13,21 @@ from functools import partial
 from itertools import islice
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
 from benchmarks.memory import resident_bytes
-from stormlet.bench.word_count import Count, Total, check, sentences, split
+from stormlet.bench.state import FILE, TOTAL, Input, KeyedCount, keyed, loaded, stateless
+from stormlet.bench.state import WORKLOADS as OF_PACKAGE
+from stormlet.bench.word_count import sentences
 from stormlet.bench.workload import Figures, Workload, expect, run
-from stormlet.core.state.commits import Commit, StateId, Store
+from stormlet.core.state.commits import Commit
 from stormlet.core.state.states import State
 from stormlet.core.state.value_table import ValueTable
-from stormlet.core.tuples import Tuple
-from stormlet.model.components import BoltBase, Collector
-from stormlet.model.state.declared import Value
-from stormlet.model.state.keyed import KeyedBolt, states_of
-from stormlet.state.memory import MemoryStore
+from stormlet.model.state.keyed import states_of
 from stormlet.state.sqlite.file import StateFile
 from stormlet.topology import Topology
-
-KEYS = 1_000_000
-STRIDE = 618_033
-"""From one of the million words to the next: neighbours are far apart, and each comes once before one comes again."""
-TOTAL = StateId("count", "total")
-
-
-class KeyedCount(KeyedBolt[str, str, Total]):
-    """Counts words, in keyed state."""
-
-    total = Value(int, 0)
-
-    def execute(self, tup: Tuple[str], out: Collector[Total]) -> None:
-        """Count one word."""
-        self.total += 1
-        out.emit(Total(self.key, self.total))
-
-
-class Input(msgspec.Struct, frozen=True):
-    """The words that are counted."""
-
-    of: Callable[[int], Iterator[str]]
-    """So many messages."""
-    check: Callable[[Counter[str], int], None]
-    deliveries: int
-    """Of a message."""
-
-
-def many_words(count: int) -> Iterator[str]:
-    """So many sentences of six words, each another one of a million."""
-    for number in range(0, 6 * count, 6):
-        yield " ".join([f"word{(number + step) * STRIDE % KEYS}" for step in range(6)])
 
 
 def single_words(count: int) -> Iterator[str]:
@@ -69,68 +35,11 @@ def single_words(count: int) -> Iterator[str]:
     return islice((word for line in sentences(count) for word in line.split()), count)
 
 
-def _check_many(counts: Counter[str], size: int) -> None:
-    expect((counts.total(), len(counts)), (6 * size, min(6 * size, KEYS)), "words, and different ones")
-
-
 def _check_single(counts: Counter[str], size: int) -> None:
     expect(counts, Counter(single_words(size)), "counts of words")
 
 
-SENTENCES = Input(sentences, check, 7)
-MANY = Input(many_words, _check_many, 7)
-SINGLE = Input(single_words, _check_single, 1)
-
-
-def stateless(size: int, *, of: Input = SENTENCES, durable: bool = False) -> Figures:
-    """A ``Counter`` in a ``BasicBolt``; if durable, with epochs in a file, in which the counts are not."""
-    counts: list[Counter[str]] = []
-    with TemporaryDirectory() as folder:
-        state = f"{folder}/bench.state" if durable else None
-        figures = run(_measured(size, of, partial(Count, counts), state, Topology("bench")))
-    of.check(sum(counts, Counter[str]()), size)
-    return figures
-
-
-def keyed(
-    size: int, *, durable: bool, of: Input = SENTENCES, messages: int = 10_000, seconds: float = 1.0
-) -> Figures:
-    """Keyed state, in memory or in a file."""
-    topology = Topology("bench", epoch_messages=messages, epoch_seconds=seconds)
-    with TemporaryDirectory() as folder:
-        path = f"{folder}/bench.state"
-        state: str | Store = path if durable else MemoryStore()
-        figures = run(_measured(size, of, KeyedCount, state, topology))
-        with closing(StateFile(path)) if durable else closing(cast("Store", state)) as store:
-            of.check(Counter(_loaded(store.load().states[TOTAL])), size)
-    return figures
-
-
-async def _measured(
-    size: int,
-    of: Input,
-    count: Callable[[], BoltBase[str, Total]],
-    state: str | Store | None,
-    topology: Topology,
-) -> Figures:
-    stream = topology.spout("messages", of.of(size))
-    words = stream if of is SINGLE else topology.bolt("split", split, stream.shuffle())
-    topology.bolt("count", cast("Any", count), words.fields())
-    began, cpu_began = time.perf_counter(), time.process_time()
-    async with topology.run(state=state) as running:
-        await running.finished()
-        expect(running.statistics().components["messages"].acked, size, "messages acked")
-    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu_began
-    return {
-        "tuples_per_cpu_s": size * of.deliveries / cpu,
-        "tuples_per_s": size * of.deliveries / seconds,
-    }
-
-
-def _loaded(blobs: object) -> dict[str, int]:
-    state = State(TOTAL, states_of(KeyedCount)["total"])
-    state.load(cast("Any", blobs))
-    return cast("ValueTable", state.tables[0]).live
+SINGLE = Input(single_words, _check_single, is_split=False)
 
 
 # --- loading --------------------------------------------------------------------------------------------------------
@@ -160,7 +69,7 @@ def _decoding_seconds(size: int) -> float:
 
 def _from_file(path: str) -> dict[str, int]:
     with closing(StateFile(path)) as file:
-        return _loaded(file.load().states[TOTAL])
+        return loaded(file.load())
 
 
 def _fill(path: str, size: int) -> None:
@@ -201,7 +110,7 @@ async def _waiting(size: int) -> Figures:
                 ours.append(time.perf_counter() - began)
                 theirs.append(_commit(bare, number))
         with closing(StateFile(f"{folder}/bench.state")) as file:
-            expect(sum(_loaded(file.load().states[TOTAL]).values()), size, "words counted")
+            expect(sum(loaded(file.load()).values()), size, "words counted")
     figures = {"await_ms": median(ours) * 1e3, "commit_ms": median(theirs) * 1e3}
     return {**figures, "await_over_commit": figures["await_ms"] / figures["commit_ms"]}
 
@@ -221,23 +130,19 @@ def _commit(database: sqlite3.Connection, number: int) -> float:
 
 
 _ROWS: tuple[tuple[str, str, Callable[[int], Figures], int], ...] = (
-    ("state-none", "word count, acked, without state", stateless, 100_000),
-    ("state-epochs", "epochs in a file, no keyed state", partial(stateless, durable=True), 100_000),
-    ("state-memory", "keyed state in memory", partial(keyed, durable=False), 100_000),
-    ("state-durable", "keyed state in a file, 10,000 messages an epoch", partial(keyed, durable=True), 100_000),
-    ("state-short", "the same, 1,000 messages an epoch", partial(keyed, durable=True, messages=1000), 100_000),
-    ("state-many-none", "a million words, without state", partial(stateless, of=MANY), 300_000),
-    ("state-many", "a million words, keyed state in a file", partial(keyed, durable=True, of=MANY), 300_000),
     ("state-single-none", "each word a message, without state", partial(stateless, of=SINGLE), 300_000),
-    ("state-single", "each word a message, keyed state in a file", partial(keyed, durable=True, of=SINGLE), 300_000),
+    ("state-single", "each word a message, keyed state in a file", partial(keyed, place=FILE, of=SINGLE), 300_000),
     (
         "state-interval",
         "keyed state in a file, an epoch each 100 ms",
-        partial(keyed, durable=True, messages=1_000_000, seconds=0.1),
+        partial(keyed, place=FILE, messages=1_000_000, seconds=0.1),
         100_000,
     ),
     ("state-load", "loading a million keys", load, 1_000_000),
     ("state-await", "`await tree` with keyed state in a file", waiting, 300),
 )  # fmt: skip
 
-WORKLOADS = tuple(Workload(name, label, measure, size, "state") for name, label, measure, size in _ROWS)
+WORKLOADS = (
+    *OF_PACKAGE.values(),
+    *(Workload(name, label, measure, size, "state") for name, label, measure, size in _ROWS),
+)

@@ -8,6 +8,8 @@ every ratio is one of figures of the same round. From the ground up::
 
     workload      a workload, its event loop, the check of its result
     word_count    the sentences, the loops that are the limit, and the workloads of the command
+    state         the word count with epochs and keyed state
+    catalogue     the workloads, and the names of several
     rounds        processes that take turns, with the pauses of the garbage collector
     report        the figures as a table
     __main__      one workload in this process: the command that ``rounds`` runs

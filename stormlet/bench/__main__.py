@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from stormlet.bench.catalogue import WORKLOADS
 from stormlet.bench.rounds import print_measured
-from stormlet.bench.word_count import WORKLOADS
 
 if __name__ == "__main__":
     print_measured(WORKLOADS, *sys.argv[1:])

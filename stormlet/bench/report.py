@@ -9,24 +9,28 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from stormlet.acceleration import is_compiled
+from stormlet.bench.catalogue import WORKLOADS
 from stormlet.bench.rounds import Measured, Results, figure
-from stormlet.bench.word_count import WORKLOADS
+from stormlet.bench.state import without_state
 from stormlet.bench.workload import LoopName
 
 UNITS: Mapping[str, str] = {
     "tuples_per_s": "{:,.0f} tuples/s",
+    "tuples_per_cpu_s": "{:,.0f} tuples in a second of CPU time",
     "median_us": "{:,.0f} µs median",
     "p99_us": "{:,.0f} µs p99",
 }
 """Figure -> its value in words."""
 
 HEAD = ("what", "figure", "least to most", "of the limit")
+HEAD_OF_STATE = (*HEAD[:3], "of the same without state")
 GAP = "  "
 
 
 def text(results: Results, rounds: int, loop: LoopName) -> str:
     """The circumstances, then the figures in columns."""
-    return "\n\n".join((_headline(rounds, loop), "\n".join(table(HEAD, list(_rows(results))))))
+    head = HEAD_OF_STATE if all(WORKLOADS[name].kind == "state" for name in results) else HEAD
+    return "\n\n".join((_headline(rounds, loop), "\n".join(table(head, list(_rows(results))))))
 
 
 def as_json(results: Results) -> bytes:
@@ -80,5 +84,9 @@ def _rows(results: Results) -> Iterator[Sequence[str]]:
 
 
 def _of_limit(results: Results, name: str, which: str, measured: Measured) -> str:
-    limit = figure(results, "loops", which)
-    return "" if limit is None or name == "loops" else share(measured.over(limit))
+    of_state = WORKLOADS[name].kind == "state"
+    other = without_state(name) if of_state else "loops"
+    limit = figure(results, other, which)
+    if limit is None or name == other:
+        return ""
+    return f"{measured.over(limit).median:.2f}" if of_state else share(measured.over(limit))

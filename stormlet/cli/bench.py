@@ -10,9 +10,10 @@ from typing import Annotated, Final, TextIO, cast
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from stormlet.bench.catalogue import GROUPS, WORKLOADS, chosen
+from stormlet.bench.catalogue import USUAL as USUAL_NAMES
 from stormlet.bench.report import as_json, text
 from stormlet.bench.rounds import Results, WorkloadFailed, measure
-from stormlet.bench.word_count import WORKLOADS
 from stormlet.bench.workload import LoopName, Workload
 from stormlet.cli.errors import FAILED
 from stormlet.cli.output import write_text, write_utf8
@@ -22,6 +23,7 @@ from stormlet.errors import TargetError
 EXAMPLES = """\
 stormlet bench
 stormlet bench acked loops --rounds 9
+stormlet bench state
 stormlet bench --json > figures.json"""
 
 QUICK_SCALE = 0.02
@@ -68,13 +70,15 @@ def bench(*names: str, options: Measuring = USUAL) -> int:
     Parameters
     ----------
     names
-        Workloads: loops, acked, unacked, latency. By default all of them.
+        Workloads: loops, acked, unacked, latency. By default all of them. With state: those of epochs and keyed state.
     """
     for name in names:
-        if name not in WORKLOADS:
-            raise TargetError(f"there is no workload {name!r}; there are {', '.join(WORKLOADS)}")
+        if name not in WORKLOADS and name not in GROUPS:
+            groups = ", and ".join(f"{group} for {', '.join(members)}" for group, members in GROUPS.items())
+            known = f"{', '.join(USUAL_NAMES)}, and {groups}"
+            raise TargetError(f"there is no workload {name!r}; there are {known}")
     try:
-        results = options.measure([each for name, each in WORKLOADS.items() if name in (names or WORKLOADS)])
+        results = options.measure(chosen(names))
     except WorkloadFailed as error:
         print(f"stormlet: {error}", file=sys.stderr)
         return FAILED

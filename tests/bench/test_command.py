@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from stormlet.bench import state
+from stormlet.bench.catalogue import chosen
 from stormlet.bench.report import UNITS
 from stormlet.bench.word_count import WORKLOADS
 from stormlet.cli import main
@@ -17,12 +19,12 @@ SHORT = ["--rounds", "1", "--scale", "0.002"]
 
 
 def test_every_workload_gives_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without names all of them run, and each checks its result by itself."""
+    """Without names all but those of state run, and each checks its result by itself."""
     assert main(["bench", "--json", *SHORT]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert list(figures) == list(WORKLOADS)
     assert all(value > 0 for each in figures.values() for values in each.values() for value in values)
-    assert {which for each in figures.values() for which in each} == UNITS.keys()
+    assert {which for each in figures.values() for which in each} == UNITS.keys() - {"tuples_per_cpu_s"}
 
 
 def test_a_quick_run_prints_the_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,7 +44,31 @@ def test_a_quick_run_prints_the_table(capsys: pytest.CaptureFixture[str]) -> Non
 def test_an_unknown_workload_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Before anything runs, with the names that there are."""
     assert main(["bench", "loop"]) == 2
-    assert "there is no workload 'loop'; there are loops, acked, unacked, latency" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (
+        "there is no workload 'loop'; there are loops, acked, unacked, latency, and state for state-none"
+        in said
+    )
+
+
+def test_state_is_measured_when_it_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each beside the same without state."""
+    assert main(["bench", "state", *SHORT]) == 0
+    head, *rows = capsys.readouterr().out.split("\n\n")[1].splitlines()
+    assert head.endswith("of the same without state")
+    labels = [each.label for each in state.WORKLOADS.values() for _ in range(2)]
+    assert [row.split("  ")[0] for row in rows] == labels
+    assert [float(row.split("  ")[-1]) > 0 for row in rows if "without state" not in row] == [True] * 14
+
+
+def test_what_is_not_installed_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where it is not named itself."""
+    monkeypatch.setattr("stormlet.bench.workload.find_spec", lambda name: None)
+    assert [each.name for each in chosen(["state"])] == [
+        name for name in state.WORKLOADS if "rocks" not in name
+    ]
 
 
 def test_a_terminal_shows_the_progress(

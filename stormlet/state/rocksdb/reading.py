@@ -98,10 +98,14 @@ class StateEntries:
         self._database = database
         self._numbers = numbers
         self._id = id
+        self._known: bytes | None = None
 
     def _prefix(self) -> bytes | None:
-        number = self._numbers.get(self._id)
-        return None if number is None else prefix_of(number)
+        """What all of its keys begin with; None where it has none yet."""
+        if self._known is None:
+            number = self._numbers.get(self._id)
+            self._known = None if number is None else prefix_of(number)
+        return self._known
 
     def get(self, key: bytes) -> bytes | None:
         """One entry; None if there is none."""

@@ -43,13 +43,16 @@ class LazyValueTable(ValueTable):
         live = self.live
         if key in live:
             return live[key]
-        key = self.fit_key(key)
         kept = live[key] = self.former[key] if key in self.former else self._timed(key)
         return kept
 
     def _timed(self, key: Any) -> Any:
         """Return what the store has, and note its time."""
-        found = self._stored.get(bytes_of_key(key))
+        try:
+            sought = bytes_of_key(key)
+        except (TypeError, ValueError, OverflowError):
+            sought = bytes_of_key(self.fit_key(key))  # which says of what state it is
+        found = self._stored.get(sought)
         if found is None or not self.timed:
             return found
         self.written[key], kept = found
@@ -57,7 +60,10 @@ class LazyValueTable(ValueTable):
 
     def get(self, key: Any) -> Any:
         """Return the value of this key as the open attempt has left it; None if there is none."""
-        if key not in self.changed:
+        changed = self.changed.get(key)
+        if changed is not None and self.immutable:
+            return changed
+        if changed is None and key not in self.changed:
             self._fetch(key)
         return ValueTable.get(self, key)
 
