@@ -87,7 +87,8 @@ def run(
         the message timeout: only replays by the engine are older than that.
     state
         Keep the state of bolts and the positions of sources in this file, and go on where the last run with it has
-        ended, also by kill -9.
+        ended, also by kill -9. A name that ends with .rocksdb is a directory of RocksDB, for what does not fit into
+        memory.
     fresh
         Begin anew although there is a state file: it is moved aside, and kept under a name with the time.
     dead_letters

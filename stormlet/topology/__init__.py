@@ -56,7 +56,7 @@ else:
         importlib.import_module(RUNTIME)
 
 StateTarget: TypeAlias = str | os.PathLike[str] | Store
-"""The place of a topology's state: the path of a file, or a store."""
+"""The place of a topology's state: the path of a file or of a directory of RocksDB, or a store."""
 
 Sources: TypeAlias = Mapping[str, object] | Mapping[Stream[Any], object]
 """Sources of spouts, by the id or stream of a spout."""
@@ -66,7 +66,8 @@ class Topology(SpoutBuilder, BoltBuilder):
     """A named graph of spouts and bolts.
 
     ``state`` is the file that its state is kept in, with the positions of its sources: another run goes on where this
-    one has ended, also by ``kill -9`` (law X1). Without it the state of bolts is lost with the process.
+    one has ended, also by ``kill -9`` (law X1). A path that ends with ``.rocksdb`` is a directory of RocksDB, for state
+    that does not fit into memory (``stormlet[rocksdb]``). Without ``state`` it is lost with the process.
 
     ``configuration`` are options of :class:`~stormlet.model.configuration.Configuration`; Storm's names go
     through ``**{...}``. Raises :class:`~stormlet.errors.InvalidTopology` for an empty name and
