@@ -44,11 +44,15 @@ class Writing(Protocol):
 class Twin(Protocol):
     """A broker in memory, such as :mod:`stormlet.testing.brokers` has them."""
 
-    def source(self, source: Reading, context: SourceContext) -> Coroutine[Any, Any, Session]:
+    def source(
+        self, source: Reading, address: Address, context: SourceContext
+    ) -> Coroutine[Any, Any, Session]:
         """Connect a source."""
         ...
 
-    def sink(self, sink: Writing, context: ConnectContext) -> Coroutine[Any, Any, SinkSession]:
+    def sink(
+        self, sink: Writing, address: Address, context: ConnectContext
+    ) -> Coroutine[Any, Any, SinkSession]:
         """Connect a sink."""
         ...
 
@@ -67,7 +71,7 @@ def session_of_twin(
 ) -> Coroutine[Any, Any, Session] | None:
     """Return the connection of a source to a twin, if there is one."""
     twin = twin_of(address)
-    return None if twin is None else twin.source(source, context)
+    return None if twin is None else twin.source(source, address, context)
 
 
 def sink_session_of_twin(
@@ -75,4 +79,4 @@ def sink_session_of_twin(
 ) -> Coroutine[Any, Any, SinkSession] | None:
     """Return the connection of a sink to a twin, if there is one."""
     twin = twin_of(address)
-    return None if twin is None else twin.sink(sink, context)
+    return None if twin is None else twin.sink(sink, address, context)

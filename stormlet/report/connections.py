@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 
 import msgspec
@@ -70,3 +70,13 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     def is_ready(self) -> bool:
         """True if messages can come or go."""
         return self.state in (ConnectionState.READY, ConnectionState.PAUSED)
+
+
+def lag_of(connections: Iterable[Connection]) -> int | None:
+    """Return the lag of several connections; a place that more than one tells of is counted once. None if no broker
+    says."""
+    places: dict[str, int] = {}
+    for each in connections:
+        for place, lag in each.lag.items():
+            places[place] = max(lag, places.get(place, 0))
+    return sum(places.values()) if places else None

@@ -7,7 +7,7 @@ from functools import reduce
 
 import msgspec
 
-from stormlet.report.connections import Connection
+from stormlet.report.connections import Connection, lag_of
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -98,6 +98,12 @@ class ComponentStatistics(TaskStatistics, frozen=True):
     """The progress that its tasks have reported, summed up; None if none has."""
     connections: Mapping[int, Connection] | None = None
     """The connection of each task to its broker, by its id; None if they have none."""
+
+    @property
+    def lag(self) -> int | None:
+        """Messages that the brokers have and that are not settled; of a queue that all tasks share, those are counted
+        once. None if no broker says."""
+        return lag_of((self.connections or NO_CONNECTIONS).values())
 
 
 class StateStatistics(msgspec.Struct, frozen=True):

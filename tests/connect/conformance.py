@@ -45,8 +45,8 @@ class Bench(ABC):
     name: str
     rules: Capabilities
     faults: frozenset[str] = frozenset()
-    """Of ``cut``, ``restart``, ``rebalance``, ``taken``, ``leases``, ``duplicate``, ``missing``, ``commits``, ``gaps``,
-    and ``finish``."""
+    """Of ``cut``, ``restart``, ``rebalance``, ``taken``, ``leases``, ``duplicate``, ``missing``, ``password``,
+    ``certificate``, ``commits``, ``gaps``, and ``finish``."""
 
     def __str__(self) -> str:
         return self.name
@@ -124,7 +124,7 @@ class TwinBench(Bench):
         self.name = f"{profile} (twin)"
         self.profile = PROFILES[profile]
         self.rules = self.profile.capabilities
-        faults = ["cut", "restart", "missing", "finish"]
+        faults = ["cut", "restart", "missing", "password", "certificate", "finish"]
         if self.rules.settles is Settles.PREFIX:
             faults += ["rebalance", "taken", "commits", "gaps"]
         if self.rules.lease is not None:
@@ -167,28 +167,26 @@ class TwinBench(Bench):
         return self.broker.violations
 
     async def bring(self, fault: str) -> None:
-        broker = self.broker
-        match fault:
-            case "cut":
-                broker.cut()
-            case "restart":
-                broker.restart(15)
-            case "rebalance":
-                await broker.rebalance()
-            case "taken":
-                broker.take_away()
-            case "leases":
-                broker.end_leases()
-            case "finish":
-                broker.place(QUEUE).finished = True
-            case "duplicate":
-                broker.deliver_twice()
-            case "missing":
-                broker.missing.append(QUEUE)
-            case "commits":
-                broker.topic(QUEUE).rebalancing = not broker.topic(QUEUE).rebalancing
-            case _:
-                raise NotImplementedError(fault)
+        if fault == "rebalance":
+            await self.broker.rebalance()
+        else:
+            self._ways[fault]()
+
+    @property
+    def _ways(self) -> dict[str, Callable[[], object]]:
+        broker, place = self.broker, self.broker.place(QUEUE)
+        return {
+            "cut": broker.cut,
+            "restart": lambda: broker.restart(15),
+            "taken": broker.take_away,
+            "leases": broker.end_leases,
+            "duplicate": broker.deliver_twice,
+            "missing": lambda: broker.missing.append(QUEUE),
+            "finish": lambda: setattr(place, "finished", True),
+            "commits": lambda: setattr(place, "rebalancing", not getattr(place, "rebalancing", False)),
+            "password": lambda: setattr(broker, "password", "another"),
+            "certificate": lambda: setattr(broker, "is_trusted", False),
+        }
 
 
 class Consumed:
@@ -367,16 +365,32 @@ async def case_07_a_broker_that_is_away_is_no_crash(bench: Bench) -> None:
 
 
 async def case_08_a_start_that_cannot_be_fails(bench: Bench) -> None:
-    """The error names what is missing, and shows no secret."""
-    bench.needs("missing")
-    await bench.bring("missing")
-    run = Consumed(bench, at_once, source={"password": Secret("hunter2")})
+    """The error names the component and what is missing, and shows no secret."""
+    await a_start_fails(bench, "missing", QUEUE)
+
+
+async def case_08b_a_wrong_password_fails_the_start(bench: Bench) -> None:
+    """And is not said."""
+    await a_start_fails(bench, "password", "password")
+
+
+async def case_08c_a_bad_certificate_fails_the_start(bench: Bench) -> None:
+    """Whatever the password is."""
+    await a_start_fails(bench, "certificate", "certificate")
+
+
+async def a_start_fails(bench: Bench, fault: str, named: str) -> None:
+    """With this fault, which the error names, as it does the component."""
+    bench.needs(fault)
+    await bench.bring(fault)
+    secret = {} if fault == "missing" else {"password": Secret("hunter2")}
+    run = Consumed(bench, at_once, source=secret)
     with pytest.raises(StartFailed) as failed:
         async with run.run():
             pass
-    text = "".join(traceback.format_exception(failed.value))
-    assert QUEUE in text
-    assert "hunter2" not in text
+    _, _, why = str(failed.value).partition("open of orders[0]")
+    assert named in why, str(failed.value)
+    assert "hunter2" not in "".join(traceback.format_exception(failed.value))
 
 
 async def case_09_an_ack_of_an_old_connection_changes_nothing(bench: Bench) -> None:

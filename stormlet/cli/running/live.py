@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from stormlet.cli.output import bar, fitted
+from stormlet.cli.running.connections import closed_connections, connection_lines
 from stormlet.cli.running.meter import Completion, Frame, Row
 from stormlet.cli.running.observation import Observation
 from stormlet.cli.running.screen import Screen
@@ -48,6 +49,7 @@ def live_view(
         *_progress(frame.progress, width),
         *reports,
         *epochs,
+        *_connections(frame, width),
         *_drain(drain, width),
         *_last_failure(failures, width),
     ]
@@ -66,6 +68,7 @@ def closing_summary(
     lines += closing_table(frame.rows, width)
     lines += map(Text, reported(frame, "{:,}".format, len(frame.reports)))
     lines += map(Text, epoch_lines(frame, "{:,}".format, None))
+    lines += map(Text, closed_connections(frame, "{:,}".format))
     lines += map(Text, _undone(frame, replayed))
     lines += _failures(failures, width)
     return lines
@@ -156,6 +159,11 @@ def _progress(progress: Completion | None, width: int) -> Iterator[Text]:
         yield Text(fitted(words.strip(), width))
     else:
         yield Text.assemble(bar(fraction, room, "green"), words)
+
+
+def _connections(frame: Frame, width: int) -> Iterator[Text]:
+    for line, is_away in connection_lines(frame, short_count):
+        yield Text(fitted(line, width), style="yellow" if is_away else "")
 
 
 def _drain(drain: str, width: int) -> Iterator[Text]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from operator import length_hint
@@ -11,6 +11,7 @@ from operator import length_hint
 from stormlet.model.configuration import Configuration, configure
 from stormlet.model.description import Description
 from stormlet.model.logic import SourceKind
+from stormlet.report.connections import Connection
 from stormlet.report.statistics import ComponentStatistics, EpochStatistics, Progress, Statistics
 
 WINDOW = 2.0
@@ -74,6 +75,8 @@ class Frame:
     """The progress that components report of their own work."""
     epoch: EpochStatistics | None = None
     """None where messages do not belong to epochs."""
+    connections: Mapping[str, Sequence[Connection]] = field(default_factory=dict[str, Sequence[Connection]])
+    """The connections of components to their brokers."""
 
     @property
     def tuples_per_second(self) -> float:
@@ -121,8 +124,11 @@ class Meter:
         progress = None if self._total is None else _progress(self._total, self._done(now), seconds)
         own = ((id, now.components[id].progress) for id in self._capacities)
         reports = {id: progress for id, progress in own if progress is not None}
+        there = ((id, now.components[id].connections) for id in self._capacities)
+        connections = {id: tuple(each.values()) for id, each in there if each}
+        left = now.left_over
         return Frame(
-            self._topology, seconds, rows, progress, now.dead_letters, now.left_over, reports, now.epoch
+            self._topology, seconds, rows, progress, now.dead_letters, left, reports, now.epoch, connections
         )
 
     def _row(self, id: str, now: ComponentStatistics, before: ComponentStatistics, passed: float) -> Row:

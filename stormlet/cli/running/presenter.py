@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager
 
 from stormlet.cli.output import encodable
+from stormlet.cli.running.connections import lost_connections
 from stormlet.cli.running.endings import write_at_once
 from stormlet.cli.running.live import LiveView, closing_summary, epoch_words, is_terminal, reported
 from stormlet.cli.running.meter import Frame
@@ -124,6 +125,7 @@ def _parts(frame: Frame) -> Iterator[str]:
     yield f"{short_count(frame.tuples_per_second)} tuples/s"
     if frame.epoch is not None:
         yield epoch_words(frame.epoch)
+    yield from lost_connections(frame)
     if frame.dead_letters:
         yield f"{frame.dead_letters:,} dead letters"
     progress = frame.progress

@@ -107,7 +107,7 @@ class SourceSpout(ReliableSpout[T]):
         self._revoking: dict[Prefix[Any], None] = {}
         self._awaited: list[tuple[dict[str, None], asyncio.Event]] = []
         self._numbers = count(1)
-        self._active = True
+        self._active = False
         self._draining = False
         self._ended = False
 
@@ -199,7 +199,7 @@ class SourceSpout(ReliableSpout[T]):
     def drain(self) -> None:
         """Read no more, and give back what nobody has begun."""
         self._draining = True
-        self._status.become(ConnectionState.DRAINING)
+        self._status.drain()
         self._room.set()
         if self._session is not None:
             self._session.interrupt()

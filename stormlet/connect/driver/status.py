@@ -11,6 +11,7 @@ from stormlet.report.failures import log_fields
 logger = logging.getLogger("stormlet.connect")
 
 LOST = ConnectionState.RECONNECTING
+THERE = (ConnectionState.READY, ConnectionState.PAUSED, ConnectionState.DRAINING)
 
 
 class Status:
@@ -18,6 +19,7 @@ class Status:
 
     def __init__(self, topology: str, component: str, address: str, clock: Callable[[], float]) -> None:
         self.state = ConnectionState.CONNECTING
+        self.is_draining = False
         self.attempt = 0
         self.error = ""
         self.lag: Mapping[str, int] = {}
@@ -37,15 +39,24 @@ class Status:
         self._since = clock()
 
     def become(self, state: ConnectionState, error: str = "") -> None:
-        """Enter this state; nothing happens if it is in it already."""
+        """Enter this state; nothing happens if it is in it already. A connection that is there while the end is near is
+        draining."""
+        if self.is_draining and state in THERE:
+            state = ConnectionState.DRAINING
         if state is self.state:
             return
         before, self.state, self._since = self.state, state, self._clock()
         if state is LOST:
             self.error = error
             self._log(logging.WARNING, "%s has lost %s, and tries again: %s", error)
-        elif before is LOST and state in (ConnectionState.READY, ConnectionState.PAUSED):
+        elif before is LOST and state in THERE:
             self._log(logging.INFO, "%s has %s again")
+
+    def drain(self) -> None:
+        """The end is near; a connection that is lost stays lost."""
+        self.is_draining = True
+        if self.state is not LOST:
+            self.become(ConnectionState.DRAINING)
 
     def _log(self, level: int, text: str, *more: object) -> None:
         fields = log_fields(self._topology, self._component)

@@ -52,6 +52,8 @@ class Broker:
         self.latency = latency
         self.password: str | None = None
         """The password that it wants; None: any."""
+        self.is_trusted = True
+        """False if its certificate is one that clients refuse."""
         self.missing: list[str] = []
         """Names of queues and topics that are not there."""
         self.places: dict[str, Queue | Log] = {}
@@ -171,10 +173,10 @@ class Broker:
 
     # What sources and sinks do.
 
-    async def source(self, source: Reading, context: SourceContext) -> Session:
+    async def source(self, source: Reading, address: Address, context: SourceContext) -> Session:
         """Connect a source."""
         (name,) = source.reads
-        await self.welcome(name)
+        await self.welcome(name, address)
         place = self.place(name)
         finite = source.capabilities.is_finite
         if isinstance(place, Queue):
@@ -187,18 +189,23 @@ class Broker:
         self._soon(place)
         return session
 
-    async def sink(self, sink: Writing, context: ConnectContext) -> SinkSession:
+    async def sink(self, sink: Writing, address: Address, context: ConnectContext) -> SinkSession:
         """Connect a sink."""
-        await self.welcome(sink.writes)
+        await self.welcome(sink.writes, address)
         session = TwinWriter(self, sink)
         self._sessions.append(session)
         return session
 
-    async def welcome(self, name: str) -> None:
+    async def welcome(self, name: str, address: Address) -> None:
         """Give a connection, or refuse it."""
         await asyncio.sleep(self._latency())
         if _now() < self._down_until:
             raise ConnectionLost("connection refused")
+        if not self.is_trusted:
+            raise BrokerRefused(f"{address}: its certificate is not valid")
+        given = None if address.password is None else address.password.reveal()
+        if self.password is not None and given != self.password:
+            raise BrokerRefused(f"{address}: ACCESS_REFUSED - wrong user or password")
         if name in self.missing:
             raise BrokerRefused(f"NOT_FOUND - no queue {name!r}")
         self.connects += 1
@@ -281,7 +288,7 @@ class TwinSource(Source[T]):
 
     async def begin(self, address: Address, context: SourceContext) -> Session:
         """Connect to the twin."""
-        return await self._broker.source(self, context)
+        return await self._broker.source(self, address, context)
 
 
 class TwinSink(Sink[T]):
@@ -299,7 +306,7 @@ class TwinSink(Sink[T]):
 
     async def begin(self, address: Address, context: ConnectContext) -> SinkSession:
         """Connect to the twin."""
-        return await self._broker.sink(self, context)
+        return await self._broker.sink(self, address, context)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class Watched(rabbitmq.Queue[Any]):
 class RealRabbitMQ(Bench):
     """The connector at a broker that is killed, behind a proxy that resets."""
 
-    faults = frozenset({"cut", "restart", "missing"})
+    faults = frozenset({"cut", "restart", "missing", "password"})
 
     def __init__(self, kind: str, *, rejects: bool) -> None:
         self.name = f"{kind}{' with dead letters' if rejects else ''}"
@@ -134,6 +134,8 @@ class RealRabbitMQ(Bench):
                 self._proxy.reset()
             case "missing":
                 await self._rabbit.delete()
+            case "password":
+                return  # any is wrong that a case has
             case _:
                 self._forgets = True  # it keeps on disk only after a while what was acked
                 self._broker.kill()
