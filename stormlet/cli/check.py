@@ -21,7 +21,9 @@ stormlet check topology.py
 stormlet check topology.py:build --arg path=words.txt --set ackers=0
 stormlet check topology.py --engine spark
 stormlet check topology.py --strict && stormlet run topology.py"""
-IN_PROCESS = frozenset({"high water", "late replay", "slow batch"})
+IN_PROCESS = frozenset(
+    {"high water", "late replay", "slow batch", "held too long", "boundless prefetch", "small batches"}
+)
 """Rules about time and room, of which a batch on Spark knows nothing."""
 
 

@@ -45,6 +45,9 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     settles: Settles = Settles.EACH
     lease: float | None = None
     """Seconds after which a receipt runs out unless it is renewed; None: it lasts as long as the connection."""
+    most_held: float | None = None
+    """Seconds after which the broker closes a connection by which a message came that is not settled yet; None: it
+    waits for ever, or there are leases. For ``stormlet check`` alone."""
     receipts_survive: bool = False
     """True if receipts stay valid when the connection is lost: they belong to the message, not to the channel."""
     can_return: bool = False

@@ -24,6 +24,8 @@ class Sink(Generic[T]):
         those of :class:`~stormlet.connect.driver.options.SinkSettings`."""
         self.url = url
         self.settings: SinkSettings = sink_settings(options)
+        self.least_pending = self.settings.size if "size" in options else 0
+        """See :attr:`stormlet.model.components.BoltBase.least_pending`: batches of a size that was asked for fill."""
 
     @property
     def writes(self) -> str:

@@ -29,8 +29,8 @@ class Write(Sink[T]):
     """
 
     def __init__(self, folder: str | Path, *, suffix: str = ".jsonl", **options: Unpack[SinkOptions]) -> None:
-        """``size`` is 10,000 and ``within`` 5 s, unless they are given; ``max_spout_pending`` must not be less than
-        ``size``, or files are smaller. ``suffix`` ends the names of files."""
+        """``size`` is 10,000 and ``within`` 5 s, unless they are given; files are smaller where ``max_spout_pending``
+        is set to less. ``suffix`` ends the names of files."""
         options.setdefault("size", 10_000)
         options.setdefault("within", 5.0)
         self.folder = Path(folder).absolute()

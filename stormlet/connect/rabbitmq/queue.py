@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 MOST_PREFETCHED: Final = 65_535
 """AMQP has 16 bits for it."""
+CONSUMER_TIMEOUT: Final = 1800.0
+"""Seconds of the broker's ``consumer_timeout``, unless it was changed there."""
 FRAMES: Final = 60
 """Frames that the client reads before it hands them on, three for a message. With its own 10, messages come three at a
 time, and each costs nearly twice as much; with more the loop is held longer, and nothing is gained."""
@@ -265,7 +267,7 @@ class Queue(Source[T]):
     @property
     def capabilities(self) -> Capabilities:
         """The rules of RabbitMQ."""
-        return Capabilities(has_dead_letters=self.rejects, has_lag=True)
+        return Capabilities(has_dead_letters=self.rejects, has_lag=True, most_held=CONSUMER_TIMEOUT)
 
     @property
     def reads(self) -> tuple[str, ...]:

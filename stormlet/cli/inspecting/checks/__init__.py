@@ -6,13 +6,14 @@
     wiring     streams that lead in circles or nowhere, and groupings that reach no task or only some
     code       code that loses messages, seen in the source of components
     limits     options that defeat each other
+    brokers    options that do not go together with the rules of a broker
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from stormlet.cli.inspecting.checks import code, limits, wiring
+from stormlet.cli.inspecting.checks import brokers, code, limits, wiring
 from stormlet.cli.inspecting.checks.finding import Finding
 from stormlet.model.description import Description
 
@@ -32,6 +33,9 @@ RULES: tuple[Callable[[Description], Iterator[Finding]], ...] = (
     limits.overflowing_ackers,
     limits.replays_after_the_drain,
     limits.poison_messages,
+    brokers.messages_held_too_long,
+    brokers.boundless_prefetch,
+    brokers.small_batches,
 )
 
 
