@@ -88,8 +88,8 @@ class TaskKilled(StormletError):
 
 
 class NotExactlyOnce(StormletError):
-    """A tuple that belongs to no epoch of the source reached an exactly-once sink, or an epoch does not come to an end.
-    There is no tuple to fail for it, so it crashes the topology (law C5)."""
+    """Rows of a committer that no source would bring again, or that its sink has already by another line of epochs (law
+    X8, X10). There is no tuple to fail for it, so it crashes the topology (law C5)."""
 
 
 class NotTracked(StormletError):

@@ -48,8 +48,7 @@ ROOMS = {
     "spark": [
         {"failures"},
         {"destinations", "files", "frames", "session", "threads"},
-        {"arrow", "epoch_account", "epochs"},
-        {"epoch_emitter"},
+        {"arrow"},
         {"sink", "source"},
         {"stream"},
         {"engine"},

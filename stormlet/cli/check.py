@@ -15,6 +15,7 @@ from stormlet.cli.output import can_show, write_text
 from stormlet.cli.parameters import DEFAULTS, Engine, Flag, Target, TargetOptions
 from stormlet.cli.units import counted
 from stormlet.core.shortened import printable
+from stormlet.model.checks.durable import check_epochs
 
 EXAMPLES = """\
 stormlet check topology.py
@@ -50,7 +51,7 @@ def check(
     """
     inspection = inspect_target(target, options, state_survives=engine == "spark")
     if engine != "spark" and inspection.place is None:
-        inspection.description.without_state().validate(state_survives=True)
+        check_epochs(inspection.description)
     width = min(get_terminal_size().columns, 100)
     stages = _stages(inspection, width) if engine == "spark" else ""
     found = [*ignored_settings(inspection), *findings(inspection.description)]

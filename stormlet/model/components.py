@@ -81,6 +81,8 @@ class TaskContext:
     )
     """For a spout that is ``resumable``: the position after the last durable message of each partition, by default its
     id, where another run has ended (law X8)."""
+    in_epochs: bool = False
+    """True if messages belong to epochs (law X1)."""
     is_durable: bool = False
     """True if the topology has ``state=``, so that positions of sources outlive the process (law X1)."""
 
@@ -198,6 +200,32 @@ class Collector(Protocol[U_contra]):
         ...
 
 
+class SourceEpoch(Protocol):
+    """An epoch that an :class:`EpochSpout` has begun."""
+
+    blamed: object
+    """The id of the message for which it was given back, if there is one."""
+    ended: bool
+    """True once :meth:`end` was called."""
+
+    @property
+    def is_told(self) -> bool:
+        """True once it is durable, or was given back."""
+        ...
+
+    async def told(self) -> Failure | None:
+        """Wait for that; return the failure if it was given back. May be cancelled, and called again."""
+        ...
+
+    def end(self) -> None:
+        """Note that all of it was emitted."""
+        ...
+
+    def give_back(self, failure: Failure) -> None:
+        """Have all of it forgotten, once nothing of it is under way. The source emits it again, as another one."""
+        ...
+
+
 class SpoutCollector(Protocol[U_contra]):
     """The interface by which a spout emits (Storm's ``SpoutOutputCollector``).
 
@@ -302,6 +330,15 @@ class SpoutCollector(Protocol[U_contra]):
     def end_epoch(self) -> None:
         """End the open epoch as soon as what was emitted in it is settled, and have no more emitted into it (law X1).
         Without effect where this task has emitted nothing in it, or messages belong to no epochs."""
+        ...
+
+    def begin_epoch(self, number: int, line: str) -> SourceEpoch:
+        """Begin an epoch that the spout has cut, an :class:`EpochSpout`; all that it emits from now on until the end of
+        that is done as a whole (law X8). Without ``state=`` committers know it by this number and line.
+
+        To be called in a ``next_tuple`` that has awaited nothing. The next one may begin when this one was told. Raises
+        :class:`RuntimeError` where messages belong to no epochs.
+        """
         ...
 
     async def dead_letter(
@@ -430,6 +467,15 @@ class ReliableSpout(Spout[U]):
 
     buries: bool = True
     """True if messages that are given up go to the dead letters; otherwise ``fail`` is their only trace."""
+
+
+class EpochSpout(ReliableSpout[U]):
+    """A spout that cuts epochs itself: in each run the same messages belong to the same number (law X8). It begins each
+    by :meth:`SpoutCollector.begin_epoch`, and goes on in another run after the one that ``context.resume`` names. Its
+    ``drain`` ends the epoch that is open, or gives it back."""
+
+    cuts_epochs: ClassVar[bool] = True
+    """See :attr:`stormlet.model.traits.SpoutTraits.cuts_epochs`."""
 
 
 class BoltBase(Generic[T, U]):

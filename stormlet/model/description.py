@@ -14,15 +14,8 @@ from stormlet.core.state.tables import Declared
 from stormlet.core.state.timers import NAME as TIMERS
 from stormlet.errors import InvalidTopology
 from stormlet.model.configuration import Configuration, configure
-from stormlet.model.logic import (
-    LogicKind,
-    SourceKind,
-    check_code,
-    source_kind,
-    what_is_called,
-    yields_to_all,
-)
-from stormlet.model.state.committers import CommitterFactory, RowSpec
+from stormlet.model.logic import LogicKind, SourceKind, check_code, source_kind, yields_to_all
+from stormlet.model.state.committers import RowSpec
 from stormlet.model.state.declared import Value
 from stormlet.model.streams import Output, Subscription
 from stormlet.model.traits import bolt_traits, spout_traits
@@ -155,14 +148,6 @@ class BoltSpec(msgspec.Struct, frozen=True):
         """True if its state depends on the clock: by timers or a ``ttl``."""
         return TIMERS in self.states or any(each.ttl is not None for each in self.states.values())
 
-    def without_state(self) -> BoltSpec:
-        """Return the same bolt for a run without ``state=``."""
-        factory = what_is_called(self.logic)
-        if self.rows is None or not self.rows.in_state_alone or not isinstance(factory, CommitterFactory):
-            return self
-        other = factory.without_state()
-        return msgspec.structs.replace(self, logic=other, rows=other.rows_kept)
-
 
 class Description(msgspec.Struct, frozen=True):
     """A whole topology, ready to be planned."""
@@ -201,10 +186,18 @@ class Description(msgspec.Struct, frozen=True):
         """The spouts over brokers that give again what they have no ack for (law X8)."""
         return [id for id, spout in self.spouts.items() if spout_traits(spout.source).redelivers]
 
+    @property
+    def has_cut_epochs(self) -> bool:
+        """True if epochs are those of its one source, which cuts them (law X8)."""
+        return (
+            all(spout_traits(spout.source).cuts_epochs for spout in self.spouts.values())
+            and len(self.spouts) == 1
+        )
+
     def validate(self, *, state_survives: bool = False) -> None:
-        """Raise :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, if one
-        would lose its state where a spout above it resumes, or needs epochs that no spout gives. ``state_survives`` is
-        true for an engine on which state outlives the process."""
+        """Raise :class:`~stormlet.errors.InvalidTopology` if there is no spout, if a bolt has no input, or if one
+        would lose its state where a spout above it resumes. ``state_survives`` is true where state outlives the
+        process."""
         if not self.spouts:
             raise InvalidTopology(
                 f"topology {self.name!r} does not have any spout; add one with topology.spout(...)"
@@ -218,22 +211,6 @@ class Description(msgspec.Struct, frozen=True):
             given = spout_traits(spout.source)
             if given.resumes and not state_survives:
                 self._check_state_below(spout.id, given.state_advice)
-        for bolt in self.bolts.values():
-            wanted = bolt_traits(bolt.logic)
-            if wanted.needs_epochs and bolt.rows is None:
-                self._check_epochs(bolt.id, wanted.epochs_advice)
-
-    def _check_epochs(self, bolt: str, advice: str) -> None:
-        if len(self.spouts) > 1:
-            raise InvalidTopology(
-                f"bolt {bolt!r} writes exactly once, for which the topology must have one spout; it has "
-                f"{', '.join(map(repr, self.spouts))}: give each a topology of its own"
-            )
-        for spout in self.spouts.values():
-            if not spout_traits(spout.source).gives_epochs:
-                raise InvalidTopology(
-                    f"bolt {bolt!r} writes exactly once, and spout {spout.id!r} gives no epochs; {advice}"
-                )
 
     def _check_state_below(self, spout: str, advice: str) -> None:
         for id in self._below(spout):
@@ -243,11 +220,6 @@ class Description(msgspec.Struct, frozen=True):
                     f"bolt {id!r} keeps state, which a run that goes on from the checkpoint of spout {spout!r} would "
                     f"miss; {traits.state_advice or f'{advice}, or keep the state outside the process'}"
                 )
-
-    def without_state(self) -> Description:
-        """Return the description for a run without ``state=``, in which some sinks work in another way."""
-        bolts = {id: bolt.without_state() for id, bolt in self.bolts.items()}
-        return msgspec.structs.replace(self, bolts=bolts)
 
     def with_sources(self, sources: Mapping[str, object]) -> Description:
         """Return the same description with other sources for the spouts of these ids; raise

@@ -34,8 +34,8 @@ class SpoutTraits(msgspec.Struct, frozen=True):
     X8)."""
     epoch_messages: int | None = None
     """The ``epoch_messages`` of its topology, where that sets none."""
-    gives_epochs: bool = False
-    """True if it emits its messages in fixed ranges, each of which is done, or replayed, as a whole."""
+    cuts_epochs: bool = False
+    """True if it cuts epochs itself (law X8), where messages belong to epochs."""
     state_advice: str = "let that spout begin anew"
     """One way out for a bolt below that keeps state, if it :attr:`resumes`."""
 
@@ -52,9 +52,9 @@ class BoltTraits(msgspec.Struct, frozen=True):
     state_advice: str = ""
     """The way out below a spout that resumes, if it :attr:`keeps_state` and knows one."""
     needs_epochs: bool = False
-    """True if it works on epochs: it needs a topology with one spout, which gives them."""
-    epochs_advice: str = "use a source that gives them"
-    """The way out below a spout without epochs."""
+    """True if it works on epochs that outlive the process: by ``state=``, or by a source that cuts them."""
+    epochs_advice: str = "set state= on the topology"
+    """The way out where they do not."""
 
 
 def spout_traits(source: object) -> SpoutTraits:

@@ -11,11 +11,8 @@ The rooms, from the ground up; imports go down only, those for the type checker 
     destinations   the places that exactly-once sinks write to, as a source keeps them
     session        the packages and the Java that Spark needs, and the Spark session of this process
     arrow/         values: from Spark's columns to Python, and back into strictly checked Arrow tables
-    epochs         the state that a stream and exactly-once sinks share; begins with the theory of operation
-    epoch_account  the rows of one batch: those to emit in an attempt, and those that are given up
-    epoch_emitter  attempts at an epoch, until one can be committed beside the next, and the base of the spouts
     source/        ``DataFrameSpout``: a DataFrame, read once
-    sink/          ``DataFrameSink``: batches written at least once, epochs (of the state or a source) exactly once
+    sink/          ``DataFrameSink``: batches written at least once, epochs exactly once
     stream/        ``stream``: the micro-batches of a streaming DataFrame, each read as a source reads
     engine/        a topology that Spark runs: stages, exchanges, and the ledger over all of them
 

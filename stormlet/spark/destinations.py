@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from stormlet.errors import InvalidTopology
+
 
 class Destinations:
     """The places of all sinks. The tasks of a run share one, ``context.shared.one(Destinations)``."""
 
     def __init__(self) -> None:
         self._by_component: dict[str, str] = {}
+
+    def check(self, component: str, place: str) -> None:
+        """Raise :class:`~stormlet.errors.InvalidTopology` if another sink writes to the same place."""
+        for other, its in self._by_component.items():
+            if other != component and its == place:
+                raise InvalidTopology(
+                    f"bolts {other!r} and {component!r} both write exactly once to {place}, and would replace each "
+                    f"other's rows; give each a path of its own, or let one bolt consume both streams"
+                )
 
     def add(self, component: str, place: str) -> None:
         """Note the place of a sink, in words that are the same in every process."""

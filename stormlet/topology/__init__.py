@@ -153,10 +153,8 @@ class Topology(SpoutBuilder, BoltBuilder):
         if state is not None:
             check_place(described)
         target = self._place(described) if state is None else state
-        if target is None:
-            described = described.without_state()
         description, configurations = described.configured(changed, where, given)
-        planned = plan(description, configurations)
+        planned = plan(description, configurations, state_survives=target is not None)
 
         def make(state: states.KeptState | None) -> handle.Running:
             self._one_shot.use(description.spouts.values())

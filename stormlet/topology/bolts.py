@@ -249,7 +249,7 @@ class BoltBuilder(Builder):
             check_calls(where, logic, concurrency, executor)
             self._check_groupings(where, logic, inputs)
         rows = rows_of(where, logic)
-        if rows is not None and not rows.in_state_alone:
+        if rows is not None and not rows.has_tasks_elsewhere:
             check_alone(where, parallelism, concurrency, executor)
         by_epochs = works_by_epochs(where, logic, executor)
         given = overrides if tick is None else {**overrides, "tick": tick}

@@ -11,7 +11,8 @@ from stormlet.core.retries import RestartPolicy
 from stormlet.spark.source.reading import Chunk
 from stormlet.spark.stream.keeper import QueryKeeper
 from stormlet.spark.stream.query import MicroBatch, Offer, Query
-from stormlet.spark.stream.reader import BatchReader, OnFailure, StreamReader
+from stormlet.spark.stream.reader import BatchReader, OnFailure
+from stormlet.spark.stream.spout import StreamSpout
 
 PARTITION = 4
 """How many rows of a batch are in one partition, and in one chunk."""
@@ -174,4 +175,4 @@ def fed_by(
     """A topology with a spout that the fake feeds, and that spout's stream."""
     topology = Topology("streamed", **configuration)
     batches = batches_of(spark, policy)
-    return topology, topology.spout("rows", lambda: StreamReader(batches, on_failure))
+    return topology, topology.spout("rows", lambda: StreamSpout(batches, on_failure))

@@ -31,8 +31,7 @@ from stormlet import (
     Value,
 )
 from stormlet.spark import DataFrameSink, DataFrameSpout, SparkFailed
-from stormlet.spark.epochs import SourceKey
-from stormlet.spark.sink.writer import Destination, EpochWriter
+from stormlet.spark.sink.writer import Destination, EpochWriter, SourceKey
 from stormlet.spark.source.checkpoint import Checkpoint, encoded
 from stormlet.spark.source.plans import Fingerprint
 from stormlet.state.sqlite.reading import StateReader
@@ -450,7 +449,7 @@ async def test_a_source_without_epochs(orders: DataFrame, tmp_path: Path) -> Non
     rows = made.spout("orders", DataFrameSpout(orders, as_=Order, checkpoint=tmp_path / "c"))
     made.bolt("write", DataFrameSink(tmp_path / "out", exactly_once=True), rows.shuffle())
     with pytest.raises(
-        InvalidTopology, match="bolt 'write' writes exactly once, and spout 'orders' gives no"
+        InvalidTopology, match="bolt 'write' writes exactly once, and the epochs of spout 'orders'"
     ):
         made.run()
 

@@ -78,6 +78,7 @@ def inspect_topology(topology: Topology, settings: Layered, *, state_survives: b
     configuration = configure(topology.configuration, settings.values, where)
     declared = topology.describe()
     description, components = declared.configured(configuration, where, settings.values)
+    state_survives = state_survives or topology.state is not None
     planned = plan(description, components, state_survives=state_survives)
     place = None if topology.state is None else _place(topology.state)
     return Inspection(settings, declared, description, components, planned, place)

@@ -31,6 +31,10 @@ would never be longer than that.
 What fails and belongs to no message, as what a ``tick`` has emitted, leaves nothing to cut. Then the whole attempt is
 repeated, and :attr:`EpochAccount.fruitless` counts these in a row.
 
+An epoch that a source has cut itself is *whole* (law X8): the same messages must come under its number in every run. So
+no attempt at it is cut, whatever fails. Each goes on to its end, to find what else fails, and is repeated without what
+was given up by then. :attr:`EpochAccount.vain` counts those in a row after which nothing was.
+
 :class:`Attempt` knows by root what has reached state. It is shared by the tasks that have state, which note it, and
 the trackers of the spouts, which ask for it when a tree has failed.
 """
@@ -38,7 +42,7 @@ the trackers of the spouts, which ask for it when a tree has failed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Generic, TypeVar
@@ -114,6 +118,10 @@ class EpochAccount(Generic[M]):
         self.messages: list[M] = []
         """The messages of the open epoch, in the order of their first emission. It is the same list for ever: who emits
         a message appends it, without a call for each."""
+        self.vain = 0
+        """Attempts in a row at a whole epoch that have failed without a message being given up."""
+        self.is_whole = False
+        """True if attempts at the open epoch are never cut (law X8)."""
         self._most = most
         self._size = most
         self._later: deque[M] = deque()
@@ -122,8 +130,10 @@ class EpochAccount(Generic[M]):
         self._given_up: dict[M, None] = {}
         # Of the first message that has spoilt the attempt; all that is before it has not.
         self._spoilt_at: int | None = None
+        self._given_up_before = 0
+        """The number of messages that were given up when the attempt began."""
         self._lacks = False
-        """True if the attempt is to be repeated without messages that were given up in it."""
+        """True if the attempt is to be repeated without a cut."""
         self._fails_by_itself = False
         self._was_cut = False
 
@@ -157,6 +167,9 @@ class EpochAccount(Generic[M]):
 
     def spoil(self, message: M) -> None:
         """A message has failed that has reached state in this attempt."""
+        if self.is_whole:
+            self._lacks = True
+            return
         end = len(self.messages) if self._spoilt_at is None else self._spoilt_at
         # Looked for where it matters alone: what comes after the first one changes nothing.
         with suppress(ValueError):
@@ -180,6 +193,8 @@ class EpochAccount(Generic[M]):
         self.attempt += 1
         late = self._take_late()
         self.is_lone = self._spoilt_at == 0
+        self.vain = self.vain + 1 if len(self._given_up) == self._given_up_before else 0
+        self._given_up_before = len(self._given_up)
         is_fruitless = self._spoilt_at is None and not self._lacks
         self.fruitless = self.fruitless + 1 if is_fruitless else 0
         if self._spoilt_at is not None:
@@ -204,9 +219,21 @@ class EpochAccount(Generic[M]):
         self._was_cut = False
         self.number += 1
         self.attempt = 1
-        self.fruitless = 0
-        self.is_lone = False
+        self.fruitless = self.vain = 0
+        self._given_up_before = len(self._given_up)
+        self.is_lone = self.is_whole = False
         return closed
+
+    def give_back(self, spout: Callable[[M], bool]) -> Sequence[M]:
+        """Take out the messages of a spout, which has them again, and return them; the attempt is to be repeated
+        without them. Nothing may be under way."""
+        back = [each for each in self.messages if spout(each)]
+        self.messages[:] = [each for each in self.messages if not spout(each)]
+        for each in back:
+            self._given_up.pop(each, None)
+        self.is_whole = False
+        self._lacks = True
+        return back
 
     def resume(self) -> Sequence[M]:
         """Take what was left for later into the epoch that has just been opened, as much as it may have; return the

@@ -34,7 +34,7 @@ class Epoch(msgspec.Struct, frozen=True):
     """The epoch that rows belong to, by which a :class:`~stormlet.Committer` is made idempotent (law X9)."""
 
     number: int
-    """From 1, one more for each; the rows of a number never change."""
+    """From 1, one more for each; the rows of a number never change. See :attr:`by_source`."""
     line: str
     """The line of epochs that it belongs to: another one after the state was rewound, or restored from a copy (law
     X10). Without ``state=`` each run has a line of its own."""
@@ -42,6 +42,9 @@ class Epoch(msgspec.Struct, frozen=True):
     """False without ``state=``."""
     ancestors: Sequence[tuple[str, int]] = ()
     """The lines that its own was rewound from, each with the last of its epochs that belong to this line too."""
+    by_source: bool = False
+    """True where a source cuts epochs and there is no ``state=`` (law X8): number and line are the source's. If the
+    process dies before all committers have had it, it comes again, maybe with other rows of the same messages."""
 
     def follows(self, last: Epoch | None) -> bool:
         """Return True if the rows of this epoch are new to a sink that has had those up to ``last``, None for one that
@@ -81,9 +84,11 @@ class _Due(msgspec.Struct, frozen=True):
 class Outgoing:
     """The rows of one committer."""
 
-    def __init__(self, committer: str, kind: Any) -> None:
-        """``kind`` is the type of the rows; Any for plain data."""
+    def __init__(self, committer: str, kind: Any, *, replaces: bool = False) -> None:
+        """``kind`` is the type of the rows; Any for plain data. ``replaces`` is true for one that replaces the rows of
+        an epoch that comes again."""
         self.committer = committer
+        self._replaces = replaces
         self.gathered: list[Any] = []
         """The rows of the open attempt, in the order in which they came."""
         self._kind = kind
@@ -152,9 +157,10 @@ class Outgoing:
             return row, error
         return None
 
-    def seal(self, epoch: int) -> Rows | None:
-        """Return the rows of the epoch for the store, if there are any."""
-        if not self.gathered:
+    def seal(self, epoch: int, *, empty: bool = False) -> Rows | None:
+        """Return the rows of the epoch for the store, if there are any; with ``empty`` also that there are none, for a
+        committer that replaces what it may have had of this epoch."""
+        if not self.gathered and not (empty and self._replaces):
             return None
         if self._proved is None:
             self.encode()

@@ -13,6 +13,7 @@ from stormlet.model.traits import bolt_traits, spout_traits
 def check_durable(description: Description) -> None:
     """Raise :class:`InvalidTopology` for a source that could not go on where the state ends, and for a bolt whose state
     would be missing then."""
+    _check_cuts(description)
     for spout in description.spouts.values():
         _check_source(spout)
     for bolt in description.bolts.values():
@@ -26,8 +27,23 @@ def check_place(description: Description) -> None:
             raise InvalidTopology(_with_checkpoint(spout))
 
 
+def check_epochs(description: Description) -> None:
+    """Raise :class:`InvalidTopology` for a bolt that needs epochs which outlive the process, where no state does."""
+    _check_cuts(description)
+    for bolt in description.bolts.values():
+        wanted = bolt_traits(bolt.logic)
+        if wanted.needs_epochs and not description.has_cut_epochs:
+            raise InvalidTopology(
+                f"bolt {bolt.id!r} writes exactly once, and the epochs of {_named(description)} would be others in "
+                f"the next run; {wanted.epochs_advice}"
+            )
+        if bolt.rows is not None:
+            _check_alone(bolt)
+
+
 def check_volatile(description: Description) -> None:
-    """Raise :class:`InvalidTopology` for a table that would be part of a state that there is not."""
+    """Raise :class:`InvalidTopology` for what would need a state, where there is none."""
+    check_epochs(description)
     for bolt in description.bolts.values():
         if bolt.rows is not None and bolt.rows.table is not None:
             raise InvalidTopology(
@@ -38,7 +54,7 @@ def check_volatile(description: Description) -> None:
 
 def _check_source(spout: SpoutSpec) -> None:
     traits = spout_traits(spout.source)
-    if traits.resumes:
+    if traits.resumes and not traits.cuts_epochs:
         raise InvalidTopology(_with_checkpoint(spout))
     if spout.kind is SourceKind.FACTORY and not (traits.resumable or traits.redelivers):
         raise InvalidTopology(
@@ -56,6 +72,21 @@ def _check_source(spout: SpoutSpec) -> None:
         )
 
 
+def _check_cuts(description: Description) -> None:
+    """Refuse a second source that cuts the epochs of all."""
+    cutting = [repr(id) for id, spout in description.spouts.items() if spout_traits(spout.source).cuts_epochs]
+    if len(cutting) > 1 and description.has_epochs:
+        raise InvalidTopology(
+            f"spouts {' and '.join(cutting)} both cut the epochs of the topology; read both from one source, such as a "
+            f"union of the DataFrames, or give each a topology of its own"
+        )
+
+
+def _named(description: Description) -> str:
+    names = [repr(id) for id in description.spouts]
+    return f"spout {names[0]}" if len(names) == 1 else f"spouts {' and '.join(names)}"
+
+
 def _with_checkpoint(spout: SpoutSpec) -> str:
     return (
         f"spout {spout.id!r} has a checkpoint of its own, and state= keeps the positions of all sources; leave out one "
@@ -65,9 +96,13 @@ def _with_checkpoint(spout: SpoutSpec) -> str:
 
 def _check_bolt(bolt: BoltSpec) -> None:
     if bolt.rows is not None:
-        check_alone(f"bolt {bolt.id!r}", bolt.parallelism, bolt.concurrency, bolt.executor)
+        _check_alone(bolt)
     if bolt_traits(bolt.logic).keeps_state:
         raise InvalidTopology(
             f"bolt {bolt.id!r} keeps state that it does not declare, which the next run would miss; derive it from "
             f"KeyedBolt, and declare its state"
         )
+
+
+def _check_alone(bolt: BoltSpec) -> None:
+    check_alone(f"bolt {bolt.id!r}", bolt.parallelism, bolt.concurrency, bolt.executor)

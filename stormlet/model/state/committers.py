@@ -54,8 +54,10 @@ class RowSpec(msgspec.Struct, frozen=True):
     table: Table | None = None
     """The table of the state that the store writes them to, if there is one."""
     columns_of: Callable[[Any], Sequence[Column]] | None = None
-    in_state_alone: bool = False
-    """True if the bolt is a committer with ``state=`` alone, and without it works in another way."""
+    replaces: bool = False
+    """True if an epoch that comes again takes the place of the rows that it has brought before."""
+    has_tasks_elsewhere: bool = False
+    """True if another engine has the rows written by any number of tasks, without epochs of this one."""
 
 
 class CommitterFactory:
@@ -65,10 +67,6 @@ class CommitterFactory:
     def rows_kept(self) -> RowSpec | None:
         """The rows; None if what it makes is no committer."""
         raise NotImplementedError
-
-    def without_state(self) -> CommitterFactory:
-        """Return the factory for a topology without ``state=``, if its rows are kept in the state alone."""
-        return self
 
 
 class TableFactory(CommitterFactory, Generic[T]):

@@ -15,6 +15,11 @@ run comes to rest: the conductor finds everything settled, bolts that hold input
 4. When it is durable, it is *told*: spouts hear of their acks, the host's trees are settled, dead letters go to their
    sink, and committers get its rows (law X3). The next epoch waits for the committers before it is sealed (law X4).
 
+A source may *cut* epochs itself (law X8). While it emits what it has cut, it has room, so that the open epoch does not
+end, and each attempt at it goes on to its end and is repeated as a whole. What such a source has back, as one of its
+messages may not be given up, is forgotten. Without ``state=`` it is the source that makes its epochs durable: it is
+told when the committers have had their rows, and brings the same epoch again if the process dies before.
+
 A write that fails crashes the run. Nothing was told, and the store has everything up to the epoch before.
 """
 
@@ -24,12 +29,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from random import Random
 from time import time
 from typing import TypeAlias
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import DeadLetter, Failure
+from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.progress import EpochState
+from stormlet.core.retries import ReplayPolicy
 from stormlet.core.state.commits import Commit
 from stormlet.core.state.committed import Committed
 from stormlet.core.state.epochs import Closed
@@ -43,7 +50,7 @@ from stormlet.runtime.acker.bookkeeper import Verdicts
 from stormlet.runtime.bolt.committer import CommitterTask
 from stormlet.runtime.context import Engine
 from stormlet.runtime.dead_letters import DeadLetters
-from stormlet.runtime.epoch import OpenEpoch
+from stormlet.runtime.epoch import CutEpoch, OpenEpoch
 from stormlet.runtime.epochs.letters import hand_over, kept
 from stormlet.runtime.epochs.slow import PATIENCE, log_slow_epoch
 from stormlet.runtime.epochs.states import KeptState, position_name
@@ -52,11 +59,16 @@ from stormlet.runtime.epochs.writer import EpochWriter
 from stormlet.runtime.spout.epoch_tracker import EpochTracker
 from stormlet.runtime.spout.hand_overs import letter_of
 from stormlet.runtime.spout.messages import HostMessage, Message
+from stormlet.runtime.spout.positions import encoded
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
+IN_VAIN = 4
+"""An epoch that its source has cut may fail this many times ``max_attempts`` in a row without a message being given
+up."""
+SHUTDOWN = Failure(FailureKind.SHUTDOWN)
 Spout: TypeAlias = tuple[SpoutTask, EpochTracker]
 
 
@@ -125,12 +137,23 @@ class EpochKeeper:
             inline=engine.simulated,
         )
         self._committed_at = state.stored.closed_at
+        self._waiting: Sequence[Message] = ()
+        """Messages of an epoch that is tried again as a whole, after a pause."""
+        self._replay: asyncio.TimerHandle | None = None
+        """For the end of that pause."""
+        self._policy = ReplayPolicy(
+            configuration.max_attempts, configuration.replay_delay, configuration.replay_delay_max
+        )
+        self._random = Random(f"{engine.seed}/epochs")
+        self._untold: Callable[[], None] | None = None
+        """Tells the sources of an epoch when its committers have had it, where it is durable by that."""
         self._ended_with = 0
         """The number of messages of the epoch when bolts were first told of its end."""
         epoch.happened = self._happened
+        epoch.cut_changed = self._cut_changed
         verdicts.notify = self._verdicts_came
         for committer in self._committers:
-            committer.notify = look_again
+            committer.notify = self._delivered
 
     async def deliver_letters(self, sink: DeadLetters) -> None:
         """Hand over the dead letters of earlier runs that their sink may not have; raises what it raises."""
@@ -154,12 +177,13 @@ class EpochKeeper:
     def pending(self) -> int:
         """Open trees that belong to no message, messages that are to be emitted again, and committers that have not had
         an epoch: the next one waits for them (law X4)."""
-        backlog = sum(tracker.backlog for _, tracker in self._spouts)
+        backlog = sum(tracker.backlog for _, tracker in self._spouts) + len(self._waiting)
         return self._epoch.own + backlog + sum(task.is_due for task in self._committers)
 
     @property
     def _has_work(self) -> bool:
-        if len(self._epoch.account) or self._state.has_changes:
+        epoch = self._epoch
+        if len(epoch.account) or epoch.cut is not None or self._state.has_changes:
             return True
         return self._wave.are_timers_due(self._wall_clock())
 
@@ -180,8 +204,11 @@ class EpochKeeper:
             # One that is durable all the same must not be overtaken by the next.
             return
         held = next((bolt for bolt in self._tasks.all_bolts if bolt.holds_inputs), None)
+        cut = self._epoch.cut
         if held is not None:
             held.crash(StillHeld("it still holds inputs at the end of an epoch; settle them in flush"))
+        elif cut is not None and not (cut.ended and cut.returned is None):
+            self._give_back(cut)
         elif self._epoch.spoilt or self._is_too_late():
             self._repeat()
         elif joining := self._epoch.account.rejoin():
@@ -263,10 +290,9 @@ class EpochKeeper:
     # What happens in the epoch.
 
     def _happened(self) -> None:
-        epoch = self._epoch
-        if epoch.account.is_broken_off:
-            for _, tracker in self._spouts:
-                tracker.forget_attempt()
+        account = self._epoch.account
+        if account.is_broken_off and not account.is_whole:
+            self._forget_attempt()
         elif self._timer is None:
             now = self._loop.time()
             self._state.tell_time(self._wall_clock())
@@ -275,6 +301,17 @@ class EpochKeeper:
             if self._notice is None:
                 self._began = now
                 self._notice = self._loop.call_later(self._length.seconds + PATIENCE, self._lasts_long)
+
+    def _forget_attempt(self) -> None:
+        for _, tracker in self._spouts:
+            tracker.forget_attempt()
+
+    def _cut_changed(self) -> None:
+        cut = self._epoch.cut
+        if cut is not None and cut.returned is not None:
+            self._waiting = ()
+            self._forget_attempt()
+        self._look_again()
 
     def _lasts_long(self) -> None:
         self._notice = None
@@ -304,10 +341,10 @@ class EpochKeeper:
             self._look_again()
 
     def _stop_timers(self) -> None:
-        for timer in (self._timer, self._alarm, self._notice):
+        for timer in (self._timer, self._alarm, self._notice, self._replay):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._alarm = self._notice = None
+        self._timer = self._alarm = self._notice = self._replay = None
 
     def _verdicts_came(self) -> None:
         trees = self._verdicts.trees
@@ -355,8 +392,53 @@ class EpochKeeper:
         self._wait_for_timers()
         if account.fruitless >= self._configuration.max_attempts:
             self._crashed("the end", self._name_of(account.number), self._failed_for_good())
+        elif account.is_whole and account.vain >= IN_VAIN * self._configuration.max_attempts:
+            self._crashed("the end", self._name_of(account.number), self._failed_in_vain())
+        elif account.is_whole:
+            self._emit_after_a_pause(messages)
         else:
             self._emit(messages, later=account.is_lone)
+
+    def _emit_after_a_pause(self, messages: Sequence[Message]) -> None:
+        pause = self._policy.pause(self._epoch.account.attempt - 1, self._random)
+        logger.warning(
+            "%s of topology %r has failed, attempt %s; its %s messages are emitted again in %.3g s, except those that "
+            "were given up",
+            self._name_of(self._epoch.account.number),
+            self._topology,
+            f"{self._epoch.account.attempt - 1:,}",
+            f"{len(self._epoch.account):,}",
+            pause,
+            extra=log_fields(self._topology),
+        )
+        self._waiting = messages
+        self._replay = self._loop.call_later(pause, self._emit_waiting)
+
+    def _emit_waiting(self) -> None:
+        messages, self._waiting, self._replay = self._waiting, (), None
+        self._emit(messages)
+
+    def _failed_in_vain(self) -> EpochFailed:
+        account = self._epoch.account
+        return EpochFailed(
+            f"epoch {account.number} has failed {account.vain} times in a row, each time for other messages of "
+            f"{len(account)}; have the bolt that fails them try again by itself, or have its source make it smaller"
+        )
+
+    def _give_back(self, cut: CutEpoch) -> None:
+        """Forget what a source has cut, and has again; what others have emitted beside that is tried again."""
+        failure = cut.returned or SHUTDOWN
+        _, tracker = self._spouts[cut.spout]
+        back = self._epoch.account.give_back(partial(_is_of, cut.spout))
+        tracker.give_back(back, failure)
+        self._epoch.cut = None
+        self._repeat()
+        cut.tell(failure)
+        self._room_came()
+
+    def _room_came(self) -> None:
+        for task in self._tasks.all_spouts:
+            task.room_came()
 
     def _failed_for_good(self) -> EpochFailed:
         account, failure = self._epoch.account, self._last_failure
@@ -386,36 +468,39 @@ class EpochKeeper:
     # The commit.
 
     def _seal(self) -> None:
-        epoch = self._epoch
+        epoch, cut = self._epoch, self._epoch.cut
         closed = epoch.account.close()
         try:
-            commit = self._commit_of(closed)
+            commit = self._commit_of(closed, cut)
         except Exception as error:  # such as a message id that cannot be kept
             self._not_written(closed.number, error)
             return
         epoch.attempt.begin()
-        epoch.closing = False
+        epoch.closing, epoch.cut = False, None
         self._wave.begin_attempt()
         self._stop_timers()
         self._length.end(self._loop.time())
         # The commit says that the sink has the letters of the epochs before.
         first = self._sync_letters if self._has_unsynced else None
         self._has_unsynced = bool(commit.letters)
-        self._writer.write(commit, partial(self._tell, closed, commit.closed_at), first)
+        self._writer.write(commit, partial(self._tell, closed, cut, commit.closed_at), first)
         self._emit(epoch.account.resume())
         if len(epoch.account):
             self._happened()
         self._wait_for_timers()
-        for task in self._tasks.all_spouts:
-            task.room_came()
+        self._room_came()
 
-    def _commit_of(self, closed: Closed[Message]) -> Commit:
+    def _commit_of(self, closed: Closed[Message], cut: CutEpoch | None) -> Commit:
         positions: dict[str, bytes] = {}
         for (task, _), own in self._by_task(closed.messages):
             position = task.feed.position_after(own)
             if position is not None:
                 positions[position_name(task.plan)] = position
-        sealed = self._state.seal(closed.number)
+        if cut is not None:
+            positions[position_name(self._spouts[cut.spout][0].plan)] = encoded(
+                {None: (cut.line, cut.number)}
+            )
+        sealed = self._state.seal(closed.number, cut)
         return Commit(
             closed.number,
             self._wall_clock(),
@@ -443,12 +528,35 @@ class EpochKeeper:
     def _name_of(self, epoch: int) -> str:
         return f"epoch {epoch:,}"
 
-    def _tell(self, closed: Closed[Message], closed_at: float) -> None:
+    def _tell(self, closed: Closed[Message], cut: CutEpoch | None, closed_at: float) -> None:
         self._durable = closed.number
         self._committed_at = closed_at
         self._state.told()
+        if self._state.by_source:
+            self._untold = partial(self._tell_sources, closed, cut)
+        else:
+            self._tell_sources(closed, cut)
+        for committer in self._committers:
+            committer.deliver()
+        self._tell_untold()
+
+    def _tell_sources(self, closed: Closed[Message], cut: CutEpoch | None) -> None:
         for (task, tracker), own in self._by_task(closed.messages):
             tracker.tell(own)
             task.attend_soon()
-        for committer in self._committers:
-            committer.deliver()
+        if cut is not None:
+            cut.tell(None)
+
+    def _delivered(self) -> None:
+        self._tell_untold()
+        self._look_again()
+
+    def _tell_untold(self) -> None:
+        """Tell the sources whose epochs are durable when their committers have had them."""
+        if self._untold is not None and not any(task.is_due for task in self._committers):
+            tell, self._untold = self._untold, None
+            tell()
+
+
+def _is_of(spout: int, message: Message) -> bool:
+    return message.spout == spout and not isinstance(message, HostMessage)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from stormlet.core.groupings import Fields
+from stormlet.core.shortened import shortened
 from stormlet.core.state.commits import Append, Rows, StateId, Store, Stored, TableRows
 from stormlet.core.state.epochs import EpochAccount
 from stormlet.core.state.lazy.states import first_task, load_state, state_in
@@ -18,13 +19,13 @@ from stormlet.core.state.redeliveries import IDS, Redeliveries
 from stormlet.core.state.redeliveries import NAME as REDELIVERED
 from stormlet.core.state.states import State
 from stormlet.core.state.timers import NAME, Timers
-from stormlet.errors import StateUnusable
+from stormlet.errors import NotExactlyOnce, StateUnusable
 from stormlet.model.checks.keyed import key_reader
 from stormlet.model.description import BoltSpec, Description
 from stormlet.model.plan import TaskPlan
 from stormlet.model.state.committers import RowSpec
 from stormlet.runtime.bolt.task_state import TaskState
-from stormlet.runtime.epoch import OpenEpoch
+from stormlet.runtime.epoch import CutEpoch, OpenEpoch
 
 T = TypeVar("T")
 
@@ -41,6 +42,10 @@ class KeptState:
         """``durable`` is false for a store that ends with the run. Raises :class:`~stormlet.errors.StateUnusable` for
         state that is not as the topology declares it."""
         self.durable = durable
+        self.by_source = not durable and description.has_cut_epochs
+        """True if epochs are known by what the source calls them, and durable when the committers have had them."""
+        self._names: dict[int, Epoch] = {}
+        """What the source calls the epochs that committers have not had."""
         self.store = store
         self.stored = stored
         self._by_bolt = {id: _states_of(spec, stored) for id, spec in description.bolts.items()}
@@ -83,7 +88,12 @@ class KeptState:
 
     def epoch_of(self, number: int) -> Epoch:
         """Return an epoch of this run, as committers know it (law X10)."""
-        return Epoch(number, self.stored.line, self.durable, self.stored.ancestors)
+        named = self._names.get(number)
+        return named or Epoch(number, self.stored.line, self.durable, self.stored.ancestors)
+
+    def name_of(self, number: int, cut: CutEpoch | None) -> Epoch:
+        """Return the open epoch, as bolts know it."""
+        return _named_by(cut) if self.by_source and cut is not None else self.epoch_of(number)
 
     @property
     def has_changes(self) -> bool:
@@ -115,9 +125,13 @@ class KeptState:
             if task.timers is not None:
                 task.timers.rolled_back()
 
-    def seal(self, epoch: int) -> Sealed:
+    def seal(self, epoch: int, cut: CutEpoch | None = None) -> Sealed:
         """Commit what the open attempt has changed, as far as this process is concerned; return it for the store.
-        Raises :class:`TypeError`, naming state and key, or committer and row, for what cannot be kept."""
+        ``cut`` is what a source has cut of the epoch. Raises :class:`TypeError`, naming state and key, or committer and
+        row, for what cannot be kept, and :class:`~stormlet.errors.NotExactlyOnce` for rows that no source would bring
+        again."""
+        if self.by_source:
+            self._name(epoch, cut)
         for state in (*self.states, *self.outgoing.values()):  # first all that can fail
             state.encode()
         appends = [append for state in self.states for append in state.seal()]
@@ -127,11 +141,25 @@ class KeptState:
             if isinstance(each, OutgoingTable):
                 tables += _there(each.seal())
             else:
-                rows += _there(each.seal(epoch))
+                rows += _there(each.seal(epoch, empty=self.by_source and cut is not None))
         for task in self.tasks:
             if task.timers is not None:
                 task.timers.sealed()
         return Sealed(appends, rows, tables)
+
+    def _name(self, epoch: int, cut: CutEpoch | None) -> None:
+        if cut is not None:
+            due = [number for each in self._committers for number, _ in each.due()]
+            self._names = {number: name for number, name in self._names.items() if number in due}
+            self._names[epoch] = _named_by(cut)
+            return
+        for id, each in self.outgoing.items():
+            if each.gathered:
+                raise NotExactlyOnce(
+                    f"committer {id!r} has got {shortened(each.gathered[0])}, which comes from no epoch of the source, "
+                    f"as from finish, tick or running.emit, and would be lost with the process; set state=, or send it "
+                    f"to another bolt"
+                )
 
     def told(self) -> None:
         """Note that the sealed epoch is durable: its rows may be delivered."""
@@ -241,7 +269,11 @@ class Sealed(msgspec.Struct, frozen=True):
 def _outgoing(id: str, rows: RowSpec) -> Outgoing | OutgoingTable:
     if rows.table is not None and rows.columns_of is not None:
         return OutgoingTable(id, rows.table, rows.columns_of)
-    return Outgoing(id, rows.kind)
+    return Outgoing(id, rows.kind, replaces=rows.replaces)
+
+
+def _named_by(cut: CutEpoch) -> Epoch:
+    return Epoch(cut.number, cut.line, by_source=True)
 
 
 def _there(found: T | None) -> Sequence[T]:

@@ -196,6 +196,7 @@ class Assembly:
             self._shared,
             partial(self._progress.__setitem__, plan.task),
             partial(self._connections.__setitem__, plan.task),
+            in_epochs=self._state is not None,
             is_durable=self._state is not None and self._state.durable,
         )
 
@@ -235,7 +236,7 @@ def _state_of(state: KeptState, epoch: OpenEpoch, plan: TaskPlan, spec: BoltSpec
 
 
 def _open_epoch(state: KeptState, epoch: OpenEpoch) -> Epoch:
-    return state.epoch_of(epoch.account.number)
+    return state.name_of(epoch.account.number, epoch.cut)
 
 
 def _feed_of(

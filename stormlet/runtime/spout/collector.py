@@ -14,7 +14,7 @@ from stormlet.core.shortened import shortened
 from stormlet.core.tuples import Lineage
 from stormlet.errors import InvalidEmit, TopologyStopping
 from stormlet.model.checks.numbers import is_int
-from stormlet.model.components import DEFAULT_STREAM
+from stormlet.model.components import DEFAULT_STREAM, SourceEpoch
 from stormlet.model.plan import TaskPlan
 from stormlet.runtime.spout.context import FeedContext
 from stormlet.runtime.spout.messages import lineage_now, spout_message
@@ -90,6 +90,12 @@ class SpoutOut:
             raise called_elsewhere(self._plan, "end_epoch")
         self._tracker.end_epoch()
         self._switches.sated = True
+
+    def begin_epoch(self, number: int, line: str) -> SourceEpoch:
+        """See :meth:`stormlet.model.components.SpoutCollector.begin_epoch`."""
+        if self._outbox.thread.is_elsewhere():
+            raise called_elsewhere(self._plan, "begin_epoch")
+        return self._tracker.begin_epoch(number, line)
 
     async def dead_letter(
         self,

@@ -27,6 +27,7 @@ from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.state.redeliveries import Given, Redeliveries
 from stormlet.core.tuples import Lineage
 from stormlet.errors import InvalidEmit
+from stormlet.model.components import SourceEpoch
 from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.epoch import OpenEpoch
 from stormlet.runtime.spout.messages import GivenAgain, HostMessage, Message
@@ -52,7 +53,7 @@ class EpochTracker(Tracker):
     @property
     def room(self) -> int:
         """The number of messages that may still become pending, and that the open epoch still takes."""
-        return min(self._room_beside(self.pending), self._epoch.room)
+        return min(self._room_beside(self.pending), self._epoch.room_for(self._number))
 
     @property
     def has_outcomes(self) -> bool:
@@ -183,9 +184,20 @@ class EpochTracker(Tracker):
             return False
         message.failed(failure, counts=self._counts(message, failure))
         self._note_failure(failure, message.message_id, message.value)
-        if self._epoch.failed(message, message.root, given_up=self._gives_up(message, failure)):
+        gives_up = self._gives_up(message, failure)
+        if gives_up and not self.buries and not isinstance(message, HostMessage):
+            return self._give_back_for(message, failure)
+        if self._epoch.failed(message, message.root, given_up=gives_up):
             self._replay_later(message)
             return True
+        return False
+
+    def _give_back_for(self, message: Message, failure: Failure) -> bool:
+        """A message is given up whose source wants the whole epoch again (law X8)."""
+        cut = self._epoch.cut
+        self._epoch.attempt.bury(message.root)
+        if cut is not None:
+            cut.give_back(failure, message.message_id)
         return False
 
     def _counts(self, message: Message, failure: Failure) -> bool:
@@ -239,6 +251,17 @@ class EpochTracker(Tracker):
         return len(self._backlog)
 
     # The end of an epoch.
+
+    def begin_epoch(self, number: int, line: str) -> SourceEpoch:
+        """Begin what the source has cut."""
+        return self._epoch.begin_cut(self._number, number, line)
+
+    def give_back(self, messages: Sequence[Message], failure: Failure) -> None:
+        """The source has these withheld messages again."""
+        self._withheld -= len(messages)
+        self.pending += len(messages)
+        for _ in messages:
+            self._count_given_back(failure)
 
     def end_epoch(self) -> None:
         """Have the open epoch end as soon as everything is settled, if it has messages."""

@@ -26,6 +26,7 @@ from stormlet.core.ledger import AckerLoad, OpenTree
 from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
 from stormlet.core.retries import ReplayPolicy
 from stormlet.core.tuples import Lineage
+from stormlet.model.components import SourceEpoch
 from stormlet.model.plan import TaskPlan
 from stormlet.report.statistics import TaskStatistics
 from stormlet.runtime.context import MessageObserver
@@ -228,6 +229,10 @@ class Tracker:
 
     def end_epoch(self) -> None:
         """End the open epoch (law X1); here there is none."""
+
+    def begin_epoch(self, number: int, line: str) -> SourceEpoch:
+        """Begin an epoch that the source has cut (law X8); here there are none."""
+        raise RuntimeError(f"{self._plan.name} cannot begin an epoch, as messages belong to none here")
 
     # Emitting.
 

@@ -1,7 +1,5 @@
-"""The bolts of ``DataFrameSink``: one writes each row at least once, one keeps rows until their epoch is committed.
-
-See :mod:`stormlet.spark.epochs` for the theory of operation of the second.
-"""
+"""The bolt of ``DataFrameSink`` that writes each row at least once, and what it shares with that of
+``exactly_once=True`` (:mod:`stormlet.spark.sink.committed`)."""
 
 from __future__ import annotations
 
@@ -11,14 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from stormlet.core.tuples import HELD, Tuple
-from stormlet.errors import InvalidEmit, NotExactlyOnce, SparkFailed, StormletError
+from stormlet.errors import InvalidEmit
 from stormlet.model.components import BatchBolt, Collector, TaskContext
 from stormlet.report.statistics import Progress
 from stormlet.spark.arrow.tables import Batch
-from stormlet.spark.epochs import Epochs, EpochTarget, SourceKey
-from stormlet.spark.frames import Origin
 from stormlet.spark.sink.portions import FIRST_AT_ONCE, Portions
-from stormlet.spark.sink.writer import EpochWriter, SparkWriter
+from stormlet.spark.sink.writer import SparkWriter
 from stormlet.spark.threads import CallThread
 
 if TYPE_CHECKING:
@@ -139,68 +135,3 @@ class BatchWriter(WritingBolt[SparkWriter]):
 
     def _allow(self, at_once: int) -> None:
         self.at_once = at_once
-
-
-class Stale(StormletError):
-    """A row that reached a sink belongs to an attempt that is over."""
-
-
-class EpochSink(WritingBolt[EpochWriter]):
-    """Acks a row once it is kept for its attempt. The source's commit writes the rows kept."""
-
-    needs_epochs = True
-
-    def __init__(self, writer: EpochWriter, size: int, within: float) -> None:
-        super().__init__(writer, size, within)
-        self._epochs: Epochs
-        self._component = ""
-        self._ended = False
-
-    def _opened(self, context: TaskContext) -> None:
-        self._component = context.component
-        self._epochs = context.shared.one(Epochs)
-        target = EpochTarget(self._writer.destination, self._check, self.write_epoch)
-        self._epochs.register(context.component, target)
-
-    async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
-        """Keep the rows of the attempt under way. Raises :class:`~stormlet.errors.NotExactlyOnce` for a row without
-        an epoch."""
-        attempt = self._epochs.attempt
-        of_attempt = [tup for tup in tups if self._counts(tup, out)]
-        batch = await self._convert([tup.value for tup in of_attempt])
-        if attempt != self._epochs.attempt:
-            raise Stale("the attempt at its epoch does not count any more")
-        for place, why in batch.misfits.items():
-            out.fail(of_attempt[place], why, permanent=True)
-        self._epochs.keep(self._component, batch.table)
-
-    async def write_epoch(self, source: SourceKey, epoch: int, tables: Sequence[Table]) -> None:
-        """Replace all rows of the epoch by these. Raises :class:`~stormlet.errors.SparkFailed`."""
-        if self._ended:
-            raise SparkFailed(f"a task of {self._component!r} has died, and the next one is not ready yet")
-        await self._write(partial(self._writer.write_epoch, source, epoch, tables))
-        self._note(sum(table.num_rows for table in tables))
-
-    async def cleanup(self) -> None:
-        """Wait for the calls under way, and end the threads."""
-        self._ended = True
-        await super().cleanup()
-
-    async def _check(self, source: SourceKey) -> None:
-        await self._thread.call(partial(self._writer.check, source))
-
-    def _counts(self, tup: Tuple[Any], out: Collector[None]) -> bool:
-        """True if the row belongs to the attempt under way. A row of an older one is failed, not dropped: what it is
-        joined with would be lost."""
-        origin, attempt = tup.origin, self._epochs.attempt
-        if not tup.roots or not isinstance(origin, Origin) or origin.epoch is None or attempt.epoch is None:
-            self._epochs.spoilt = True
-            raise NotExactlyOnce(
-                f"bolt {self._component!r} writes exactly once and has got {tup!r}, which comes from no row of the "
-                f"source: anchor what is emitted to the inputs it comes of, and send what finish, tick or running.emit "
-                f"emit, and dead letters that are replayed, to a sink without exactly_once"
-            )
-        if origin.epoch == attempt.epoch and tup.attempt == attempt.number:
-            return True
-        out.fail(tup, "it comes of an attempt at its epoch that does not count any more")
-        return False

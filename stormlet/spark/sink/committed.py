@@ -1,10 +1,13 @@
-"""The bolt of ``exactly_once=True`` in a topology with ``state=``: a committer whose rows Spark writes, epoch by epoch.
+"""The bolt of ``exactly_once=True``: a committer whose rows Spark writes, epoch by epoch.
 
 Rows are converted to Arrow in batches, and those that do not fit are rejected. The table of a batch is kept with its
 epoch, as bytes (law X9). When the epoch is durable Spark writes all of its tables into a directory of their own,
 ``source=<topology>-<bolt>-<line>/epoch=<number>``, which is replaced as a whole: so it is the same however often it is
 written. Epochs without rows have no directory. The next epoch runs meanwhile. A run that ends and has written nothing
 leaves an empty ``epoch=0``, so that there is something to read.
+
+Below a stream without ``state=`` an epoch is a batch, ``source=query-<id>/epoch=<number of the batch>``. If the process
+dies before Spark has noted it, it comes again, and may have other rows: so one without rows is written, too.
 """
 
 from __future__ import annotations
@@ -23,15 +26,16 @@ from stormlet.model.components import Collector, TaskContext
 from stormlet.model.state.committers import BatchCommitter
 from stormlet.spark.arrow.tables import Batch
 from stormlet.spark.destinations import Destinations
-from stormlet.spark.epochs import PAUSES, SourceKey
 from stormlet.spark.sink.bolts import WritingBolt
-from stormlet.spark.sink.writer import EpochWriter
+from stormlet.spark.sink.writer import EpochWriter, SourceKey
 
 if TYPE_CHECKING:
     from pyarrow import Table
 
 logger = logging.getLogger(__name__)
 
+PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds before each new try of a write that failed."""
 NO_LINE = "none"
 """Stands for a line of epochs in the name of a directory without rows."""
 DEAD = "its message has failed meanwhile"
@@ -44,6 +48,7 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
         super().__init__(writer, size, within)
         self._component = ""
         self._owner = ""
+        self._is_durable = True
         self._has_ended = False
         """True if its input has ended."""
         self._others: Sequence[Epoch] | None = None
@@ -52,7 +57,11 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
     def _opened(self, context: TaskContext) -> None:
         self._component = context.component
         self._owner = owner_of(context.topology, context.component)
-        context.shared.one(Destinations).add(self._component, self._writer.destination)
+        self._is_durable = context.is_durable
+        destinations = context.shared.one(Destinations)
+        if not self._is_durable:
+            destinations.check(self._component, self._writer.destination)
+        destinations.add(self._component, self._writer.destination)
 
     async def execute_batch(self, tups: Sequence[Tuple[Any]], out: Collector[None]) -> None:
         """Keep the rows of the batch, and reject those that do not fit."""
@@ -85,7 +94,7 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
     async def cleanup(self) -> None:
         """Have a reader find the columns where there is nothing else, and end the threads."""
         try:
-            if self._has_ended and self._others is None:  # else there is something
+            if self._has_ended and self._is_durable and self._others is None:  # else there is something
                 await self._write(partial(self._writer.write_nothing, SourceKey(self._owner, NO_LINE)))
         finally:
             await super().cleanup()
@@ -96,9 +105,20 @@ class CommittedSink(WritingBolt[EpochWriter], BatchCommitter):
 
     def _replace(self, epoch: Epoch, tables: Sequence[Table]) -> None:
         if self._others is None:
-            self._others = self._checked_lines(epoch)
+            self._others = self._lines_of_states(epoch) if epoch.by_source else self._checked_lines(epoch)
         if all(map(epoch.follows, self._others)):
-            self._writer.write_epoch(SourceKey(self._owner, epoch.line), epoch.number, tables)
+            source = SourceKey(epoch.line) if epoch.by_source else SourceKey(self._owner, epoch.line)
+            self._writer.write_epoch(source, epoch.number, tables)
+
+    def _lines_of_states(self, epoch: Epoch) -> Sequence[Epoch]:
+        """Refuse rows of batches that a state has had written."""
+        for place, _, last in self._writer.epochs_by_line(self._owner):
+            if last:
+                raise NotExactlyOnce(
+                    f"{self._component}: {place} has rows that were written by a state, and {epoch} may be one of its "
+                    f"epochs; run with that state=, write elsewhere, or remove it"
+                )
+        return ()
 
     def _checked_lines(self, epoch: Epoch) -> Sequence[Epoch]:
         """Refuse rows that are there already, by a state that was rewound or removed since (law X10)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from os import PathLike, fspath
 from typing import Any, ClassVar, get_args
 
@@ -11,7 +10,7 @@ from stormlet.errors import InvalidConfiguration
 from stormlet.model.checks.numbers import is_int, is_seconds
 from stormlet.model.components import BatchBolt
 from stormlet.model.state.committers import CommitterFactory, RowSpec
-from stormlet.spark.sink.bolts import BatchWriter, EpochSink
+from stormlet.spark.sink.bolts import BatchWriter
 from stormlet.spark.sink.committed import CommittedSink
 from stormlet.spark.sink.portions import AT_ONCE
 from stormlet.spark.sink.writer import Destination, EpochWriter, Mode, SparkWriter
@@ -42,9 +41,9 @@ class DataFrameSink(CommitterFactory):
     a directory of its own, ``source=.../epoch=...``, once it is durable. A reader of the path finds these two as
     additional columns. Sources may be of any kind that goes on by the state.
 
-    Below a :func:`~stormlet.spark.stream` the epochs are its batches. Their rows are in memory until they are written.
-    A tuple that comes from no row of the stream, such as one emitted by ``finish`` or without anchors, crashes the
-    topology with :class:`~stormlet.errors.NotExactlyOnce`.
+    Without a state it may be below a :func:`~stormlet.spark.stream` that is the topology's only spout: the epochs are
+    its batches, which Spark gives again until they are written. What comes from no batch, such as what ``finish`` emits
+    at the end, crashes the topology with :class:`~stormlet.errors.NotExactlyOnce`.
 
     A row that does not fit its columns is rejected (no replay can help it), and the others are written.
     If Spark fails, all rows of the write fail with :class:`~stormlet.errors.SparkFailed`, whose cause is Spark's
@@ -104,31 +103,23 @@ class DataFrameSink(CommitterFactory):
             'mode="overwrite" would replace what earlier runs have written, so use mode="append"'
         )
         """See :attr:`stormlet.model.traits.BoltTraits.state_advice`."""
-        self._is_committer = exactly_once
         self.needs_epochs = exactly_once
         """See :attr:`stormlet.model.traits.BoltTraits.needs_epochs`."""
         self.epochs_advice = (
-            "set state= on the topology, use DataFrameSpout(df, checkpoint=..., epoch_rows=...) or stream(...), "
-            "or leave out exactly_once="
+            "set state= on the topology, use DataFrameSpout(df, checkpoint=..., epoch_rows=...) or, as the only spout, "
+            "stream(...), or leave out exactly_once="
         )
         """See :attr:`stormlet.model.traits.BoltTraits.epochs_advice`."""
 
     @property
     def rows_kept(self) -> RowSpec | None:
         """Tables of Arrow, with ``exactly_once=True``."""
-        return RowSpec(bytes, in_state_alone=True) if self._is_committer else None
-
-    def without_state(self) -> DataFrameSink:
-        """Return the sink for a topology without ``state=``, whose epochs are those of its source."""
-        other = copy(self)
-        other._is_committer = False
-        return other
+        return RowSpec(bytes, replaces=True, has_tasks_elsewhere=True) if self.needs_epochs else None
 
     def __call__(self) -> BatchBolt[Any, None]:
         """The bolt of one task."""
         if self.needs_epochs:
-            kind = CommittedSink if self._is_committer else EpochSink
-            return kind(EpochWriter(self.destination, self.schema), self._rows, self._seconds)
+            return CommittedSink(EpochWriter(self.destination, self.schema), self._rows, self._seconds)
         return BatchWriter(self._writer(), self._rows, self._seconds)
 
     def _writer(self) -> SparkWriter:

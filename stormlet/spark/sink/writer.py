@@ -17,7 +17,6 @@ from stormlet.errors import InvalidTopology, SparkFailed
 from stormlet.spark.arrow.columns import Misfit
 from stormlet.spark.arrow.records import schema_of_record
 from stormlet.spark.arrow.tables import Batch, LearnedTables, Tables
-from stormlet.spark.epochs import SourceKey
 from stormlet.spark.failures import summary
 from stormlet.spark.files import Folder
 from stormlet.spark.frames import is_of_connect
@@ -43,6 +42,18 @@ MARKER = "_SUCCESS"
 
 ALL_OF_IT = {"partitionOverwriteMode": "static"}
 """Makes an overwrite replace everything. A session's "dynamic" would leave the partitions without a new row."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKey:
+    """Name of a line of epochs in the names of directories."""
+
+    name: str
+    """The sink's or the query's. Begins with a letter, so that Spark reads it as text."""
+    line: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.line}" if self.line else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,17 +211,6 @@ class EpochWriter(SparkWriter):
         assert path is not None, "a table is refused before"
         self._folder = Folder(self._session, path)
         self.destination = f"{self._destination.format} at {self._folder}"
-
-    def check(self, source: SourceKey) -> None:
-        """Raise :class:`~stormlet.errors.InvalidTopology` if the same source was written there in epochs of another
-        size: its rows would be there twice."""
-        ours = f"{SOURCE}={source}"
-        for other in self._folder.names():
-            if other.startswith(f"{SOURCE}={source.name}-") and other != ours:
-                raise InvalidTopology(
-                    f"{self._folder}/{other} has rows of the same DataFrame in epochs of another size, and they would "
-                    f"be there twice; give the same epoch_rows= as then, write elsewhere, or remove it"
-                )
 
     def epochs_by_line(self, owner: str) -> Iterator[tuple[str, str, int]]:
         """Iterate over what a sink has written: each directory, its line of epochs, and the last epoch there."""

@@ -1,4 +1,4 @@
-"""The rows of a stream's micro-batches, and the spout that emits each of them at least once."""
+"""The rows of a stream's micro-batches, and the reader that emits each of them at least once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from stormlet.core.outcomes import Failure, FailureKind, TupleFailed
 from stormlet.errors import EndOfStream, SparkFailed
-from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
+from stormlet.model.components import SpoutCollector, TaskContext
 from stormlet.spark.files import Claim, sync_of_letters
 from stormlet.spark.frames import Origin
 from stormlet.spark.source.puller import Chunks, Rows, rows_per_call
@@ -67,9 +67,11 @@ class BatchReader:
             self._release()
             raise
 
-    async def next_batch(self) -> MicroBatch:
-        """Wait for a batch, and begin to read it. See :meth:`stormlet.spark.stream.keeper.QueryKeeper.next_batch`."""
-        batch = await self._keeper.next_batch()
+    async def next_batch(self, done: int = -1) -> MicroBatch:
+        """Wait for a batch, and begin to read it; those up to ``done`` are done already, and only noted by Spark. See
+        :meth:`stormlet.spark.stream.keeper.QueryKeeper.next_batch`."""
+        while (batch := await self._keeper.next_batch()).number <= done:
+            batch.done()
         self._chunks = self._pull(batch.frame)
         self._rows = Rows(self._chunks.take)
         self.batch, self.whole = batch, False
@@ -131,16 +133,11 @@ OpenBatches: TypeAlias = Callable[[TaskContext, SpoutCollector[object]], BatchRe
 """Makes the batch reader of a spout."""
 
 
-class StreamReader(ReliableSpout[object]):
+class StreamReader:
     """Emits the rows of a batch, which is done when all of them are settled."""
 
-    needs_acks = True
-    single_task = True
-    restartable = False  # the query has a policy of its own
-    resumes = True
-
     def __init__(self, batches_of: OpenBatches, on_failure: OnFailure) -> None:
-        self.buries = on_failure == "dead_letter"
+        self._buries = on_failure == "dead_letter"
         self._batches_of = batches_of
         self._batches: BatchReader
         self._out: SpoutCollector[object]
@@ -152,7 +149,7 @@ class StreamReader(ReliableSpout[object]):
 
     async def open(self, context: TaskContext, out: SpoutCollector[object]) -> None:
         """Start the query."""
-        if self.buries:
+        if self._buries:
             check_letters(context)
         self._sync_letters = context.sync_dead_letters
         self._most_pending = context.config.max_spout_pending
@@ -176,10 +173,13 @@ class StreamReader(ReliableSpout[object]):
 
     def fail(self, message_id: object, failure: Failure) -> None:
         """Note that a row is not replayed any more: the dead letters have it, or the batch comes again."""
-        if failure.kind is not FailureKind.SHUTDOWN and self.buries:
+        if failure.kind is not FailureKind.SHUTDOWN and self._buries:
             self._has_letters = True
         elif self._error is None:
             self._error = row_failed(self._name, message_id, failure)
+
+    async def drain(self) -> None:
+        """Nothing: what was emitted is settled."""
 
     async def close(self) -> None:
         """Finish the batch if it is settled; otherwise it comes again. Stop the query."""

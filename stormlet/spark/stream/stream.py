@@ -11,7 +11,6 @@ from stormlet.core.schema import FieldList, Opaque, Record, Schema
 from stormlet.errors import InvalidTopology
 from stormlet.model.components import DEFAULT_STREAM, SpoutCollector, TaskContext
 from stormlet.model.streams import Stream
-from stormlet.model.traits import bolt_traits
 from stormlet.spark.arrow.conversion import Conversion, check_form, conversion
 from stormlet.spark.arrow.refiners import Refining
 from stormlet.spark.frames import check_streaming_frame, zone_of_session
@@ -19,9 +18,9 @@ from stormlet.spark.session import check_packages
 from stormlet.spark.source.progress import StreamProgress
 from stormlet.spark.source.puller import Chunks
 from stormlet.spark.source.reading import pruned, values_of_batches
-from stormlet.spark.stream.epoch_reader import EpochStreamReader
 from stormlet.spark.stream.keeper import OutputMode, QueryKeeper, QueryPlan, Trigger
-from stormlet.spark.stream.reader import BatchReader, OnFailure, StreamReader
+from stormlet.spark.stream.reader import BatchReader, OnFailure
+from stormlet.spark.stream.spout import StreamSpout
 from stormlet.topology import Topology
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def stream(
         df, f"{topology.name}: {into.component}", os.fspath(checkpoint), output_mode, trigger or Trigger()
     )
     query.check()
-    source = StreamSource(query, rows, on_failure, restarts or RestartPolicy(), topology)
+    source = StreamSource(query, rows, on_failure, restarts or RestartPolicy())
     topology.set_source(into, cast("Any", source))
 
 
@@ -130,28 +129,27 @@ class StreamSource:
 
     needs_acks: ClassVar[bool] = True
     """See :attr:`stormlet.model.components.Spout.needs_acks`."""
+    resumable: ClassVar[bool] = True
+    """See :attr:`stormlet.model.components.Spout.resumable`."""
     single_task: ClassVar[bool] = True
     """See :attr:`stormlet.model.components.Spout.single_task`."""
     resumes: ClassVar[bool] = True
     """See :attr:`stormlet.model.components.Spout.resumes`."""
-    state_advice: ClassVar[str] = "let Spark keep the state, as groupBy does in the streaming DataFrame"
+    state_advice: ClassVar[str] = (
+        "set state= on the topology and declare it in a KeyedBolt, or let Spark keep it, as groupBy does in the "
+        "streaming DataFrame"
+    )
     """See :attr:`stormlet.model.traits.SpoutTraits.state_advice`."""
-    gives_epochs: ClassVar[bool] = True
-    """See :attr:`stormlet.model.traits.SpoutTraits.gives_epochs`."""
+    cuts_epochs: ClassVar[bool] = True
+    """See :attr:`stormlet.model.traits.SpoutTraits.cuts_epochs`."""
 
     def __init__(
-        self,
-        query: QueryPlan,
-        rows: Conversion,
-        on_failure: OnFailure,
-        restarts: RestartPolicy,
-        topology: Topology,
+        self, query: QueryPlan, rows: Conversion, on_failure: OnFailure, restarts: RestartPolicy
     ) -> None:
         self._query = query
         self._rows = rows
         self._on_failure: OnFailure = on_failure
         self._restarts = restarts
-        self._topology = topology
 
     @property
     def query(self) -> QueryPlan:
@@ -172,11 +170,9 @@ class StreamSource:
         there."""
         return pruned(batch, self._rows), self._rows.of_batch
 
-    def __call__(self) -> StreamReader | EpochStreamReader:
-        """A new instance, for one task. With exactly-once sinks below it replays whole batches."""
-        bolts = self._topology.describe().bolts.values()
-        in_epochs = any(bolt_traits(bolt.logic).needs_epochs for bolt in bolts)
-        return (EpochStreamReader if in_epochs else StreamReader)(self._batches, self._on_failure)
+    def __call__(self) -> StreamSpout:
+        """A new instance, for one task."""
+        return StreamSpout(self._batches, self._on_failure)
 
     def _batches(self, context: TaskContext, out: SpoutCollector[object]) -> BatchReader:
         rows = StreamProgress(context)

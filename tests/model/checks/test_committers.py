@@ -10,7 +10,7 @@ import pytest
 
 from stormlet import BasicBolt, Committer, Epoch, EpochBolt, InvalidTopology, SqliteTable, Topology
 from stormlet.model.checks.committers import rows_of, works_by_epochs
-from stormlet.model.checks.durable import check_durable
+from stormlet.model.checks.durable import check_durable, check_volatile
 from stormlet.model.state.committers import CommitterFactory, RowSpec, TableFactory, row_type
 
 
@@ -58,46 +58,31 @@ def test_rows_of_a_table_are_those_of_its_factory() -> None:
 
 
 class Files(CommitterFactory):
-    """A sink that is a committer with ``state=`` alone."""
-
-    def __init__(self, *, is_committer: bool = True) -> None:
-        self.is_committer = is_committer
+    """A sink that another engine may write by several tasks."""
 
     @property
-    def rows_kept(self) -> RowSpec | None:
-        return RowSpec(bytes, in_state_alone=True) if self.is_committer else None
-
-    def without_state(self) -> CommitterFactory:
-        return Files(is_committer=False)
+    def rows_kept(self) -> RowSpec:
+        return RowSpec(bytes, has_tasks_elsewhere=True)
 
     def __call__(self) -> BasicBolt[Any, None]:
         raise AssertionError("nothing is run here")
 
 
-def test_a_sink_may_be_a_committer_with_state_alone() -> None:
-    """It may have several tasks then, and says what it is without."""
+def test_a_committer_may_have_several_tasks_where_another_engine_writes_its_rows() -> None:
+    """In process it has one, with state and without."""
     topology = Topology("files")
-    rows = topology.spout("rows", [1])
-    topology.bolt("files", Files(), rows.shuffle(), parallelism=2)
-    topology.bolt("table", SqliteTable("rows", int, path="some.db"), rows.shuffle())
-    topology.bolt("print", print, rows.shuffle())
+    topology.bolt("files", Files(), topology.spout("rows", [1]).shuffle(), parallelism=2)
     described = topology.describe()
     assert described.has_epochs
-    assert described.bolts["files"].rows == RowSpec(bytes, in_state_alone=True)
-    without = described.without_state()
-    assert without.bolts["files"].rows is None
-    assert cast("Files", without.bolts["files"].logic).is_committer is False
-    assert [without.bolts[id] is described.bolts[id] for id in ("table", "print")] == [True, True]
-    with pytest.raises(InvalidTopology, match=r"bolt 'files' is a committer.*cannot have parallelism=2"):
-        check_durable(described)
+    for check in (check_durable, check_volatile):
+        with pytest.raises(InvalidTopology, match=r"bolt 'files' is a committer.*cannot have parallelism=2"):
+            check(described)
 
 
 def test_a_factory_must_say_what_it_keeps() -> None:
-    """By itself it is the same without a state."""
+    """Nobody else knows."""
     with pytest.raises(NotImplementedError):
         assert CommitterFactory().rows_kept
-    factory = CommitterFactory()
-    assert factory.without_state() is factory
 
 
 def test_rows_that_cannot_be_kept_are_refused() -> None:

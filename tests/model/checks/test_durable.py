@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from stormlet import BasicBolt, Collector, InvalidTopology, Spout, SpoutCollector, Topology, Tuple
-from stormlet.model.checks.durable import check_durable
+from stormlet import (
+    BasicBolt,
+    Collector,
+    InvalidTopology,
+    KeyedBolt,
+    Spout,
+    SpoutCollector,
+    Topology,
+    Tuple,
+    Value,
+)
+from stormlet.model.checks.durable import check_durable, check_epochs, check_volatile
 
 
 class Source(Spout[int]):
@@ -27,6 +37,12 @@ class Checkpointed(Source):
     """Has a position of its own."""
 
     resumes = True
+
+
+class Cutting(Checkpointed):
+    """Cuts epochs itself."""
+
+    cuts_epochs = True
 
 
 class Plain(BasicBolt[int, None]):
@@ -86,3 +102,58 @@ def test_what_the_next_run_would_miss_is_refused(
     with pytest.raises(InvalidTopology) as refused:
         check_durable(topology(source, bolt).describe())
     assert str(refused.value).startswith(problem)
+
+
+def test_a_source_that_cuts_epochs_may_have_a_position_of_its_own() -> None:
+    """The state has it, too."""
+    check_durable(topology(Cutting).describe())
+
+
+class Whole(Plain):
+    """Writes epochs exactly once."""
+
+    needs_epochs = True
+
+
+class Advised(Whole):
+    """Knows its ways out."""
+
+    epochs_advice = "use another source"
+
+
+@pytest.mark.parametrize(
+    ("bolt", "advice"), [(Whole, "set state= on the topology"), (Advised, "use another source")]
+)
+def test_a_bolt_that_writes_exactly_once_needs_epochs_that_last(bolt: type[Whole], advice: str) -> None:
+    """Those of a state, or of the only source, if it cuts them; the advice is the bolt's own, if it has one."""
+    check_durable(topology(Source, bolt).describe())
+    check_epochs(topology(Cutting, bolt).describe())
+    with pytest.raises(
+        InvalidTopology, match=f"epochs of spout 'source' would be others in the next run; {advice}$"
+    ):
+        check_epochs(topology(Source, bolt).describe())
+    two = topology(Cutting, bolt)
+    two.spout("more", Source)
+    with pytest.raises(InvalidTopology, match="the epochs of spouts 'source' and 'more' would be others"):
+        check_epochs(two.describe())
+
+
+class Count(KeyedBolt[int, int, None]):
+    """Has state."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[int], out: Collector[None]) -> None:
+        pass
+
+
+def test_one_source_cuts_the_epochs() -> None:
+    """Where there are none, each goes its own way."""
+    two = topology(Cutting)
+    more = two.spout("more", Cutting)
+    check_volatile(two.describe())
+    check_durable(two.describe())
+    two.bolt("count", Count, more.fields())
+    for check in (check_volatile, check_durable):
+        with pytest.raises(InvalidTopology, match="spouts 'source' and 'more' both cut the epochs"):
+            check(two.describe())

@@ -276,7 +276,7 @@ async def test_when_a_bolt_calls_from_a_thread(verb: str) -> None:
 async def test_when_a_bolt_keeps_what_is_over() -> None:
     """A bolt's `flush` leaves inputs unsettled whose messages are over, while a spout waits until everything is
     settled. The topology crashes with `StillHeld`, which names the bolt: nothing else would end that wait, of a spout
-    that calls `out.pause_until_settled()`, as those of epochs do.
+    that calls `out.pause_until_settled()`, or the epoch.
     """
 
     class Pausing(Spout[int]):

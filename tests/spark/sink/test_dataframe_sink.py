@@ -373,7 +373,9 @@ def test_a_source_without_epochs() -> None:
     topology = Topology("exactly")
     values = topology.spout("values", Counting)
     topology.bolt("write", DataFrameSink("out", exactly_once=True), values.shuffle())
-    with pytest.raises(InvalidTopology, match=r"use DataFrameSpout\(.*\) or stream\(\.\.\.\), or leave out"):
+    with pytest.raises(
+        InvalidTopology, match=r"set state= .*use DataFrameSpout\(.*\) or, .*stream\(\.\.\.\), or leave"
+    ):
         topology.run()
 
 
@@ -390,7 +392,7 @@ topology.bolt("write", sink, topology.spout("values", [1]).shuffle())
         file = tmp_path / name
         file.write_text(code.format(state=state), "utf-8")
         assert main(["check", str(file)]) == exit_code
-    assert "gives no epochs" in capsys.readouterr().err
+    assert "would be others in the next run; set state= on the topology" in capsys.readouterr().err
 
 
 class Total(BasicBolt[int, int]):

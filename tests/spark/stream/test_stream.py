@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +21,13 @@ from stormlet import (
     BasicBolt,
     Collector,
     InvalidTopology,
+    KeyedBolt,
     Reject,
     StartFailed,
     Topology,
     TopologyCrashed,
     Tuple,
+    Value,
 )
 from stormlet.core.retries import RestartPolicy
 from stormlet.errors import SparkFailed
@@ -123,6 +126,9 @@ def assert_nothing_is_left(spark: SparkSession) -> None:
     """No query, no job and no thread."""
     assert spark.streams.active == []
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+    until = time.monotonic() + 5.0
+    while without_jvm(own_threads()) and time.monotonic() < until:  # one that has told its result is ending
+        time.sleep(0.01)
     assert without_jvm(own_threads()) == []
 
 
@@ -263,9 +269,7 @@ async def test_exactly_once(files: Files, on_failure: str) -> None:
         made = Topology("exactly-once")
         orders = made.spout("orders", outputs=Order)
         rows = made.bolt("unsteady", unsteady, orders.shuffle(), outputs=Order)
-        made.bolt(
-            "write", DataFrameSink(files.path / "out", exactly_once=True), rows.shuffle(), parallelism=2
-        )
+        made.bolt("write", DataFrameSink(files.path / "out", exactly_once=True), rows.shuffle())
         stream(files.frame(), made, into=orders, checkpoint=files.checkpoint, on_failure=on_failure, **how)
         return made
 
@@ -282,11 +286,74 @@ async def test_exactly_once(files: Files, on_failure: str) -> None:
     assert_nothing_is_left(files.spark)
 
 
+@pytest.mark.asyncio
+async def test_an_exactly_once_batch_that_comes_again_without_rows(files: Files) -> None:
+    """It was written and not noted when the process died; then all of it is rejected, and nothing of before is left."""
+
+    def topology(logic: Any) -> Topology:
+        made = Topology("again")
+        orders = made.spout("orders", outputs=Order)
+        rows = made.bolt("logic", logic, orders.shuffle(), outputs=Order)
+        made.bolt("write", DataFrameSink(files.path / "out", exactly_once=True), rows.shuffle())
+        stream(files.frame(), made, into=orders, checkpoint=files.checkpoint, trigger=AVAILABLE)
+        return made
+
+    def reject(order: Order) -> Order:
+        raise Reject("unlucky")
+
+    await files.run(topology(lambda order: order))
+    for note in (files.checkpoint / "commits").glob("*2*"):
+        note.unlink()
+    await files.run(topology(reject))
+    written = files.spark.read.parquet(str(files.path / "out")).select("id").collect()
+    assert sorted(row["id"] for row in written) == list(range(20))
+    assert files.committed == [0, 1, 2]
+
+
+class Count(KeyedBolt[int, Order, Order]):
+    """Counts even and odd orders."""
+
+    total = Value(int, 0)
+
+    def execute(self, tup: Tuple[Order], out: Collector[Order]) -> None:
+        self.total += 1
+        out.emit(tup.value)
+
+
+@pytest.mark.asyncio
+async def test_a_stream_feeds_state(files: Files) -> None:
+    """Beside another source; a run that is left, and batches that Spark gives again, leave each row counted once."""
+
+    def topology(**how: Any) -> Topology:
+        made = Topology("counted", state=files.path / "counted.state")
+        orders = made.spout("orders", outputs=Order)
+        more = made.spout("more", [Order(100), Order(101)])
+        counted = made.bolt(
+            "count", Count, orders.fields(lambda order: order.id % 2), more.fields(lambda order: order.id % 2)
+        )
+        made.bolt("write", DataFrameSink(files.path / "out", exactly_once=True), counted.shuffle())
+        stream(files.frame(), made, into=orders, checkpoint=files.checkpoint, **how)
+        return made
+
+    async with topology().run(dead_letters=files.letters):
+        await until(lambda: files.committed)
+    for note in (files.checkpoint / "commits").iterdir():
+        note.unlink()
+    async with topology(trigger=AVAILABLE).run(dead_letters=files.letters) as running:
+        await running.finished()
+        assert dict(running.state("count")) == {0: 16, 1: 16}
+    written = files.spark.read.parquet(str(files.path / "out")).select("id").collect()
+    assert sorted(row["id"] for row in written) == [*range(30), 100, 101]
+    assert files.committed[-1] == 2
+    assert_nothing_is_left(files.spark)
+
+
 @pytest.mark.untraced
 @pytest.mark.timeout(600)
-def test_sigkill_neither_loses_nor_doubles(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("with_state", [False, True])
+def test_sigkill_neither_loses_nor_doubles(spark: SparkSession, tmp_path: Path, with_state: bool) -> None:
     """Killed in the middle and started again, the sinks have what Spark SQL says, row for row."""
-    kills = stream_kills(seed=3)
+    kills = stream_kills(seed=3, with_state=with_state)
     kills.soon = True
     make_files(spark, tmp_path, 200)
     run_with_kills(tmp_path, kills, most=1)

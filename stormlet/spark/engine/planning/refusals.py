@@ -157,7 +157,7 @@ def _of_bolt(bolt: BoltSpec, description: Description) -> Iterator[str]:
                 f"{where} takes from sink {each!r}, which is written when all bolts have finished; do after the run "
                 "what comes after the sink"
             )
-    if bolt.by_epochs or (bolt.rows is not None and not bolt.rows.in_state_alone):
+    if bolt.by_epochs or (bolt.rows is not None and not bolt.rows.has_tasks_elsewhere):
         yield (
             f"{where} works on epochs, which a run in this process has; leave out --engine spark, or write with a "
             "DataFrameSink"

@@ -50,9 +50,8 @@ from stormlet.spark.engine.planning.layout import may_have_state
 from stormlet.spark.engine.planning.numbering import ClusterPlan, Place, StatePlan, number
 from stormlet.spark.engine.stream.checkpoint import Checkpoint, EpochRecord
 from stormlet.spark.engine.stream.written import after, hashes_of, ids_of, to_write_again, written_by
-from stormlet.spark.epochs import SourceKey
 from stormlet.spark.frames import Origin
-from stormlet.spark.sink.writer import Destination, check_epoch_columns, replace_epoch
+from stormlet.spark.sink.writer import Destination, SourceKey, check_epoch_columns, replace_epoch
 from stormlet.spark.stream.stream import StreamSource
 
 if TYPE_CHECKING:
