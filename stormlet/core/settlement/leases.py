@@ -20,6 +20,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 R = TypeVar("R")
+ROUNDING = 1e-6
+"""The part of a lease by which the sum of its thirds may differ from the whole."""
 
 
 class _Lease(msgspec.Struct, gc=False):
@@ -95,7 +97,7 @@ class Leases(Generic[R]):
         return due
 
     def _see(self, receipt: R, lease: _Lease, now: float, due: Due[R]) -> None:
-        if lease.ends <= now:
+        if lease.ends - now <= self._seconds * ROUNDING:
             due.lost.append(receipt)
         elif now - lease.since >= self._max_hold:
             due.held_too_long.append(receipt)
