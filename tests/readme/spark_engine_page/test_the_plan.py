@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -148,13 +148,24 @@ class Reminds(KeyedBolt[int, int, None]):
         """Do nothing."""
 
 
+class Merges(KeyedBolt[int, int, int]):
+    """Can be merged."""
+
+    def execute(self, tup: Tuple[int], out: Collector[int]) -> None:
+        """Do nothing."""
+
+    def merge(self, other: Self) -> None:
+        """Do nothing."""
+
+
 def test_notes_of_state() -> None:
-    """Timers, and the topology's own file."""
+    """Timers, the topology's own file, and a merge that is not used before the exchange."""
     topology = Topology("state", state="counts.state")
-    topology.bolt("remind", Reminds, spout(topology).fields())
+    merged = topology.bolt("merge", Merges, spout(topology).fields())
+    topology.bolt("remind", Reminds, merged.fields())
     description = topology.describe()
     said = list(notes(description, lay_out(description), {}))
-    assert [each.split()[0] for each in said] == ["state='counts.state'", "timers"]
+    assert [each.split()[0] for each in said] == ["state='counts.state'", "merge", "timers"]
 
 
 def test_functions_that_keep_something() -> None:
