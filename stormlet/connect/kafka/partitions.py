@@ -17,6 +17,7 @@ is gone from :attr:`Partitions.places` from the moment at which it is not ours, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from stormlet.connect.kafka.settings import Failures, logger
@@ -33,6 +34,8 @@ Reported: TypeAlias = Callable[[Exception | None], None]
 """Called once with the outcome of a commit."""
 Name: TypeAlias = tuple[str, int]
 
+UNANSWERED: Final = 0.5
+"""Seconds after which a commit without an outcome says that the broker may be gone; the client knows later."""
 TIMEOUT: Final = 5.0
 """Seconds of a question to the broker for which the thread waits."""
 
@@ -72,6 +75,7 @@ class Partitions:
         self._held = False
         self._revoking = False
         self._commits: dict[frozenset[tuple[str, int, int]], Reported] = {}
+        self._commits_since = 0.0
         self._delivered: dict[Place, int] = {}
         self._committed: dict[Place, int] = {}
         self._ends: dict[Place, int] = {}
@@ -193,6 +197,11 @@ class Partitions:
         """True while the outcome of a commit has not come; it comes by polling."""
         return bool(self._commits)
 
+    @property
+    def is_unanswered(self) -> bool:
+        """True while the outcome of a commit is overdue."""
+        return bool(self._commits) and monotonic() - self._commits_since > UNANSWERED
+
     def commit(self, fronts: Fronts, reported: Reported) -> None:
         """Commit what is still ours of these."""
         from confluent_kafka import KafkaException
@@ -209,6 +218,7 @@ class Partitions:
         except KafkaException as exception:
             reported(NotSettled(self._failures.words(exception.args[0])))
         else:
+            self._commits_since = self._commits_since if self._commits else monotonic()
             self._commits[_key(offsets)] = reported
 
     def _offsets(self, fronts: Fronts) -> list[TopicPartition]:

@@ -3,6 +3,9 @@
 It polls always. Who does not poll for ``max.poll.interval.ms`` is taken for dead, and who does not answer a rebalance
 holds up the group. While nobody wants messages it waits for :data:`PATIENCE` seconds, and then pauses all partitions
 and polls on; not at once, as a partition that is paused loses what was fetched ahead.
+
+While no broker answers, it gives nothing of what was fetched ahead: nobody could be told that it is done, and all of it
+would come twice if the connection were lost.
 """
 
 from __future__ import annotations
@@ -137,13 +140,16 @@ class Polling:
 
     def _turn(self) -> None:
         partitions = self._partitions
-        self._serve(0.0 if self._wanted else REPORTS if partitions.is_committing else SLICE)
-        if self._wanted:
+        is_down = self._failures.is_down or partitions.is_unanswered
+        is_ready = self._wanted and not is_down
+        self._serve(0.0 if is_ready else REPORTS if partitions.is_committing else SLICE)
+        if is_ready:
             partitions.hold(False)
             self._answer(self._poll())
-        elif partitions.is_committing or partitions.is_held:
+        elif partitions.is_committing or partitions.is_held or is_down:
             self._spare += self._converted([self._consumer.poll(0)])
-            partitions.hold(partitions.is_held or len(self._spare) >= SPARE)
+            partitions.hold(partitions.is_held or is_down or len(self._spare) >= SPARE)
+            self._answer([])
         else:
             partitions.hold(monotonic() - self._wanted_last > PATIENCE)
         self._look_at_brokers()
