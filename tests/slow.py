@@ -48,6 +48,7 @@ SLOW = frozenset(
         "connect/kafka/test_security.py",
         "connect/kafka/test_session.py",
         "connect/kafka/test_topology.py",
+        "connect/nats",
         "connect/rabbitmq/test_conformance.py",
         "connect/rabbitmq/test_connection.py",
         "connect/rabbitmq/test_kills.py",

