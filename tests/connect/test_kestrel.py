@@ -22,7 +22,7 @@ class RealKestrel(Bench):
 
     name = "kestrel"
     rules = kestrel.Queue(None, QUEUE, as_=bytes).capabilities
-    faults = frozenset({"cut", "restart"})
+    faults = frozenset({"cut", "restart", "secret"})
 
     def begin(self) -> None:
         self.server = KestrelServer()

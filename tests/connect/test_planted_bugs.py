@@ -10,8 +10,9 @@ import pytest
 
 from stormlet import Failure
 from stormlet.connect.driver import settling, spout
+from stormlet.connect.driver.sink import SinkBolt
 from stormlet.connect.driver.spout import SourceSpout
-from stormlet.connect.session import Delivery, Settlement
+from stormlet.connect.session import DONE, Delivery, Item, Settlement, Written
 from stormlet.core.settlement.leases import Due, Leases
 from stormlet.core.settlement.prefix import Front, Prefix
 from stormlet.core.settlement.receipts import Receipts
@@ -190,6 +191,16 @@ def forgets_failed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SourceSpout, "fail", fail)
 
 
+def takes_all_for_written(patch: pytest.MonkeyPatch) -> None:
+    """A sink acks its inputs whatever the broker has said of them."""
+    honest: Any = SinkBolt.__dict__["_write"]
+
+    async def write(self: Any, items: Sequence[Item]) -> Sequence[Written]:
+        return [DONE for _ in await honest(self, items)]
+
+    patch.setattr(SinkBolt, "_write", write)
+
+
 def no_bound(patch: pytest.MonkeyPatch) -> None:
     """It takes whatever there is."""
     patch.setattr(spout.Credit, "left", gives(50))
@@ -246,6 +257,18 @@ BUGS: Final = [
         forgets_failed,
         "redis-7",
         [cases.case_11_a_poison_message_is_a_dead_letter_once],
+    ),
+    Bug(
+        "ack before work, and a kill",
+        settled_when_emitted,
+        "kafka",
+        [cases.case_02_a_process_is_killed_at_random_moments],
+    ),
+    Bug(
+        "takes all for written",
+        takes_all_for_written,
+        "postgres",
+        [cases.case_29_what_is_routed_nowhere_is_a_dead_letter],
     ),
     Bug("no bound", no_bound, "kafka", [cases.case_15_a_slow_bolt_takes_no_more_than_it_may]),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from random import Random
@@ -56,6 +57,8 @@ class Broker:
         """False if its certificate is one that clients refuse."""
         self.missing: list[str] = []
         """Names of queues and topics that are not there."""
+        self.unroutable: list[str] = []
+        """Names of queues and topics that take nothing: what is written there is rejected."""
         self.places: dict[str, Queue | Log] = {}
         self.connects = 0
         """Connections that it has given."""
@@ -63,6 +66,7 @@ class Broker:
         """The faults that it has had."""
         self._down_until = -1.0
         self._slow_until = -1.0
+        self._silent_until = -1.0
         self._random = Random(0)
         self._sessions: list[QueueSession | LogSession | TwinWriter] = []
 
@@ -92,9 +96,9 @@ class Broker:
 
     def cut(self) -> None:
         """Every connection is lost."""
-        sessions, self._sessions = self._sessions, []
-        for session in sessions:
-            session.lose()
+        self._lose(list(self._sessions))
+
+    def _balance_topics(self) -> None:
         for place in self.places.values():
             if isinstance(place, Log) and place.members:
                 self._soon(place)
@@ -103,6 +107,30 @@ class Broker:
         """Every connection is lost, and for so many seconds nobody gets one."""
         self._down_until = _now() + seconds
         self.cut()
+
+    def go_away(self) -> None:
+        """Every connection is lost, and nobody gets another one until :meth:`come_back`. A topology that is cancelled
+        meanwhile has told the broker nothing more, as one whose process was killed."""
+        self.restart(math.inf)
+
+    def come_back(self) -> None:
+        """Give connections again."""
+        self._down_until = -1.0
+
+    def fall_silent(self, seconds: float) -> None:
+        """For so many seconds nothing comes through, as in a black hole; after the profile's ``heartbeat`` clients
+        count their connections as lost."""
+        self._silent_until = _now() + seconds
+        sessions = list(self._sessions)
+        if seconds > self.profile.heartbeat:
+            asyncio.get_running_loop().call_later(self.profile.heartbeat, self._lose, sessions)
+
+    def _lose(self, sessions: Sequence[QueueSession | LogSession | TwinWriter]) -> None:
+        for session in sessions:
+            if session in self._sessions:
+                self._sessions.remove(session)
+                session.lose()
+        self._balance_topics()
 
     def slow_down(self, seconds: float) -> None:
         """For so many seconds every answer takes up to 5 seconds."""
@@ -153,23 +181,21 @@ class Broker:
         self._trouble_later(troubles, random)
 
     def _have(self, kind: Trouble, random: Random) -> None:
-        match kind:
-            case Trouble.CUT:
-                self.cut()
-            case Trouble.RESTART:
-                self.restart(random.uniform(0.0, 20.0))
-            case Trouble.REBALANCE:
-                for place in self.places.values():
-                    if isinstance(place, Log):
-                        self._soon(place, random.randint(0, 3))
-            case Trouble.TAKEN:
-                self.take_away()
-            case Trouble.LEASE_LOST:
-                self.end_leases()
-            case Trouble.DUPLICATE:
-                self.deliver_twice()
-            case Trouble.SLOW:
-                self.slow_down(random.uniform(0.0, 20.0))
+        if kind is Trouble.REBALANCE:
+            for place in self.places.values():
+                if isinstance(place, Log):
+                    self._soon(place, random.randint(0, 3))
+        elif kind in (timed := {Trouble.RESTART: self.restart, Trouble.SLOW: self.slow_down}):
+            timed[kind](random.uniform(0.0, 20.0))
+        elif kind is Trouble.SILENT:
+            self.fall_silent(random.uniform(0.0, 30.0))
+        else:
+            at_once = {
+                Trouble.CUT: self.cut,
+                Trouble.TAKEN: self.take_away,
+                Trouble.LEASE_LOST: self.end_leases,
+            }
+            at_once.get(kind, self.deliver_twice)()
 
     # What sources and sinks do.
 
@@ -180,10 +206,10 @@ class Broker:
         place = self.place(name)
         finite = source.capabilities.is_finite
         if isinstance(place, Queue):
-            reading = QueueSession(place, self.profile, context, self._latency, finite=finite)
+            reading = QueueSession(place, self.profile, context, self.answer_time, finite=finite)
             self._sessions.append(reading)
             return reading
-        session = LogSession(place, self.profile, context, self._latency, finite=finite)
+        session = LogSession(place, self.profile, context, self.answer_time, finite=finite)
         self._sessions.append(session)
         place.members.append(session)
         self._soon(place)
@@ -198,7 +224,10 @@ class Broker:
 
     async def welcome(self, name: str, address: Address) -> None:
         """Give a connection, or refuse it."""
-        await asyncio.sleep(self._latency())
+        if self._is_silent:
+            await asyncio.sleep(self.profile.heartbeat)
+            raise ConnectionLost(f"{address}: no answer within {self.profile.heartbeat:g} s")
+        await asyncio.sleep(self.answer_time())
         if _now() < self._down_until:
             raise ConnectionLost("connection refused")
         if not self.is_trusted:
@@ -218,7 +247,14 @@ class Broker:
             return
         self._balancing = asyncio.get_running_loop().create_task(log.balance(turn))
 
-    def _latency(self) -> float:
+    @property
+    def _is_silent(self) -> bool:
+        return _now() < self._silent_until
+
+    def answer_time(self) -> float:
+        """Return the seconds that an answer takes now."""
+        if self._is_silent:
+            return self._silent_until - _now()
         return self._random.uniform(0.0, 5.0) if _now() < self._slow_until else self.latency
 
 
@@ -236,12 +272,15 @@ class TwinWriter:
 
     async def write(self, items: Sequence[Item]) -> Sequence[Written]:
         """Publish; the answer may be lost with the connection, when it was done."""
-        await asyncio.sleep(self._broker.latency / 2)
+        await asyncio.sleep(self._broker.answer_time() / 2)
         self._check()
-        place = self._broker.place(self._sink.writes)
+        name = self._sink.writes
+        if name in self._broker.unroutable:
+            return [Written(f"{name!r} takes nothing", permanent=True)] * len(items)
+        place = self._broker.place(name)
         for item in items:
             place.publish(self._sink.encode(item.value))
-        await asyncio.sleep(self._broker.latency / 2)
+        await asyncio.sleep(self._broker.answer_time() / 2)
         self._check()
         return [DONE] * len(items)
 

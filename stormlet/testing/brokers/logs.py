@@ -143,6 +143,7 @@ class LogSession:
         self._log = log
         self._context = context
         self._latency = latency
+        self._heartbeat = profile.heartbeat
         self._finite = finite
         self._interrupted = False
         self._lost = False
@@ -205,7 +206,10 @@ class LogSession:
             self._check()
             deliveries = self._fetch(most)
             if deliveries:
-                await asyncio.sleep(self._latency())
+                took = self._latency()
+                await asyncio.sleep(took)
+                if took >= self._heartbeat:
+                    self._check()
                 return deliveries
             if self._finite and self._log.finished and not self._log.left:
                 raise EndOfStream

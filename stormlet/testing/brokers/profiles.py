@@ -24,6 +24,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """True if a delivery whose connection was lost counts."""
     double_ack_closes: bool = False
     """True if an ack of an unknown receipt closes the connection."""
+    heartbeat: float = 10.0
+    """Seconds of silence after which a client counts its connection as lost."""
     partitions: int = 4
     """Partitions of a log."""
 

@@ -212,8 +212,11 @@ class QueueSession:
             deliveries = self._queue.lend(self, min(most, self._credit - self._lent))
             if deliveries:
                 self.most_lent = max(self.most_lent, self._lent)
-                await asyncio.sleep(self._latency())  # they are delivered, wherever they are
-                return deliveries
+                took = self._latency()
+                await asyncio.sleep(took)
+                if took >= self._profile.heartbeat:
+                    self._check()
+                return deliveries  # they are delivered, wherever they are
             queue = self._queue
             if self._finite and queue.finished and not queue.ready and not queue.lent:
                 raise EndOfStream

@@ -25,6 +25,8 @@ class Trouble(StrEnum):
     """Messages that are under way are delivered once more."""
     SLOW = "slow"
     """For up to 20 seconds every answer takes up to 5 seconds."""
+    SILENT = "silent"
+    """For up to 30 seconds nothing comes through, and connections are not closed either."""
 
 
 class Troubles(msgspec.Struct, frozen=True):
