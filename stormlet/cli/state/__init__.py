@@ -7,6 +7,7 @@
     entries      ``show``, ``get`` and ``export``
     comparing    ``diff``
     programs     ``check`` and ``import``, which need the topology
+    rerunning    ``rerun``, likewise
     changing     ``rename``, ``forget``, ``save`` and ``rewind``
 """
 
@@ -31,6 +32,7 @@ COMMANDS = {
     "export": ("entries:export", "Write entries as JSON lines."),
     "import": ("programs:import_", "Put exported entries into a file."),
     "check": ("programs:check", "See if a topology would start with a file."),
+    "rerun": ("rerunning:rerun", "Run one epoch again, at your desk."),
     "rename": ("changing:rename", "Give a component another id, in the file."),
     "forget": ("changing:forget", "Remove what is kept of a component."),
     "save": ("changing:save", "Copy a file, also while a run writes it."),

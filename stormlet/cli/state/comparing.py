@@ -14,7 +14,7 @@ from cyclopts.validators import Number
 
 from stormlet.cli.output import write_text, write_utf8
 from stormlet.cli.parameters import Flag, Whole
-from stormlet.cli.state.files import LISTED, File, Limit, Opened, opened
+from stormlet.cli.state.files import LISTED, File, Limit, Seen, opened
 from stormlet.core.shortened import cut
 from stormlet.errors import TargetError
 from stormlet.state.entries import as_json, plain
@@ -69,20 +69,21 @@ def diff(
         raise TargetError("two sides are compared: name one or two epochs by --epoch, or another file")
     first, second = (*epoch, None, None)[:2]
     with opened(path, first) as before, opened(path if other is None else other, second) as after:
-        differences = _differences(before, after)
+        found = differences(before, after)
         if json:
-            for each in differences:
+            for each in found:
                 write_utf8(f"{as_json(msgspec.to_builtins(each))}\n")
         else:
-            _write(differences, limit or LISTED, f"from {_side(before)} to {_side(after)}")
+            write_differences(found, limit or LISTED, f"from {_side(before)} to {_side(after)}")
     return 0
 
 
-def _side(file: Opened) -> str:
+def _side(file: Seen) -> str:
     return f"epoch {file.stored.epoch:,} of {cut(str(file.path))}"
 
 
-def _differences(before: Opened, after: Opened) -> Iterator[Difference]:
+def differences(before: Seen, after: Seen) -> Iterator[Difference]:
+    """Iterate over the entries in which they differ."""
     for state in sorted({*before.states, *after.states}):
         old = {each.key: each for each in before.entries(state)}
         for new in after.entries(state):
@@ -95,7 +96,8 @@ def _differences(before: Opened, after: Opened) -> Iterator[Difference]:
             yield Difference("removed", gone.state, plain(gone.key), plain(gone.value), None)
 
 
-def _write(differences: Iterator[Difference], limit: int, sides: str) -> None:
+def write_differences(differences: Iterator[Difference], limit: int, sides: str) -> int:
+    """Print the first ones, and return how many there are."""
     counts = Counter[str]()
     for each in islice(differences, limit):
         counts[each.change] += 1
@@ -104,10 +106,11 @@ def _write(differences: Iterator[Difference], limit: int, sides: str) -> None:
     counts.update(each.change for each in differences)
     if not counts:
         write_text(f"no differences {sides}\n")
-        return
+        return 0
     numbers = ", ".join(f"{counts[each]:,} {each}" for each in MARKS if counts[each])
     more = f"; these are the first {shown:,}" if shown < counts.total() else ""
     write_text(f"{numbers} {sides}{more}\n")
+    return counts.total()
 
 
 def _line(each: Difference) -> str:

@@ -41,13 +41,12 @@ LISTED = 50
 """Lines of a table, unless more are asked for."""
 
 
-class Opened:
-    """A state file as it was after one epoch."""
+class Seen:
+    """State as it was after one epoch."""
 
-    def __init__(self, path: Path, reader: PlacedReader, epoch: int | None) -> None:
+    def __init__(self, path: Path, stored: Stored) -> None:
         self.path = path
-        self.reader = reader
-        self.stored: Stored = reader.load() if epoch is None else reader.at(epoch)
+        self.stored = stored
 
     @property
     def states(self) -> Sequence[StateId]:
@@ -83,6 +82,14 @@ class Opened:
         blobs = [blob for prefix in prefixes for blob in found.scan(prefix)]
         # The bytes of a date, say, are not those of its text.
         return each_entry(state, shape, blobs) if blobs else self.entries(state)
+
+
+class Opened(Seen):
+    """A state file as it was after one epoch."""
+
+    def __init__(self, path: Path, reader: PlacedReader, epoch: int | None) -> None:
+        super().__init__(path, reader.load() if epoch is None else reader.at(epoch))
+        self.reader = reader
 
 
 @contextmanager

@@ -45,7 +45,7 @@ def check(target: Target, path: File, /, *, options: TargetOptions = DEFAULTS) -
 
     The exit code is 1 if the file would be refused, 2 if the topology would.
     """
-    inspection = _inspected(target, path, options)
+    inspection = inspected(target, path, options)
     check_there(path)
     with closing(reader(path)) as found:
         found.check_topology(inspection.description.name)
@@ -59,7 +59,8 @@ def check(target: Target, path: File, /, *, options: TargetOptions = DEFAULTS) -
     return 0
 
 
-def _inspected(target: str, path: Path, options: TargetOptions) -> Inspection:
+def inspected(target: str, path: Path, options: TargetOptions) -> Inspection:
+    """Look at a topology that is to have a state file, without running it."""
     settings = options.layered()
     topology = options.topology(target)
     inspection = inspect_topology(topology, settings)
@@ -94,7 +95,7 @@ def import_(
     merge
         Merge entries with those of the same key, by the merge of their bolt, as where two runs have counted apart.
     """
-    inspection = _inspected(target, path, options)
+    inspection = inspected(target, path, options)
     states = {id: State(id, declared) for id, declared in inspection.description.states.items()}
     entries = _read(file, states)
     with closing(owned(path, inspection.description.name)) as store:
