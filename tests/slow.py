@@ -55,6 +55,7 @@ SLOW = frozenset(
         "connect/rabbitmq/test_publish.py",
         "connect/rabbitmq/test_queue.py",
         "connect/rabbitmq/test_topology.py",
+        "connect/redis",
         "core/state/test_states.py::test_any_sequence_of_changes_ends_as_in_a_dict",
         "core/state/test_states.py::test_any_sequence_of_changes_of_maps_ends_as_in_a_dict",
         "core/state/test_states.py::test_the_log_stays_within_three_times_the_state",

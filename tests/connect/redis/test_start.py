@@ -17,7 +17,7 @@ import pytest_asyncio
 from stormlet.connect import redis
 from stormlet.errors import BrokerRefused, ConnectionLost
 from tests.brokers.processes import HOST, Broker, free_ports, missing
-from tests.brokers.redis.streams import Place, Task, begin, begin_sink, bodies, place
+from tests.connect.redis.streams import Place, Task, begin, begin_sink, bodies, place
 
 pytestmark = pytest.mark.asyncio
 

@@ -22,8 +22,8 @@ from stormlet.connect import redis
 from stormlet.core.outcomes import DeadLetter
 from tests.brokers.processes import HOST, Broker
 from tests.brokers.proxy import Proxy
-from tests.brokers.redis.shop import PENDING, Order, shop
-from tests.brokers.redis.streams import Place, place
+from tests.connect.redis.shop import PENDING, Order, shop
+from tests.connect.redis.streams import Place, place
 
 pytestmark = pytest.mark.asyncio
 ROOT = Path(__file__).parents[3]
@@ -64,7 +64,7 @@ async def until_nothing_is_left(at: Place, seconds: float = 60) -> None:
 @contextmanager
 def running(at: Place, lease: float = 1.0) -> Iterator[subprocess.Popen[str]]:
     """A process that runs the shop."""
-    command = [sys.executable, "-m", "tests.brokers.redis.shop", at.url, at.stream, str(lease)]
+    command = [sys.executable, "-m", "tests.connect.redis.shop", at.url, at.stream, str(lease)]
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -11,7 +11,7 @@ from stormlet.connect.session import Settlement
 from stormlet.errors import ConnectionLost
 from tests.brokers.processes import Broker
 from tests.brokers.proxy import Proxy
-from tests.brokers.redis.streams import LEASE, Task, all_of, bodies, done, place
+from tests.connect.redis.streams import LEASE, Task, all_of, bodies, done, place
 
 pytestmark = pytest.mark.asyncio
 

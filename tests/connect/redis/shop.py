@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.brokers.redis.shop URL STREAM [LEASE]
+    python -m tests.connect.redis.shop URL STREAM [LEASE]
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from stormlet.connect.session import DONE, Item
 from stormlet.errors import ConnectionLost
 from tests.brokers.processes import HOST, Broker
 from tests.brokers.proxy import Proxy
-from tests.brokers.redis.streams import Place, begin_sink, bodies, place
+from tests.connect.redis.streams import Place, begin_sink, bodies, place
 
 pytestmark = pytest.mark.asyncio
 
