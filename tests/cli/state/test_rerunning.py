@@ -113,10 +113,21 @@ def test_each_epoch_has_its_messages_and_comes_to_the_same(
     assert run() == 0
     before, last = FILE.read_bytes(), read().epoch
     for epoch in range(1, last + 1):
-        assert rerun("--epoch", str(epoch)) == 0
+        assert rerun("--epoch", str(epoch), "--set", "epoch_messages=100") == 0
         assert "no differences from what is in the file\n" in capsys.readouterr().out
     assert sorted(EXECUTED.read_text()) == [*"abcde"]
     assert (FILE.read_bytes(), read().epoch) == (before, last)
+
+
+def test_a_spout_that_gives_more_at_once_gives_what_was_in_the_epoch() -> None:
+    """Up to the last message of each partition; what comes after that is left out."""
+    flow(SOURCES["spout"])
+    assert run() == 0
+    flow(SOURCES["many at once"])
+    for epoch, words in (("1", "ab"), ("2", "cd")):
+        EXECUTED.unlink(missing_ok=True)
+        assert rerun("--epoch", epoch) == 0
+        assert sorted(EXECUTED.read_text()) == [*words]
 
 
 def test_nothing_comes_to_committers(capsys: pytest.CaptureFixture[str]) -> None:
