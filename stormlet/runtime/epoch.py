@@ -122,6 +122,10 @@ class OpenEpoch:
 
     def begin_cut(self, spout: int, number: int, line: str) -> CutEpoch:
         """A source begins what it has cut: it is part of the open epoch, as a whole."""
+        if self.cut is not None:
+            raise RuntimeError(
+                f"epoch {self.cut.number} of {self.cut.line} was begun and not told; wait for that"
+            )
         self.cut = CutEpoch(spout, number, line, self._cut_changed)
         self.account.is_whole = True
         return self.cut

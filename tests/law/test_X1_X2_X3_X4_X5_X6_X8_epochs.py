@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -29,10 +29,12 @@ from stormlet import (
     Tuple,
     Value,
 )
+from stormlet.core.state.commits import Commit
 from stormlet.errors import StateUnusable
 from stormlet.runtime.dead_letters import LetterFile
-from stormlet.runtime.spout.positions import decoded
+from stormlet.runtime.spout.positions import CutPosition, Position, decoded, encoded
 from stormlet.state.memory import MemoryStore
+from tests.epochs.cutting import Source
 from tests.epochs.stores import Kept
 
 pytestmark = pytest.mark.simulated_time
@@ -607,6 +609,40 @@ async def test_X8_a_source_that_has_another_name_is_refused() -> None:
     ):
         async with other.run(state=store):
             pass
+
+
+class Resuming(Spout[int]):
+    """Has nothing to give."""
+
+    resumable = True
+
+    def next_tuple(self, out: SpoutCollector[int]) -> None:
+        raise EndOfStream
+
+
+@pytest.mark.parametrize(
+    ("position", "sources"),
+    [
+        (Position(3, None).encoded(), [Resuming, Source(0, 1)]),
+        (encoded({None: 3}), [[0, 1, 2], Source(0, 1)]),
+        (CutPosition("numbers", 3).encoded(), [Resuming, [0, 1, 2], None]),
+    ],
+)
+async def test_X8_the_position_of_another_kind_of_source_is_refused(
+    position: bytes, sources: Sequence[Any]
+) -> None:
+    """It would mean nothing to this one, or something else; the refusal says how to have it forgotten."""
+    for source in sources:
+        store = MemoryStore()
+        store.commit(Commit(1, 0.0, {"numbers[0] of 1": position}))
+        topology = Topology("numbers")
+        topology.bolt("see", lambda value: None, topology.spout("numbers", source).shuffle())
+        with pytest.raises(
+            StateUnusable,
+            match=r"spout 'numbers' was another kind of source.*forgotten \(`stormlet state forget`",
+        ):
+            async with topology.run(state=store):
+                pass
 
 
 async def test_X1_a_dead_letter_stays_until_its_sink_has_taken_it() -> None:

@@ -24,6 +24,7 @@ from stormlet import (
     KeyedBolt,
     NotExactlyOnce,
     Reject,
+    SpoutCollector,
     Topology,
     TopologyCrashed,
     Tuple,
@@ -31,7 +32,7 @@ from stormlet import (
 )
 from stormlet.core.outcomes import DeadLetter
 from stormlet.state.memory import MemoryStore
-from tests.epochs.cutting import Notes, Source
+from tests.epochs.cutting import Notes, Numbers, Source
 from tests.helpers import now, run_to_end
 
 pytestmark = pytest.mark.simulated_time
@@ -569,6 +570,22 @@ async def test_X8_two_sources_that_cut_are_refused() -> None:
         topology.run(state=MemoryStore())
     with pytest.raises(InvalidTopology, match="spouts 'one' and 'two' both cut the epochs"):
         topology.run()
+
+
+async def test_X8_one_cut_epoch_is_told_before_the_next_begins() -> None:
+    """Another one would be part of the same epoch, and be done with it."""
+
+    class Hasty(Numbers):
+        def next_tuple(self, out: SpoutCollector[int]) -> None:
+            out.begin_epoch(0, "numbers").end()
+            out.begin_epoch(1, "numbers")
+
+    class OfHasty(Source):
+        def __call__(self) -> Numbers:
+            return Hasty(self)
+
+    with pytest.raises(TopologyCrashed, match="epoch 0 of numbers was begun and not told; wait for that"):
+        await run_to_end(topology_of(OfHasty(1, 1), Written()))
 
 
 # Stops.

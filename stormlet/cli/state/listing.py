@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -120,12 +120,15 @@ def _state(file: Opened, id: StateId) -> StateRecord:
 
 
 def _position(position: bytes) -> Any:
-    """The number of values of a generator or an iterable, or the last message id of each partition."""
+    """The number of values of a generator or an iterable, what a source calls the last epoch that it has cut, or the
+    last message id of each partition."""
     try:
-        found = cast("list[Any]", msgspec.msgpack.decode(position))
+        found: Any = msgspec.msgpack.decode(position)
         match found:
             case [int(count), _]:
                 return count
+            case {"line": str(), "number": int()}:
+                return found
             case [[None, last]]:
                 return plain(last)
             case _:

@@ -59,7 +59,7 @@ from stormlet.runtime.epochs.writer import EpochWriter
 from stormlet.runtime.spout.epoch_tracker import EpochTracker
 from stormlet.runtime.spout.hand_overs import letter_of
 from stormlet.runtime.spout.messages import HostMessage, Message
-from stormlet.runtime.spout.positions import encoded
+from stormlet.runtime.spout.positions import CutPosition
 from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
@@ -497,9 +497,8 @@ class EpochKeeper:
             if position is not None:
                 positions[position_name(task.plan)] = position
         if cut is not None:
-            positions[position_name(self._spouts[cut.spout][0].plan)] = encoded(
-                {None: (cut.line, cut.number)}
-            )
+            plan = self._spouts[cut.spout][0].plan
+            positions[position_name(plan)] = CutPosition(cut.line, cut.number).encoded()
         sealed = self._state.seal(closed.number, cut)
         return Commit(
             closed.number,

@@ -26,6 +26,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.model.state.committers import RowSpec
 from stormlet.runtime.bolt.task_state import TaskState
 from stormlet.runtime.epoch import CutEpoch, OpenEpoch
+from stormlet.runtime.spout import positions
 
 T = TypeVar("T")
 
@@ -213,7 +214,7 @@ class KeptState:
 
     def _check_sources(self, description: Description) -> None:
         """Refuse positions of tasks that share the work in another way now (law X8)."""
-        for name in self.stored.positions:
+        for name, position in self.stored.positions.items():
             task, _, parallelism = name.rpartition(" of ")
             component = task.rpartition("[")[0]
             spout = description.spouts.get(component)
@@ -228,6 +229,7 @@ class KeptState:
                     f"spout {spout.id!r} had parallelism={parallelism} when its position was kept, and has "
                     f"{spout.parallelism} now; set it as it was, or run with another file, which begins anew"
                 )
+            positions.check(spout, position)
 
     def _check_tables(self) -> None:
         """Refuse tables of users where the store has none (law X9)."""

@@ -22,6 +22,7 @@ from stormlet.model.plan import TaskPlan
 from stormlet.model.planning import Plan
 from stormlet.model.signatures import takes_resume
 from stormlet.model.streams import StreamId
+from stormlet.model.traits import spout_traits
 from stormlet.report.connections import Connection
 from stormlet.report.statistics import Progress
 from stormlet.runtime.acker.bookkeeper import Verdicts
@@ -161,7 +162,8 @@ class Assembly:
         context = self._context(plan)
         position = self._kept_position(plan)
         if position is not None and spec.kind is SourceKind.FACTORY:
-            context = replace(context, resume=positions.decoded(position))
+            cut = spout_traits(spec.source).cuts_epochs
+            context = replace(context, resume=positions.decoded(position, cut=cut))
         with making(f"spout {spec.id!r}"):
             return SpoutTask(
                 plan,

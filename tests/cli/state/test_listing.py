@@ -9,6 +9,7 @@ import pytest
 
 from stormlet.cli import main
 from stormlet.core.state.commits import Shape, StateId
+from stormlet.runtime.spout.positions import CutPosition
 from tests.cli.state.kept import FILE, flow, keep, leave_undelivered
 
 
@@ -83,6 +84,7 @@ def test_an_earlier_epoch_is_listed_as_it_was(capsys: pytest.CaptureFixture[str]
     [
         (msgspec.msgpack.encode([[None, 17]]), "17"),
         (msgspec.msgpack.encode([[0, 17], ["eu", "x"]]), '{"0":17,"\\"eu\\"":"x"}'),
+        (CutPosition("query-1", 3).encoded(), '{"line":"query-1","number":3}'),
         (b"\xc1", '"wQ=="'),
     ],
 )

@@ -28,7 +28,7 @@ from stormlet import (
 from stormlet.core.retries import RestartPolicy
 from stormlet.core.state.commits import Commit
 from stormlet.errors import NotExactlyOnce, SparkFailed, StateUnusable
-from stormlet.runtime.spout.positions import encoded
+from stormlet.runtime.spout.positions import CutPosition
 from stormlet.spark.stream.reader import OnFailure
 from stormlet.spark.stream.spout import StreamSpout
 from stormlet.state.memory import MemoryStore
@@ -406,7 +406,7 @@ async def test_the_state_of_another_query_fails_the_start(store: Store) -> None:
     """Its numbers mean other rows; the query is stopped."""
     state = MemoryStore()
     await count_of(counted(FakeSpark(range(10)), store), state)
-    position = encoded({None: ("query-other", 0)})
+    position = CutPosition("query-other", 0).encoded()
     state.commit(Commit(2, 0.0, {"rows[0] of 1": position}))
     spark = FakeSpark(range(10))
     with pytest.raises(StartFailed) as caught:
