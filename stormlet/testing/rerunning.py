@@ -36,6 +36,7 @@ from stormlet.model.description import SpoutSpec
 from stormlet.model.logic import SourceKind
 from stormlet.model.plan import TaskPlan
 from stormlet.model.state.committers import Committer
+from stormlet.model.traits import spout_traits
 from stormlet.runtime.epochs.states import position_name
 from stormlet.runtime.run.kit import Kit
 from stormlet.runtime.spout.positions import Position, decoded, encoded
@@ -63,8 +64,8 @@ def rerun(
     with what they give now, for one epoch. ``time`` is in seconds since 1970; ``configuration`` is as for
     :meth:`Topology.run <stormlet.topology.Topology.run>`.
 
-    Raises :class:`~stormlet.errors.InvalidTopology` for a source over a broker, and what a run raises, above all
-    :class:`~stormlet.errors.TopologyCrashed`.
+    Raises :class:`~stormlet.errors.InvalidTopology` for a source over a broker or one that cuts epochs, and what a run
+    raises, above all :class:`~stormlet.errors.TopologyCrashed`.
     """
     description = topology.describe()
     for spout in description.redelivering:
@@ -72,6 +73,12 @@ def rerun(
             f"spout {spout!r} takes its messages from a broker, which has not those of an earlier epoch and would lose "
             f"others; give it the messages by a source of your own"
         )
+    for id, spec in description.spouts.items():
+        if spout_traits(spec.source).cuts_epochs:
+            raise InvalidTopology(
+                f"spout {id!r} takes its epochs from a source that cuts them, which gives none a second time and would "
+                f"note the next one as done; give it the messages by a source of your own"
+            )
     limits = Limits(before, after)
     store = _Store(before, limits)
     sources = {

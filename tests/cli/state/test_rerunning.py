@@ -239,6 +239,16 @@ def test_a_broker_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
     assert not EXECUTED.exists()
 
 
+def test_a_stream_is_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be told that a batch is done, which the state has not."""
+    flow(SPOUT.replace("EMIT", EMIT))
+    assert run() == 0
+    flow(SPOUT.replace("EMIT", EMIT).replace("resumable = True", "resumable = cuts_epochs = True"))
+    assert rerun() == 2
+    assert "spout 'words' takes its epochs from a source that cuts them" in capsys.readouterr().err
+    assert not EXECUTED.exists()
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
