@@ -226,8 +226,8 @@ async def test_a_start_that_fails_says_why(
     """By the component and the broker's reason; the password is nowhere."""
     caplog.set_level(logging.DEBUG)
     url = f"nats://clerk:s3cret-word@{HOST}:{broker.port}"
-    with pytest.raises(StartFailed, match="there is no stream 'oders'") as caught:
-        async with Shop(url, "oders").open():
+    with pytest.raises(StartFailed, match="there is no stream 'nothing'") as caught:
+        async with Shop(url, "nothing").open():
             pass
     said = caplog.text + "".join(traceback.format_exception(caught.value))
     assert "orders" in said
