@@ -184,9 +184,10 @@ class Connection:
         answer = asyncio.get_running_loop().create_future()
         self._answers[number] = answer
         try:
-            await self._client.publish(
-                subject, body, f"{self._inbox}.{number}", None if headers is None else dict(headers)
-            )
+            with _translated(self.address):
+                await self._client.publish(
+                    subject, body, f"{self._inbox}.{number}", None if headers is None else dict(headers)
+                )
         except BaseException:
             self._answers.pop(number, None)
             raise
@@ -194,8 +195,7 @@ class Connection:
 
     async def ask(self, subject: str, body: bytes = b"") -> Msg:
         """Send a message, and return the answer."""
-        with _translated(self.address):
-            answer = await self.post(subject, body)
+        answer = await self.post(subject, body)
         try:
             async with asyncio.timeout(ANSWERS_WITHIN):
                 return await answer
@@ -272,12 +272,13 @@ def _check_tls(address: Address, context: _Context) -> None:
 
 @contextmanager
 def _translated(address: Address) -> Generator[None, None, None]:
-    """Turn what the client raises into errors of connectors, without secrets (law R9)."""
-    from nats.errors import Error
+    """Turn what the client raises into errors of connectors, without secrets (law R9); what it says of a message that
+    cannot be sent is left as it is."""
+    from nats.errors import BadHeaderError, BadSubjectError, Error, MaxPayloadError
 
     try:
         yield
-    except ConnectorError:
+    except (ConnectorError, BadHeaderError, BadSubjectError, MaxPayloadError):
         raise
     except (Error, OSError, RuntimeError) as error:
         raise _meaning(error, address) from None

@@ -24,6 +24,8 @@ from tests.connect.nats.kit import CONSUMER, Server, through
 LEASE = 2.0
 DOWN = 6.0
 """Seconds for which a restart takes the broker away: longer than a lease."""
+SILENT = 4.0
+"""Seconds for which nothing comes through: longer than two pings."""
 LONGEST = 7.0
 """The longest sleep of a case that is worth its time."""
 SUBJECT = f"{QUEUE}.new"
@@ -32,8 +34,8 @@ SUBJECT = f"{QUEUE}.new"
 class RealNats(Bench):
     """The connector with a NATS, behind a proxy that cuts."""
 
-    faults = frozenset({"cut", "restart", "leases", "missing"})
-    forgets = 300
+    faults = frozenset({"cut", "gone", "silent", "restart", "leases", "missing", "unroutable", "secret"})
+    forgets = 250
 
     def __init__(self, name: str, *, rejects: bool, retention: str = "limits") -> None:
         self.name = name
@@ -100,7 +102,10 @@ class RealNats(Bench):
         """Those that are not acked, by the server's own words."""
         if self._later is not None and not self._later.done():
             await self._later
-        if not await self._server.undone():
+        try:
+            if not await self._server.undone():
+                return []
+        except NotFoundError:  # the stream was deleted, as a case wants it
             return []
         await self._server.client.flush()
         return sorted(each.data for each in await self._server.messages() if each.seq not in self._known)
@@ -122,10 +127,22 @@ class RealNats(Bench):
                     await self._later
                 await asyncio.to_thread(self._broker.kill)
                 self._later = asyncio.create_task(self._again())
-            case "missing":
+            case "gone":
+                await asyncio.to_thread(self._proxy.refuse)
+            case "back":
+                await asyncio.to_thread(self._proxy.pass_on)
+            case "silent":
+                await asyncio.to_thread(self._proxy.swallow)
+                self._later = asyncio.create_task(self._heard_again())
+            case "missing" | "unroutable":
                 await self._server.js.delete_stream(QUEUE)
             case _:
                 raise NotImplementedError(fault)
+
+    async def _heard_again(self) -> None:
+        await asyncio.sleep(SILENT)
+        await asyncio.to_thread(self._proxy.refuse)
+        await asyncio.to_thread(self._proxy.pass_on)
 
     async def _again(self) -> None:
         await asyncio.sleep(DOWN)
@@ -136,7 +153,7 @@ class RealNats(Bench):
 LIMITS = RealNats("nats", rejects=False)
 TERMINATES = RealNats("nats with advisories", rejects=True)
 WORK_QUEUE = RealNats("nats work queue", rejects=False, retention="workqueue")
-DIFFERENT = ("01", "03_", "04", "11", "12", "13", "14", "20", "24")
+DIFFERENT = ("01", "03_", "04", "11", "12", "13", "14", "20", "24", "32")
 """The cases in which another kind of stream, or one with advisories, might do something else."""
 RUNS = [
     *((LIMITS, case) for case in CASES),

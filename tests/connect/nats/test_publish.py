@@ -156,6 +156,15 @@ async def test_a_reset_is_a_lost_connection(server: Server, proxy: Proxy) -> Non
             await session.write([Item("b")])
 
 
+async def test_a_client_that_has_just_been_closed_is_a_lost_connection(server: Server) -> None:
+    """A moment before anybody has noticed."""
+    async with server.publishing() as session:
+        await session._connection._client.close()  # pyright: ignore[reportPrivateUsage]
+        session._connection.error = None  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(ConnectionLost, match="connection closed"):
+            await session.write([Item("a")])
+
+
 async def test_a_black_hole_is_a_lost_connection(server: Server, proxy: Proxy) -> None:
     """By the pings that nobody answers."""
     async with asyncio.timeout(20), server.publishing(url=through(server.url, proxy.port)) as session:
