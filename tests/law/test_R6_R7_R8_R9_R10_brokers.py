@@ -26,6 +26,7 @@ from stormlet.connect.session import (
 from stormlet.errors import BrokerRefused
 from stormlet.testing import Simulation
 from stormlet.testing.brokers import Broker, TwinSink, TwinSource
+from stormlet.testing.brokers.queues import QueueSession
 from tests.connect.runs import ALL, KINDS, Consumer, balanced, connection, quick
 
 
@@ -112,6 +113,44 @@ async def test_R6_a_broker_that_cannot_be_told_at_the_end_says_how_many_come_aga
         before = sim.now
     assert sim.now - before < 5
     assert any("settlements could not be brought" in each.getMessage() for each in caplog.records)
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize(
+    ("drain_timeout", "trees_take", "ends_after"), [(6.0, 2.0, 6.0), (6.0, 60.0, 7.0), (None, 2.0, 12.0)]
+)
+async def test_R6_the_last_settlement_has_what_the_drain_leaves(
+    drain_timeout: float | None, trees_take: float, ends_after: float, sim: Simulation
+) -> None:
+    """And a second, when its trees have taken all of that; ten if it has no deadline."""
+
+    async def work(body: bytes) -> None:
+        await asyncio.sleep(trees_take)
+
+    consumer = Consumer(Broker("redis-7"), work, drain_timeout=drain_timeout, message_timeout=None)
+    consumer.publish(5)
+    async with consumer.run():
+        await sim.advance(seconds=0.5)
+        consumer.broker.go_away()
+        before = sim.now
+    assert sim.now - before == pytest.approx(ends_after, abs=0.6)
+
+
+@pytest.mark.simulated_time
+async def test_R6_a_broker_that_does_not_let_go_is_left(sim: Simulation) -> None:
+    """The end does not hang in a client."""
+
+    async def never(self: object) -> None:
+        await asyncio.Event().wait()
+
+    consumer = Consumer(Broker("redis-7"), quick)
+    consumer.publish(5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QueueSession, "close", never)
+        async with consumer.run():
+            await consumer.until_empty()
+            before = sim.now
+    assert sim.now - before < 11
 
 
 @pytest.mark.simulated_time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from stormlet.connect.address import Address
 from stormlet.connect.driver.status import Status
@@ -18,6 +18,26 @@ S = TypeVar("S")
 
 LOSSES = (ConnectionLost, OSError, EOFError, TimeoutError)
 """The errors that say that a connection is lost."""
+
+CLOSING = 10.0
+"""Seconds that leaving a broker may take."""
+
+
+class Closing(Protocol):
+    """A session of a source or a sink."""
+
+    async def close(self) -> None:
+        """End the connection."""
+        ...
+
+
+async def leave(session: Closing) -> None:
+    """Leave a broker, which may not answer any more."""
+    try:
+        async with asyncio.timeout(CLOSING):
+            await session.close()
+    except LOSSES:
+        return
 
 
 class Connecting:

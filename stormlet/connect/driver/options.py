@@ -20,7 +20,7 @@ class SourceOptions(TypedDict, total=False):
     ordered_by: Callable[[Any], Hashable] | None
     settle_every: float
     revoke_timeout: float
-    closing_timeout: float
+    closing_timeout: float | None
     max_hold: float
     max_uncommitted: int
     max_buffer_bytes: int
@@ -44,8 +44,9 @@ class SourceSettings(msgspec.Struct, frozen=True, kw_only=True):
     none, so that what comes while one settlement is under way is the next one."""
     revoke_timeout: float = 30.0
     """Seconds for which a partition that is given to somebody else waits for its trees (law R2)."""
-    closing_timeout: float = 10.0
-    """Seconds for which the end waits for the last settlement."""
+    closing_timeout: float | None = None
+    """Seconds for which the end waits for the last settlement; None: as long as the drain may take, and a second at
+    least; ten where there is no drain, or none with a deadline (law R6)."""
     max_hold: float = 3600.0
     """Seconds for which a message is held by renewing its lease (law R4)."""
     max_uncommitted: int = 10_000

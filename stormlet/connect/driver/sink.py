@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from stormlet.connect.address import Address, found_address
-from stormlet.connect.driver.connecting import LOSSES, Connecting
+from stormlet.connect.driver.connecting import LOSSES, Connecting, leave
 from stormlet.connect.driver.context import TaskOf, consumer_name, random_of
 from stormlet.connect.driver.options import SinkSettings
 from stormlet.connect.driver.status import Status
@@ -110,24 +110,17 @@ class SinkBolt(BatchBolt[T, None]):
         """Connect again, unless another batch has done that meanwhile."""
         async with self._reconnecting:
             if self._session is None or self._session is lost:
-                if self._session is not None:
+                if lost is not None and self._session is lost:
                     self._session = None
-                    await _close(lost)
+                    await leave(lost)
                 self._session = await self._connecting.again(self._connect, error)
             return self._session
 
     async def cleanup(self) -> None:
         """Leave the broker."""
-        await _close(self._session)
+        if self._session is not None:
+            await leave(self._session)
         self._status.become(ConnectionState.CLOSED)
 
     def _connection(self) -> Connection:
         return self._status.connection()
-
-
-async def _close(session: SinkSession | None) -> None:
-    try:
-        if session is not None:
-            await session.close()
-    except LOSSES:
-        return

@@ -28,7 +28,7 @@ from itertools import count
 from typing import Any, Protocol, TypeVar
 
 from stormlet.connect.address import Address, found_address
-from stormlet.connect.driver.connecting import LOSSES, Connecting
+from stormlet.connect.driver.connecting import CLOSING, LOSSES, Connecting, leave
 from stormlet.connect.driver.context import Fronts, SourceTask, consumer_name, random_of
 from stormlet.connect.driver.intake import Buffer, Buffered, Held, checked
 from stormlet.connect.driver.options import SourceSettings
@@ -51,8 +51,11 @@ RECEIVE = 5.0
 ROOM = 0.5
 """Seconds after which a reader without room looks again: a withdrawn message makes room without a word."""
 AT_ONCE = 100
-"""Deliveries that are decoded before others have their turn."""
-EMITTED_AT_ONCE = 1000
+"""Deliveries that are decoded before others have their turn, where that is not a slice's time before."""
+EMITTED_AT_ONCE = 200
+"""Messages that one call of ``next_tuple`` emits: a slice has room for them, and they cost what more at once do."""
+LAST = 1.0
+"""Seconds for the last settlement and for leaving the broker, also when a drain has taken all of its time."""
 
 
 class Driven(Protocol):
@@ -109,6 +112,7 @@ class SourceSpout(ReliableSpout[T]):
         self._numbers = count(1)
         self._active = False
         self._draining = False
+        self._drained_by: float | None = None
         self._ended = False
 
     # The life of the task.
@@ -117,6 +121,7 @@ class SourceSpout(ReliableSpout[T]):
         """Connect, and begin to read; an error fails the start (law R8)."""
         self._out, self._context = out, context
         self._clock = asyncio.get_running_loop().time
+        self._slice = context.config.slice
         settings, component = self._settings, context.component
         self._address = found_address(component, self._source.url, settings.password)
         self._status = Status(context.topology, component, str(self._address), self._clock)
@@ -160,7 +165,7 @@ class SourceSpout(ReliableSpout[T]):
         while (lost := await self._run(session)) is not None:
             self._session = None
             self._lose_connection()
-            await _close(session)
+            await leave(session)
             if self._draining and not self._survive:
                 return  # nothing can be settled any more
             session = await self._connecting.again(self._connect, lost)
@@ -199,6 +204,8 @@ class SourceSpout(ReliableSpout[T]):
     def drain(self) -> None:
         """Read no more, and give back what nobody has begun."""
         self._draining = True
+        if (seconds := self._context.config.drain_timeout) is not None:
+            self._drained_by = self._clock() + seconds
         self._status.drain()
         self._room.set()
         if self._session is not None:
@@ -208,11 +215,12 @@ class SourceSpout(ReliableSpout[T]):
 
     async def close(self) -> None:
         """Tell the broker the rest, and leave it."""
+        seconds = self._closing_seconds
         if not self._draining:
             self.drain()
         self._settling.hurry()
         try:
-            async with asyncio.timeout(self._settings.closing_timeout):
+            async with asyncio.timeout(seconds):
                 await self._read_out.wait()
                 await self._settling.told.wait()
         except TimeoutError:
@@ -225,8 +233,15 @@ class SourceSpout(ReliableSpout[T]):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._session is not None:
-            await _close(self._session)
+            await leave(self._session)
         self._status.become(ConnectionState.CLOSED)
+
+    @property
+    def _closing_seconds(self) -> float:
+        """The seconds that the last settlement may take: those that the drain has left (law R6)."""
+        if self._settings.closing_timeout is not None:
+            return self._settings.closing_timeout
+        return CLOSING if self._drained_by is None else max(LAST, self._drained_by - self._clock())
 
     # Reading.
 
@@ -265,15 +280,17 @@ class SourceSpout(ReliableSpout[T]):
             return
 
     async def _take_in(self, deliveries: Sequence[Delivery]) -> None:
+        until = self._clock() + self._slice
         for number, delivery in enumerate(deliveries, 1):
             place = delivery.place
             if place is not None and (place.is_revoked or place in self._revoking):
                 self._status.stale += 1
             elif (unreadable := self._take(delivery, place)) is not None:
                 await self._bury(*unreadable)
-            if number % AT_ONCE == 0:
+            if number % AT_ONCE == 0 or self._clock() >= until:
                 self._out.wake()
                 await asyncio.sleep(0)
+                until = self._clock() + self._slice
         self._out.wake()
 
     def _take(self, delivery: Delivery, place: Prefix[Any] | None) -> tuple[str, Delivery, Exception] | None:
@@ -532,10 +549,3 @@ class SourceSpout(ReliableSpout[T]):
             buffered=len(self._buffer),
             stale=self._receipts.stale,
         )
-
-
-async def _close(session: Session) -> None:
-    try:
-        await session.close()
-    except LOSSES:
-        return
