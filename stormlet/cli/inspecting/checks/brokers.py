@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from stormlet.cli.inspecting.checks.finding import Finding, options_of, upstream
 from stormlet.cli.units import duration
@@ -98,4 +99,4 @@ def small_batches(description: Description) -> Iterator[Finding]:
 def _sources(description: Description) -> Iterator[tuple[SpoutSpec, Source[object]]]:
     for spout in description.spouts.values():
         if isinstance(spout.source, Source):
-            yield spout, spout.source
+            yield spout, cast("Source[object]", spout.source)
