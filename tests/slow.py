@@ -42,6 +42,8 @@ SLOW = frozenset(
         "cli/test_run_options.py",
         "cli/test_simulate.py",
         "cli/test_soak.py",
+        "connect/http/test_post.py",
+        "connect/http/test_route.py",
         "connect/kafka/test_conformance.py",
         "connect/kafka/test_kills.py",
         "connect/kafka/test_produce.py",

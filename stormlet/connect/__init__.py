@@ -13,6 +13,7 @@ From the ground up::
     kafka/       topics of Kafka
     redis/       streams of Redis and Valkey
     files/       files that grow, folders of files
+    http/        a route whose requests are messages, calls of a service
 
 The modules of brokers import their clients when they connect, so that a topology can be checked and drawn without.
 """

@@ -235,6 +235,19 @@ class SourceContext(ConnectContext, Protocol):
         ...
 
 
+class SinkContext(ConnectContext, Protocol):
+    """The driver, as a sink that connects sees it."""
+
+    def away(self, error: str) -> None:
+        """The broker takes nothing, and the session tries again by itself; ``error`` says why. Health is not ready
+        until :meth:`back`."""
+        ...
+
+    def back(self) -> None:
+        """The broker takes values again."""
+        ...
+
+
 class Item(msgspec.Struct, frozen=True):
     """One value for a sink."""
 

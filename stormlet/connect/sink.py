@@ -8,7 +8,7 @@ from stormlet.connect.address import Address
 from stormlet.connect.decoding import encoded
 from stormlet.connect.driver.options import SinkOptions, SinkSettings, sink_settings
 from stormlet.connect.driver.sink import SinkBolt
-from stormlet.connect.session import ConnectContext, SinkSession
+from stormlet.connect.session import SinkContext, SinkSession
 from stormlet.connect.twins import sink_session_of_twin
 from stormlet.model.components import BatchBolt
 
@@ -36,11 +36,11 @@ class Sink(Generic[T]):
         """Return the body for a value: bytes and text as they are, all else as JSON."""
         return encoded(value)
 
-    async def begin(self, address: Address, context: ConnectContext) -> SinkSession:
+    async def begin(self, address: Address, context: SinkContext) -> SinkSession:
         """Connect to the broker."""
         raise NotImplementedError(f"{type(self).__name__} must define begin(self, address, context)")
 
-    async def connect(self, address: Address, context: ConnectContext) -> SinkSession:
+    async def connect(self, address: Address, context: SinkContext) -> SinkSession:
         """Connect to the broker, or to the twin that stands for it in a test."""
         twin = sink_session_of_twin(self, address, context)
         return await (self.begin(address, context) if twin is None else twin)

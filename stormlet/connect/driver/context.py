@@ -27,6 +27,20 @@ class TaskOf(msgspec.Struct, frozen=True):
     random: Random
 
 
+class SinkTask(TaskOf, frozen=True):
+    """The bolt task that connects; see :class:`~stormlet.connect.session.SinkContext`."""
+
+    tell: Callable[[str | None], None]
+
+    def away(self, error: str) -> None:
+        """The broker takes nothing."""
+        self.tell(error)
+
+    def back(self) -> None:
+        """The broker takes values again."""
+        self.tell(None)
+
+
 class SourceTask(TaskOf, frozen=True):
     """The spout task that connects; see :class:`~stormlet.connect.session.SourceContext`."""
 

@@ -8,10 +8,10 @@ from typing import Protocol, TypeVar
 
 from stormlet.connect.address import Address, found_address
 from stormlet.connect.driver.connecting import LOSSES, Connecting, leave
-from stormlet.connect.driver.context import TaskOf, consumer_name, random_of
+from stormlet.connect.driver.context import SinkTask, consumer_name, random_of
 from stormlet.connect.driver.options import SinkSettings
 from stormlet.connect.driver.status import Status
-from stormlet.connect.session import ConnectContext, Item, SinkSession, Written
+from stormlet.connect.session import Item, SinkContext, SinkSession, Written
 from stormlet.core.tuples import Tuple
 from stormlet.model.components import BatchBolt, Collector, TaskContext
 from stormlet.report.connections import Connection, ConnectionState
@@ -32,7 +32,7 @@ class DrivenSink(Protocol):
         """The options."""
         ...
 
-    async def connect(self, address: Address, context: ConnectContext) -> SinkSession:
+    async def connect(self, address: Address, context: SinkContext) -> SinkSession:
         """Connect to the broker."""
         ...
 
@@ -73,7 +73,7 @@ class SinkBolt(BatchBolt[T, None]):
     async def _connect(self) -> SinkSession:
         context = self._context
         self._connections += 1
-        task = TaskOf(
+        task = SinkTask(
             topology=context.topology,
             component=context.component,
             task_index=context.task_index,
@@ -81,6 +81,7 @@ class SinkBolt(BatchBolt[T, None]):
             consumer=consumer_name(context),
             connection=self._connections,
             random=self._random,
+            tell=self._told,
         )
         return await self._sink.connect(self._address, task)
 
@@ -121,6 +122,18 @@ class SinkBolt(BatchBolt[T, None]):
         if self._session is not None:
             await leave(self._session)
         self._status.become(ConnectionState.CLOSED)
+
+    def _told(self, error: str | None) -> None:
+        """The session says that the broker is away, or is back."""
+        if error is None:
+            self._status.reconnects += 1
+            self._status.attempt = 0
+            self._status.become(ConnectionState.READY)
+        else:
+            self._status.attempt += 1
+            error = self._connecting.words(ConnectionError(error))
+            self._status.become(ConnectionState.RECONNECTING, error)
+            self._status.error = error
 
     def _connection(self) -> Connection:
         return self._status.connection()
