@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 
 import msgspec
 
@@ -20,7 +20,10 @@ from stormlet.connect.secrets import Secret, scrubbed
 from stormlet.errors import BrokerRefused, ConnectionLost, ConnectorError, InvalidTopology
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from confluent_kafka import KafkaError
+    from confluent_kafka.cimpl import NewTopic
 
 LOST_AFTER: Final = 45.0
 """Seconds without any broker after which a connection is lost: the session timeout of groups."""
@@ -212,6 +215,14 @@ class Client(Protocol):
         ...
 
 
+class Admin(Protocol):
+    """What makes topics."""
+
+    def create_topics(self, new_topics: list[NewTopic]) -> Mapping[str, Future[None]]:
+        """Return, by topic, what is over when it has been made."""
+        ...
+
+
 Create = Callable[[list[str]], None]
 """Makes topics that are not there."""
 
@@ -225,7 +236,7 @@ def creating(settings: Mapping[str, Any], partitions: int | None) -> Create | No
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
 
-        admin = AdminClient(dict(settings))
+        admin = cast("Admin", AdminClient(dict(settings)))
         for made in admin.create_topics([NewTopic(topic, partitions) for topic in topics]).values():
             error = made.exception(CONNECT_TIMEOUT)
             if error is not None and "TOPIC_ALREADY_EXISTS" not in str(error):  # another task was first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import TypeGuard
 
 from stormlet.cli.inspecting.checks.finding import Finding, options_of, upstream
 from stormlet.cli.units import duration
@@ -98,5 +98,9 @@ def small_batches(description: Description) -> Iterator[Finding]:
 
 def _sources(description: Description) -> Iterator[tuple[SpoutSpec, Source[object]]]:
     for spout in description.spouts.values():
-        if isinstance(spout.source, Source):
-            yield spout, cast("Source[object]", spout.source)
+        if _is_source(spout.source):
+            yield spout, spout.source
+
+
+def _is_source(source: object) -> TypeGuard[Source[object]]:
+    return isinstance(source, Source)
