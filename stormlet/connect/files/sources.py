@@ -28,7 +28,7 @@ Format = Literal["lines", "csv"]
 
 
 class _Reading(Source[T]):
-    """What both sources have."""
+    """The common part of both sources."""
 
     _is_finite = False
 

@@ -58,7 +58,7 @@ REFUSALS: Final = frozenset(
 
 
 class ClientLog:
-    """What the client logs goes to our logger, each kind of line at its level once in :data:`LOST_AFTER` seconds, and
+    """A logger for the client, whose lines go to ours, each kind of line at its level once in :data:`LOST_AFTER` seconds, and
     otherwise for who debugs: it logs each attempt at a connection."""
 
     def __init__(self) -> None:
@@ -204,7 +204,7 @@ class Failures:
 
 
 class Client(Protocol):
-    """What consumers and producers have in common."""
+    """The common part of consumers and producers."""
 
     def list_topics(self, topic: str | None = None, timeout: float = -1) -> Any:
         """Ask the cluster for its topics."""
@@ -216,7 +216,7 @@ class Client(Protocol):
 
 
 class Admin(Protocol):
-    """What makes topics."""
+    """A client that makes topics."""
 
     def create_topics(self, new_topics: list[NewTopic]) -> Mapping[str, Future[None]]:
         """Return, by topic, what is over when it has been made."""

@@ -101,7 +101,7 @@ class StateEntries:
         self._known: bytes | None = None
 
     def _prefix(self) -> bytes | None:
-        """What all of its keys begin with; None where it has none yet."""
+        """Return the beginning of all its keys; None where it has none yet."""
         if self._known is None:
             number = self._numbers.get(self._id)
             self._known = None if number is None else prefix_of(number)
