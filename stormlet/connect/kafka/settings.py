@@ -58,8 +58,8 @@ REFUSALS: Final = frozenset(
 
 
 class ClientLog:
-    """A logger for the client, whose lines go to ours, each kind of line at its level once in :data:`LOST_AFTER` seconds, and
-    otherwise for who debugs: it logs each attempt at a connection."""
+    """A logger for the client, whose lines go to ours: each kind of line at its level once in :data:`LOST_AFTER`
+    seconds, and otherwise for who debugs, as it logs each attempt at a connection."""
 
     def __init__(self) -> None:
         self._logged: dict[str, float] = {}
