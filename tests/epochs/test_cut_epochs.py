@@ -135,13 +135,14 @@ async def test_timeouts_count_as_attempts() -> None:
     assert [(letter.value, letter.attempts) for letter in letters] == [(9, 2)]
 
 
-async def test_a_commit_that_takes_longer_than_the_drain_may() -> None:
+async def test_a_commit_that_takes_longer_than_the_drain_may(caplog: pytest.LogCaptureFixture) -> None:
     """The source does not hear of its epoch, which comes again in the next run, under its number."""
     source, written = Source(20, 10), Written()
     async with topology_of(source, writing(written, 500.0), once(), drain_timeout=3.0).run() as running:
         await asyncio.sleep(1.0)
         running.stop()
     assert (now() < 10, written, source.done) == (True, {}, 0)
+    assert "committer 'write' has not had epoch 0 with 10 rows, which come with the next run" in caplog.text
     await run_to_end(topology_of(source, writing(written), once()))
     assert written == WHOLE
 

@@ -103,6 +103,10 @@ async def test_X9_an_epoch_of_a_source_is_known_by_its_number_and_line() -> None
     await run_to_end(topology)
     assert seen == [Epoch(0, "numbers", by_source=True), Epoch(1, "numbers", by_source=True)]
     assert [seen[1].follows(each) for each in (None, *seen)] == [True, True, False]
+    with pytest.raises(
+        ValueError, match="as its source is another one or had a state: the sink has rows up to epoch 7"
+    ):
+        seen[1].follows(Epoch(7, "other"))
 
 
 async def test_X8_bolts_of_epochs_know_the_number_of_the_source() -> None:

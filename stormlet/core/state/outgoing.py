@@ -39,7 +39,7 @@ class Epoch(msgspec.Struct, frozen=True):
     """The line of epochs that it belongs to: another one after the state was rewound, or restored from a copy (law
     X10). Without ``state=`` each run has a line of its own."""
     is_durable: bool = True
-    """False without ``state=``."""
+    """False without ``state=``, unless it is :attr:`by_source`."""
     ancestors: Sequence[tuple[str, int]] = ()
     """The lines that its own was rewound from, each with the last of its epochs that belong to this line too."""
     by_source: bool = False
@@ -61,12 +61,14 @@ class Epoch(msgspec.Struct, frozen=True):
             return True
         shared = dict(self.ancestors).get(last.line, 0)
         if last.number > shared:
-            begun, way_out = "began anew", "remove them, and the note of that"
+            begun, way_out = "the state began anew", "remove them, and the note of that"
+            if self.by_source:
+                begun = "its source is another one or had a state"
             if shared:
-                begun = f"was rewound to epoch {shared:,}"
+                begun = f"the state was rewound to epoch {shared:,}"
                 way_out = f"remove those after epoch {shared:,}, and note that it has had epoch {shared:,}"
             raise ValueError(
-                f"{self} is of another line, as the state {begun}: the sink has rows up to epoch {last.number:,}; "
+                f"{self} is of another line, as {begun}: the sink has rows up to epoch {last.number:,}; "
                 f"{way_out}"
             )
         return self.number > last.number

@@ -271,13 +271,13 @@ class EpochKeeper:
             self._crashed("the end", self._name_of(self._durable), error)
 
     def _log_undelivered(self) -> None:
-        for committer, epoch, rows in self._state.undelivered():
-            then = "come with the next run" if self._state.durable else "are lost, as there is no state="
-            level = logging.WARNING if self._state.durable else logging.ERROR
+        comes_again = self._state.durable or self._state.by_source
+        then = "come with the next run" if comes_again else "are lost, as there is no state="
+        for committer, number, rows in self._state.undelivered():
             logger.log(
-                level,
-                "committer %r has not had epoch %s with %s rows, which %s",
-                *(committer, f"{epoch:,}", f"{rows:,}", then),
+                logging.WARNING if comes_again else logging.ERROR,
+                "committer %r has not had %s with %s rows, which %s",
+                *(committer, self._state.epoch_of(number), f"{rows:,}", then),
                 extra=log_fields(self._topology, committer),
             )
 
