@@ -45,6 +45,7 @@ SLOW = frozenset(
         "connect/http/test_post.py",
         "connect/http/test_route.py",
         "connect/kafka/test_conformance.py",
+        "connect/kafka/test_exactly_once.py",
         "connect/kafka/test_kills.py",
         "connect/kafka/test_produce.py",
         "connect/kafka/test_security.py",

@@ -215,6 +215,12 @@ class SourceContext(ConnectContext, Protocol):
         """Messages that may be delivered and not settled at a time: the prefetch of brokers that push."""
         ...
 
+    @property
+    def resume(self) -> Mapping[str, str] | None:
+        """With ``state=``, for a source that is ``resumable``: the name of the last message of each partition that was
+        emitted, behind which the session begins, and which counts instead of what was committed. None otherwise."""
+        ...
+
     def assigned(self, name: str, most_uncommitted: int = 10_000) -> Prefix[Any]:
         """A partition belongs to this session from now on. Its deliveries carry what this returns."""
         ...

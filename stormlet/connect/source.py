@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Generic, TypeVar, Unpack
 from stormlet.connect.address import Address
 from stormlet.connect.decoding import decoder
 from stormlet.connect.driver.options import SourceOptions, SourceSettings, source_settings
-from stormlet.connect.driver.spout import SourceSpout
+from stormlet.connect.driver.spout import ResumableSpout, SourceSpout
 from stormlet.connect.session import Capabilities, Session, SourceContext
-from stormlet.connect.twins import session_of_twin
+from stormlet.connect.twins import session_of_twin, twin_of
+from stormlet.errors import BrokerRefused
 from stormlet.model.components import Spout
 
 T = TypeVar("T")
@@ -24,6 +25,13 @@ class Source(Generic[T]):
     """
 
     needs_acks: ClassVar[bool] = True
+
+    @property
+    def resumable(self) -> bool:
+        """True if its sessions can begin behind a given message of each partition
+        (:attr:`~stormlet.connect.session.SourceContext.resume`), so that a topology with ``state=`` may have it. Names
+        of messages have the form ``partition@position`` then."""
+        return False
 
     def __init__(self, url: str | None = None, *, as_: Any = None, **options: Unpack[SourceOptions]) -> None:
         """``url`` may also be in the environment or the TOML file (:mod:`stormlet.connect.address`); ``options`` are
@@ -56,12 +64,16 @@ class Source(Generic[T]):
 
     async def connect(self, address: Address, context: SourceContext) -> Session:
         """Connect to the broker, or to the twin that stands for it in a test."""
+        if context.resume is not None and twin_of(address) is not None:
+            raise BrokerRefused(
+                f"{address}: a twin does not begin where a state says; leave out state= in this test, or take the broker"
+            )
         twin = session_of_twin(self, address, context)
         return await (self.begin(address, context) if twin is None else twin)
 
     def __call__(self) -> Spout[T]:
         """Make the spout of one task."""
-        return SourceSpout[T](self)
+        return ResumableSpout[T](self) if self.resumable else SourceSpout[T](self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.reads))})"

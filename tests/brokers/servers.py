@@ -94,7 +94,9 @@ class Kafka(Broker):
         self._java = ["java", "-Xmx320m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}/*"]
         super().__init__(folder, port, [*self._java, "kafka.Kafka", "server.properties"])
         self.url = f"kafka://{HOST}:{port}"
-        cluster = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        cluster = (
+            urlsafe_b64encode(b"k" + uuid4().bytes[1:]).decode().rstrip("=")
+        )  # it must not begin with a dash
         storage = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", "server.properties"]
         subprocess.run([*self._java, *storage], cwd=folder, check=True, capture_output=True, timeout=120)
 

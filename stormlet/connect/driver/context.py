@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -48,6 +48,7 @@ class SourceTask(TaskOf, frozen=True):
     take: Callable[[str, int], Prefix[Any]]
     revoke: Callable[[Collection[Prefix[Any]]], Awaitable[Fronts]]
     lose: Callable[[Collection[Prefix[Any]]], None]
+    resume: Mapping[str, str] | None = None
 
     def assigned(self, name: str, most_uncommitted: int = 10_000) -> Prefix[Any]:
         """A partition belongs to this session from now on."""

@@ -18,11 +18,15 @@ owners. Where receipts survive a connection, everything goes on instead.
 only when its trees are done or the time is up, and from the same moment on nothing of it can be committed.
 
 *The end gives back what nobody has begun*, waits for the trees, and then for the last settlement.
+
+With ``state=`` a source that is ``resumable`` goes on behind the last message that it has emitted, as the engine keeps
+that, durable or not; what was buffered is read again. The broker is told what is durable, for those who watch the lag.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from itertools import count
 from typing import Any, Protocol, TypeVar
@@ -109,6 +113,7 @@ class SourceSpout(ReliableSpout[T]):
         self._paused: dict[Prefix[Any], None] = {}
         self._revoking: dict[Prefix[Any], None] = {}
         self._awaited: list[tuple[dict[str, None], asyncio.Event]] = []
+        self._resume: dict[str, str] | None = None
         self._numbers = count(1)
         self._active = False
         self._draining = False
@@ -124,6 +129,8 @@ class SourceSpout(ReliableSpout[T]):
         self._slice = context.config.slice
         settings, component = self._settings, context.component
         self._address = found_address(component, self._source.url, settings.password)
+        if context.is_durable and self.resumable:
+            self._resume = {str(place): str(last) for place, last in context.resume.items()}
         self._status = Status(context.topology, component, str(self._address), self._clock)
         self._settling = Settling(self._status, settings.gathering(self._rules), survive=self._survive)
         self._credit = Credit(context.config.max_spout_pending, settings.max_buffer_bytes)
@@ -154,6 +161,7 @@ class SourceSpout(ReliableSpout[T]):
             connection=self._receipts.connected(),
             random=self._random,
             credit=UNLIMITED if self._credit.most is None else self._credit.most,
+            resume=self._resume,
             take=self._assign,
             revoke=self._revoke,
             lose=self._lose,
@@ -360,6 +368,9 @@ class SourceSpout(ReliableSpout[T]):
             origins=[message.name for message in messages],
             attempt=[message.attempt for message in messages],
         )
+        if self._resume is not None:
+            last = {message.held.place: message.name or "" for message in messages}
+            self._resume.update((place.name, name) for place, name in last.items() if place is not None)
         self._room.set()
 
     def ack(self, message_id: object) -> None:
@@ -549,3 +560,19 @@ class SourceSpout(ReliableSpout[T]):
             buffered=len(self._buffer),
             stale=self._receipts.stale,
         )
+
+
+class ResumableSpout(SourceSpout[T]):
+    """A spout whose messages are named ``place@position``, in the order of their places, so that the state can keep its
+    positions (law X8)."""
+
+    resumable = True
+
+    def partition(self, message_id: object) -> str:
+        """The place in the name."""
+        return str(message_id).rpartition("@")[0]
+
+    def position_of(self, message_id: object) -> str:
+        """The name alone: ids of later connections have more."""
+        place, _, position = str(message_id).rpartition("@")
+        return f"{place}@{re.split('[~+]', position)[0]}"

@@ -9,12 +9,16 @@
     producer    the sink's connection
     topics      the source
     produce     the sink
+    share       the partitions of a task where the state has the positions
+    transactions  the committer's connection: transactions of a producer, with a note of the epoch
+    commit      the committer, which is exactly once
 
 The client is confluent-kafka, ``pip install 'stormlet[kafka]'``.
 """
 
 from __future__ import annotations
 
+from stormlet.connect.kafka.commit import Commit as Commit
 from stormlet.connect.kafka.produce import Produce as Produce
 from stormlet.connect.kafka.settings import Security as Security
 from stormlet.connect.kafka.topics import Topics as Topics

@@ -86,16 +86,24 @@ class Partitions:
         """Partitions have come."""
         if self.closing:
             return
-        names = [(each.topic, each.partition) for each in partitions]
-        new = self._owner.assign([f"{topic}[{number}]" for topic, number in names])
-        self.places.update(zip(names, new, strict=True))
-        self._names.update(zip(new, names, strict=True))
+        self._note(partitions)
         begun = self._begun(partitions) if self._from_end else []
         consumer.incremental_assign(partitions)
         if begun:  # else another owner might begin at a later end, and pass over what came in between
             consumer.commit(offsets=begun, asynchronous=False)
         # It may have been paused when it was here before.
         (consumer.pause if self._held else consumer.resume)(partitions)
+
+    def take(self, partitions: list[TopicPartition]) -> None:
+        """Have these for good, without a group that gives and takes."""
+        self._note(partitions)
+        self.consumer.assign(partitions)
+
+    def _note(self, partitions: Iterable[TopicPartition]) -> None:
+        names = [(each.topic, each.partition) for each in partitions]
+        new = self._owner.assign([f"{topic}[{number}]" for topic, number in names])
+        self.places.update(zip(names, new, strict=True))
+        self._names.update(zip(new, names, strict=True))
 
     def _begun(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Have partitions of which nothing is committed begin at their end; return these."""

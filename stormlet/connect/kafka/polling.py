@@ -17,7 +17,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final, Protocol
 
 from stormlet.connect.kafka.partitions import Partitions
-from stormlet.connect.kafka.settings import REFUSALS, Create, Failures, greet, logger
+from stormlet.connect.kafka.settings import REFUSALS, Create, Failures, greet, logger, partitions_of
+from stormlet.connect.kafka.share import Share
 from stormlet.connect.session import Delivery
 from stormlet.errors import ConnectionLost
 
@@ -67,6 +68,7 @@ class Polling:
         failures: Failures,
         reader: Reader,
         create: Create | None,
+        share: Share | None,
     ) -> None:
         self._make = make
         self._topics = topics
@@ -74,6 +76,7 @@ class Polling:
         self._failures = failures
         self._reader = reader
         self._create = create
+        self._share = share
         self._consumer: Consumer
         self._asked = queue.SimpleQueue[Callable[[], None]]()
         self._wanted = 0
@@ -128,12 +131,15 @@ class Polling:
         partitions = self._partitions
         topics = [each for each in self._topics if not each.startswith("^")]
         greet(self._consumer, self._failures, topics, self._create)
-        self._consumer.subscribe(
-            list(self._topics),
-            on_assign=partitions.on_assign,
-            on_revoke=partitions.on_revoke,
-            on_lost=partitions.on_lost,
-        )
+        if self._share is not None:
+            partitions.take(self._share.of(partitions_of(self._consumer, self._failures, topics)))
+        else:
+            self._consumer.subscribe(
+                list(self._topics),
+                on_assign=partitions.on_assign,
+                on_revoke=partitions.on_revoke,
+                on_lost=partitions.on_lost,
+            )
         self._reader.connected()
         while not partitions.closing:
             self._turn()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 from stormlet.connect.address import Address
 from stormlet.connect.driver.options import SinkOptions
@@ -21,6 +21,16 @@ from stormlet.connect.session import ConnectContext, Item, SinkSession
 from stormlet.connect.sink import Sink
 
 T = TypeVar("T")
+
+
+def producer_settings(common: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that all producers have in common."""
+    return {
+        "partitioner": "murmur2_random",  # that of Kafka's own client
+        "linger.ms": 1,  # the values of one batch come at once
+        **common,
+        "enable.idempotence": True,
+    }
 
 
 class Produce(Sink[T]):
@@ -79,11 +89,8 @@ class Produce(Sink[T]):
         failures = Failures(address, secrets_of(address, self.client), self.lost_after)
         common = client_settings(address, self.security, self.client, context.consumer)
         settings = {
-            "partitioner": "murmur2_random",  # that of Kafka's own client
             "message.timeout.ms": 0,  # it writes when the broker is there again, and nothing twice
-            "linger.ms": 1,  # the values of one batch come at once
-            **common,
-            "enable.idempotence": True,
+            **producer_settings(common),
         }
         topics = [self.topic] if isinstance(self.topic, str) else []
         create = creating(common, self.create)

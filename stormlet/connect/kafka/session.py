@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from stormlet.connect.kafka.partitions import Fronts, Partitions, Place
 from stormlet.connect.kafka.polling import Polling
 from stormlet.connect.kafka.settings import Create, Failures, missing_client
+from stormlet.connect.kafka.share import Share
 from stormlet.connect.session import Delivery, Settlement, SourceContext
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ class KafkaSession:
         self._failures = failures
         self._loop = asyncio.get_running_loop()
         self._partitions = Partitions(self, failures, from_end=from_end)
-        self._polling = Polling(self._consumer, topics, self._partitions, failures, self, create)
+        resume = context.resume
+        share = None if resume is None else Share(context.task_index, context.parallelism, resume)
+        self._polling = Polling(self._consumer, topics, self._partitions, failures, self, create, share)
         self._connected = self._loop.create_future()
         self._ended = self._loop.create_future()
         self._answer: asyncio.Future[Sequence[Delivery]] | None = None

@@ -9,7 +9,7 @@ lost.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, cast
 
@@ -245,7 +245,7 @@ def creating(settings: Mapping[str, Any], partitions: int | None) -> Create | No
     return create
 
 
-def greet(client: Client, failures: Failures, topics: Iterable[str], create: Create | None) -> None:
+def greet(client: Client, failures: Failures, topics: Sequence[str], create: Create | None) -> None:
     """Reach a broker, and find the topics there, or make them; to be called from a thread that may wait.
 
     Raises :class:`~stormlet.errors.BrokerRefused`, or :class:`~stormlet.errors.ConnectionLost` after
@@ -263,6 +263,19 @@ def greet(client: Client, failures: Failures, topics: Iterable[str], create: Cre
                 f"{failures.where} has no topic {', '.join(map(repr, missing))}, or this user may not see it; "
                 "create=4 makes it with 4 partitions"
             )
+
+
+def partitions_of(client: Client, failures: Failures, topics: Sequence[str]) -> list[tuple[str, int]]:
+    """Return all partitions of these topics, some of which may have just been made.
+
+    Raises :class:`~stormlet.errors.ConnectionLost` after :data:`CONNECT_TIMEOUT` seconds.
+    """
+    deadline = monotonic() + CONNECT_TIMEOUT
+    while missing := _missing(topics, known := _known(client, failures, deadline)):
+        if monotonic() > deadline:
+            raise ConnectionLost(f"{failures.where} does not know {', '.join(map(repr, missing))} yet")
+        sleep(PROPAGATES)
+    return [(topic, number) for topic in topics for number in sorted(known[topic].partitions)]
 
 
 def _known(client: Client, failures: Failures, deadline: float) -> Mapping[str, Any]:

@@ -23,6 +23,11 @@ from stormlet.errors import InvalidTopology
 
 T = TypeVar("T")
 
+
+def _is_pattern(topic: str) -> bool:
+    return topic.startswith("^")
+
+
 Option = str | int | float | bool | Secret
 
 OURS = {
@@ -99,6 +104,13 @@ class Topics(Source[T]):
     def group(self) -> str:
         """The group."""
         return self._group
+
+    @property
+    def resumable(self) -> bool:
+        """True unless messages may be emitted in another order than their partition's, or positions would be missing
+        in the state."""
+        is_ordered = self.settings.ordered_by is None
+        return is_ordered and self.start == "earliest" and not any(map(_is_pattern, self.topics))
 
     async def begin(self, address: Address, context: SourceContext) -> Session:
         """Connect to Kafka."""

@@ -68,6 +68,7 @@ class Owner:
     topology, component, task_index, parallelism, consumer, connection = "test", "events", 0, 1, "test", 1
     random = Random(1)
     credit = 1000
+    resume = None
 
     def __init__(self) -> None:
         self.places = dict[str, Prefix[Any]]()

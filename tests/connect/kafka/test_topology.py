@@ -95,6 +95,17 @@ async def test_two_runs_one_after_the_other_repeat_nothing(real: Cluster) -> Non
     assert sum(real.committed(topic)) == 3000
 
 
+async def test_a_cluster_in_memory(mock: Cluster) -> None:
+    """That of librdkafka, which needs no Java, is enough to test a topology with: all is read, and committed."""
+    topic = mock.topic()
+    mock.fill(topic, range(1000), partitions=4)
+    reader = Reader(mock, topic)
+    async with reader.run():
+        await reader.until(1000)
+    assert reader.processed == Counter(numbers(1000))
+    assert sum(mock.committed(topic)) == 1000
+
+
 async def test_two_runs_share_a_topic(real: Cluster) -> None:
     """With trees open when the second comes, nothing is lost or comes twice."""
     topic = real.topic()

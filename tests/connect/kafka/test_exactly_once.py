@@ -1,0 +1,213 @@
+"""From Kafka to Kafka with ``state=``: each message counts once, and each row is there once (law X8, X9)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+from time import monotonic, sleep
+
+import msgspec
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+from stormlet import StartFailed, Topology
+from stormlet.connect.address import read_address
+from stormlet.connect.kafka import Topics
+from stormlet.connect.kafka.producer import Outgoing
+from stormlet.connect.kafka.settings import Failures, Security, client_settings
+from stormlet.connect.kafka.transactions import Transactions
+from stormlet.core.state.outgoing import Epoch
+from stormlet.errors import ConnectorError, InvalidTopology
+from stormlet.testing.brokers import twin
+from tests.brokers.processes import Broker
+from tests.connect.kafka.cluster import PARTITIONS, Cluster
+from tests.connect.kafka.counting import KEYS, Counted, counting
+
+PROGRAM = Path(__file__).with_name("counting.py")
+
+
+def rows(cluster: Cluster, topic: str) -> list[bytes]:
+    """All that was committed, partition by partition."""
+    settings = {
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "enable.auto.commit": False,
+    }
+    consumer = Consumer({"bootstrap.servers": cluster.servers, "group.id": "looks", **settings})
+    consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(PARTITIONS)])
+    found, ended = list[bytes](), 0
+    while ended < PARTITIONS:
+        for message in consumer.consume(1000, 0.1):
+            found += [] if message.error() else [message.value() or b""]
+            ended += message.error() is not None
+    consumer.close()
+    return found
+
+
+def check(bodies: list[bytes], count: int) -> None:
+    """Each number once, and each count of a key once, in order."""
+    counted = [msgspec.json.decode(each, type=Counted) for each in bodies]
+    assert Counter(each.number for each in counted) == dict.fromkeys(range(count), 1)
+    by_key = defaultdict[int, list[int]](list)
+    for each in counted:
+        by_key[each.number % KEYS].append(each.count)
+    assert by_key == {key: list(range(1, count // KEYS + 1)) for key in range(KEYS)}
+
+
+@pytest.mark.timeout(300)
+def test_a_process_that_is_killed_writes_each_row_once(real: Cluster, tmp_path: Path) -> None:
+    """At random moments, in the middle of transactions."""
+    kills, count = int(os.environ.get("STORMLET_KILLS", "5")), 0
+    read, written = real.topic(), real.topic()
+    for _ in range(kills):
+        real.fill(read, range(count, count + 4000), partitions=4)
+        count += 4000
+        process = start(real, read, written, tmp_path)
+        sleep(random.uniform(1.0, 3.0))
+        process.kill()
+        process.wait()
+    process = start(real, read, written, tmp_path)
+    deadline = monotonic() + 60
+    while len(rows(real, written)) < count:
+        is_alive = process.poll() is None and monotonic() < deadline
+        assert is_alive, (tmp_path / "log").read_text()[-3000:]
+    sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0, (tmp_path / "log").read_text()[-3000:]
+    check(rows(real, written), count)
+
+
+def start(cluster: Cluster, read: str, written: str, folder: Path) -> subprocess.Popen[bytes]:
+    """Run the program."""
+    with (folder / "log").open("ab") as log:
+        state = str(folder / "counts.state")
+        return subprocess.Popen(
+            [sys.executable, str(PROGRAM), cluster.servers, read, written, state], stderr=log
+        )
+
+
+async def until(cluster: Cluster, topic: str, count: int) -> None:
+    """Wait for so many rows."""
+    async with asyncio.timeout(60):
+        while len(await asyncio.to_thread(rows, cluster, topic)) < count:  # noqa: ASYNC110 - it is another program that is watched
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.asyncio
+async def test_a_broker_that_is_killed_has_each_row_once(
+    real: Cluster, kafka: Broker, tmp_path: Path
+) -> None:
+    """The run waits for it, and the next one goes on behind it."""
+    read, written = real.topic(), real.topic()
+    real.fill(read, range(8000), partitions=4)
+    async with counting(real.servers, read, written, str(tmp_path / "state"), lost_after=1.0).run():
+        await until(real, written, 100)
+        await asyncio.to_thread(kafka.kill)
+        await asyncio.sleep(3)
+        await asyncio.to_thread(kafka.start)
+        await until(real, written, 8000)
+    real.fill(read, range(8000, 9000), partitions=4)
+    async with counting(real.servers, read, written, str(tmp_path / "state")).run():
+        await until(real, written, 9000)
+    check(rows(real, written), 9000)
+
+
+@pytest.mark.asyncio
+async def test_what_was_committed_in_the_group_does_not_count(real: Cluster, tmp_path: Path) -> None:
+    """A state that begins anew begins with the first message, whatever another run has told the group."""
+    read, first, second = real.topic(), real.topic(), real.topic()
+    real.fill(read, range(100), partitions=4)
+    for written in (first, second):
+        async with counting(real.servers, read, written, str(tmp_path / written)).run():
+            await until(real, written, 100)
+    check(rows(real, second), 100)
+    assert sum(real.committed(read)) == 100  # for those who watch the lag
+
+
+@pytest.mark.asyncio
+async def test_a_source_whose_order_may_change_is_refused(tmp_path: Path) -> None:
+    """Positions in the state mean that all before them is there."""
+    for options in ({"start": "latest"}, {"ordered_by": int}):
+        topology = counting("nowhere", "read", "written", str(tmp_path / "state"), **options)
+        with pytest.raises(InvalidTopology, match=r"'numbers' cannot go on where the state ends"):
+            async with topology.run():
+                pass
+
+
+@pytest.mark.asyncio
+async def test_a_twin_is_refused(tmp_path: Path) -> None:
+    """It begins where the group is, and would bring again what is in the state."""
+    topology = Topology("twin", state=str(tmp_path / "state"))
+    topology.spout("numbers", Topics[int]("kafka://twin", ["numbers"], group="readers", as_=int))
+    with twin("kafka://twin"), pytest.raises(StartFailed, match="leave out state="):
+        async with topology.run():
+            pass
+
+
+@pytest.mark.asyncio
+async def test_a_run_at_a_cluster_in_memory(mock: Cluster, tmp_path: Path) -> None:
+    """That of librdkafka, which needs no Java: a topology reads on behind its state."""
+    topic, seen = mock.topic(), list[int]()
+    for first in (0, 100):
+        mock.fill(topic, range(first, first + 100), partitions=4)
+        topology = Topology("reading", state=str(tmp_path / "state"), epoch_seconds=0.05)
+        numbers = topology.spout("numbers", Topics[int](mock.url, [topic], group="readers", as_=int))
+        topology.bolt("see", seen.append, numbers.shuffle())
+        async with topology.run(), asyncio.timeout(30):
+            while len(seen) < first + 100:  # noqa: ASYNC110 - it is the run that is watched
+                await asyncio.sleep(0.05)
+    assert sorted(seen) == list(range(200))
+
+
+def transactions(cluster: Cluster, topic: str) -> Transactions:
+    """Opened, under a name that all of the topic share."""
+    address = read_address(cluster.url, where="test")
+    settings = client_settings(address, Security(), {}, "test")
+    made = Transactions(settings, topic, f"writers of {topic}", Failures(address, ()), None)
+    made.open()
+    return made
+
+
+def test_an_epoch_that_comes_again_is_passed_over(real: Cluster) -> None:
+    """By whoever has read the note."""
+    topic = real.topic()
+    for number in (1, 1, 2, 1, 2):
+        some = transactions(real, topic)
+        some.write(Epoch(number, "line"), [Outgoing(topic, b"%d" % number)])
+        some.close()
+    assert sorted(rows(real, topic)) == [b"1", b"2"]
+
+
+def test_an_earlier_writer_is_fenced(real: Cluster) -> None:
+    """It has hung, and another run has taken its place: nothing of it is there."""
+    topic = real.topic()
+    hung, next_one = transactions(real, topic), transactions(real, topic)
+    with pytest.raises(ConnectorError):
+        hung.write(Epoch(1, "line"), [Outgoing(topic, b"hung")])
+    next_one.write(Epoch(1, "line"), [Outgoing(topic, b"next")])
+    assert rows(real, topic) == [b"next"]
+    assert transactions(real, topic).last == Epoch(1, "line")
+
+
+def test_rows_of_another_line_are_refused(real: Cluster) -> None:
+    """The state was begun anew, and the topic has the rows of the old one."""
+    topic = real.topic()
+    some = transactions(real, topic)
+    some.write(Epoch(3, "old"), [Outgoing(topic, b"old")])
+    with pytest.raises(ValueError, match="began anew"):
+        some.write(Epoch(1, "new"), [Outgoing(topic, b"new")])
+
+
+def test_a_row_that_is_too_large_leaves_nothing(real: Cluster) -> None:
+    """The reason is that of the row, and others of its epoch are not there."""
+    topic = real.topic()
+    some = transactions(real, topic)
+    with pytest.raises(ConnectorError, match="MSG_SIZE_TOO_LARGE"):
+        some.write(Epoch(1, "line"), [Outgoing(topic, b"small"), Outgoing(topic, b"x" * 2_000_000)])
+    assert rows(real, topic) == []
