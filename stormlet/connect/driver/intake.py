@@ -72,7 +72,8 @@ class Buffer:
 
     def take(self, most: int) -> list[Buffered]:
         """Take the first messages out, to emit them."""
-        taken = [self._ready.popleft() for _ in range(min(most, len(self._ready)))]
+        ready = self._ready
+        taken = [ready.popleft() for _ in range(min(most, len(ready)))]
         self.bytes -= sum(message.size for message in taken)
         return taken
 
@@ -96,8 +97,6 @@ class Buffer:
         return [*first, *dropped]
 
 
-def checked(delivery: Delivery, most_bytes: int) -> Delivery:
-    """Return the delivery; raise :class:`TooLarge`."""
-    if len(delivery.body) > most_bytes:
-        raise TooLarge(f"the body has {len(delivery.body):,} bytes, and max_message_bytes is {most_bytes:,}")
-    return delivery
+def too_large(delivery: Delivery, most_bytes: int) -> TooLarge:
+    """Return the error of a body that is larger than is allowed."""
+    return TooLarge(f"the body has {len(delivery.body):,} bytes, and max_message_bytes is {most_bytes:,}")

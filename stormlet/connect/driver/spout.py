@@ -34,7 +34,7 @@ from typing import Any, Protocol, TypeVar
 from stormlet.connect.address import Address, found_address
 from stormlet.connect.driver.connecting import CLOSING, LOSSES, Connecting, leave
 from stormlet.connect.driver.context import Fronts, SourceTask, consumer_name, random_of
-from stormlet.connect.driver.intake import Buffer, Buffered, Held, checked
+from stormlet.connect.driver.intake import Buffer, Buffered, Held, too_large
 from stormlet.connect.driver.options import SourceSettings
 from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
@@ -56,6 +56,8 @@ ROOM = 0.5
 """Seconds after which a reader without room looks again: a withdrawn message makes room without a word."""
 AT_ONCE = 100
 """Deliveries that are decoded before others have their turn, where that is not a slice's time before."""
+LOOKED_AT = 5
+"""Deliveries between two looks at the clock."""
 EMITTED_AT_ONCE = 200
 """Messages that one call of ``next_tuple`` emits: a slice has room for them, and they cost what more at once do."""
 LAST = 1.0
@@ -99,6 +101,8 @@ class SourceSpout(ReliableSpout[T]):
         self._source = source
         self._settings = settings = source.settings
         self._rules = rules = source.capabilities
+        self._decode = source.decode
+        self._most_bytes = settings.max_message_bytes
         self.buries = not rules.has_dead_letters
         survive = rules.receipts_survive and rules.settles is Settles.EACH
         self._survive = survive
@@ -127,6 +131,7 @@ class SourceSpout(ReliableSpout[T]):
         self._out, self._context = out, context
         self._clock = asyncio.get_running_loop().time
         self._slice = context.config.slice
+        self._unnamed = f"{context.component}[{context.task_index}]#"
         settings, component = self._settings, context.component
         self._address = found_address(component, self._source.url, settings.password)
         if context.is_durable and self.resumable:
@@ -288,27 +293,31 @@ class SourceSpout(ReliableSpout[T]):
             return
 
     async def _take_in(self, deliveries: Sequence[Delivery]) -> None:
-        until = self._clock() + self._slice
+        now = self._clock()
+        until = now + self._slice
         for number, delivery in enumerate(deliveries, 1):
             place = delivery.place
             if place is not None and (place.is_revoked or place in self._revoking):
                 self._status.stale += 1
-            elif (unreadable := self._take(delivery, place)) is not None:
+            elif (unreadable := self._take(delivery, place, now)) is not None:
                 await self._bury(*unreadable)
-            if number % AT_ONCE == 0 or self._clock() >= until:
+            if number % LOOKED_AT == 0 and (self._clock() >= until or number % AT_ONCE == 0):
                 self._out.wake()
                 await asyncio.sleep(0)
-                until = self._clock() + self._slice
+                now = self._clock()
+                until = now + self._slice
         self._out.wake()
 
-    def _take(self, delivery: Delivery, place: Prefix[Any] | None) -> tuple[str, Delivery, Exception] | None:
+    def _take(
+        self, delivery: Delivery, place: Prefix[Any] | None, now: float
+    ) -> tuple[str, Delivery, Exception] | None:
         """Keep a message, unless nothing can be made of it: then its id is returned, and why."""
         status = self._status
         status.received += 1
         status.redelivered += delivery.deliveries > 1
         number = -1 if place is None else place.add(delivery.position)
         id = self._id_of(delivery, number)
-        held = Held(delivery.receipt, place, number, self._clock())
+        held = Held(delivery.receipt, place, number, now)
         is_new = self._receipts.add(id, held)
         if self._leases is not None:
             self._leases.hold(id, held.since)
@@ -322,7 +331,7 @@ class SourceSpout(ReliableSpout[T]):
 
     def _id_of(self, delivery: Delivery, number: int) -> str:
         if not delivery.name:
-            return f"{self._context.component}[{self._context.task_index}]#{next(self._numbers)}"
+            return self._unnamed + str(next(self._numbers))
         id = self._receipts.id_of(delivery.name)
         # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
         return f"{id}+{number}" if number >= 0 and id in self._receipts else id
@@ -332,7 +341,9 @@ class SourceSpout(ReliableSpout[T]):
         if attempt != 1:  # which some brokers do not count
             attempt = max(1, min(attempt, self._context.config.max_attempts))
         try:
-            value = self._source.decode(checked(delivery, self._settings.max_message_bytes))
+            if len(delivery.body) > self._most_bytes:
+                raise too_large(delivery, self._most_bytes)
+            value = self._decode(delivery)
             self._buffer.add(Buffered(id, value, name, attempt, len(delivery.body), held))
         except Exception as error:
             return id, delivery, error
@@ -422,7 +433,8 @@ class SourceSpout(ReliableSpout[T]):
             ids.pop(id, None)
             if not ids:
                 empty.set()
-        self._room.set()
+        if not self._room.is_set():
+            self._room.set()
         if self._ended and not len(self._receipts):
             self._out.wake()
 
