@@ -8,7 +8,6 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import Any, TypeVar, Unpack
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -30,7 +29,7 @@ from stormlet.connect.source import Source
 from stormlet.connect.twins import TWINS, Reading, Writing
 from stormlet.errors import BrokerRefused, ConnectionLost
 from stormlet.testing.brokers.logs import Log, LogSession
-from stormlet.testing.brokers.profiles import PROFILES, Profile
+from stormlet.testing.brokers.profiles import PROFILES, Profile, profile_of
 from stormlet.testing.brokers.queues import Queue, QueueSession
 from stormlet.testing.brokers.troubles import Trouble, Troubles
 
@@ -352,10 +351,11 @@ class TwinSink(Sink[T]):
 def twin(url: str, profile: Profile | str | None = None, *, latency: float = 0.001) -> Generator[Broker]:
     """Put a twin in the stead of the broker at this URL, for all sources and sinks that connect in this block.
 
-    The scheme chooses the profile, unless one is named. Raises :class:`KeyError` for a scheme that no profile has.
+    The scheme chooses the profile, unless one is named: one of ours, or one that an installed package registers (see
+    :func:`~stormlet.testing.brokers.profiles.profile_of`). Raises :class:`KeyError` for a scheme that no profile has.
     """
     address = read_address(url, where="twin")
-    broker = Broker(_profile_of(url) if profile is None else profile, latency=latency)
+    broker = Broker(profile_of(address.scheme) if profile is None else profile, latency=latency)
     place = f"{address.scheme}://{address.servers}"
     before = TWINS.get(place)
     TWINS[place] = broker
@@ -365,11 +365,3 @@ def twin(url: str, profile: Profile | str | None = None, *, latency: float = 0.0
         del TWINS[place]
         if before is not None:
             TWINS[place] = before
-
-
-def _profile_of(url: str) -> Profile:
-    scheme = urlsplit(url).scheme
-    for profile in PROFILES.values():
-        if scheme in profile.schemes:
-            return profile
-    raise KeyError(f"no profile has the scheme {scheme!r}; give one of {', '.join(PROFILES)}")

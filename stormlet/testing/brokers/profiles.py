@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import Final
 
 import msgspec
@@ -83,3 +84,27 @@ PROFILES: Final = {
     )
 }
 """By name."""
+
+GROUP: Final = "stormlet.connectors"
+"""Entry points of packages with connectors of their own."""
+
+
+def profile_of(scheme: str) -> Profile:
+    """Return the rules of the brokers at URLs of this scheme: one of :data:`PROFILES`, or that to which an installed
+    package has the entry point of this name in the group ``stormlet.connectors``. Raises :class:`KeyError`, which
+    lists the schemes, and :class:`TypeError` for an entry point to something else."""
+    known = {each: profile for profile in PROFILES.values() for each in profile.schemes}
+    if scheme in known:
+        return known[scheme]
+    others = entry_points(group=GROUP)
+    for each in others.select(name=scheme):
+        profile: object = each.load()
+        if not isinstance(profile, Profile):
+            raise TypeError(
+                f"the entry point {scheme!r} of {GROUP} leads to {each.value}, which is no Profile"
+            )
+        return profile
+    schemes = ", ".join(sorted({*known, *others.names}))
+    raise KeyError(
+        f"no profile has the scheme {scheme!r}; there are {schemes}, and profile= takes another one"
+    )
