@@ -14,13 +14,15 @@ import pytest
 
 from examples import flights, join, replay, word_count
 from examples.embedded import Basket, Item, Quotes
-from examples.recipes import broker, database, deduplicate, http_calls, rate_limit
+from examples.recipes import broker, database, deduplicate, http_calls, rate_limit, webhooks
 from stormlet import Topology
 from stormlet.cli.new import TEMPLATES
+from stormlet.connect.secrets import Secret
 from stormlet.testing import SimulationReport, simulate
 
 ROOT = Path(__file__).parents[2]
 BASKETS = [Basket([Item("lamp", number), Item("chair", 1)]) for number in range(1, 6)]
+EVENTS = [webhooks.Order("lamps", cents) for cents in range(5)]
 ORDERS = ["ann tea 2", "bob milk 4", "nonsense", "ann milk 1"]
 NOTHING_COMES_TWICE = "kill=0 error=0 delay=0 duplicate=0 drop=0 jump=0"
 """For what crashes if its sums are not those of a loop over the same data: they are of messages that came once."""
@@ -56,6 +58,7 @@ EXAMPLES: Mapping[str, tuple[Callable[[], Topology], Mapping[str, Any]]] = {
     "deduplicate": (deduplicate.deduplicated, {}),
     "http_calls": (partial(http_calls.fetched, 20), {"seeds": range(10)}),
     "rate_limit": (partial(rate_limit.limited, 20), {}),
+    "webhooks": (lambda: webhooks.Webhooks(Secret("s")).topology, {"sources": {"orders": EVENTS}}),
 }
 """By name: how it is made, and simulated."""
 

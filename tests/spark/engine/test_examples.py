@@ -25,6 +25,7 @@ REFUSED: Final[Mapping[str, str]] = {
         "bolt 'report' takes from sink 'write', which is written when all bolts have finished; "
         "do after the run what comes after the sink"
     ),
+    "recipes/webhooks.py": "has no topology",
     "recipes/postgres.py": "bolt 'write' works on epochs, which a run in this process has",
     **{
         f"recipes/{broker}.py": "spout 'orders' is made by a Spout class, which only a task in this process can ask"
