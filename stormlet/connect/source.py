@@ -66,7 +66,7 @@ class Source(Generic[T]):
         """Connect to the broker, or to the twin that stands for it in a test."""
         if context.resume is not None and twin_of(address) is not None:
             raise BrokerRefused(
-                f"{address}: a twin does not begin where a state says; leave out state= in this test, or take the broker"
+                f"{address}: a twin does not begin where a state says; leave out state= here, or take the broker"
             )
         twin = session_of_twin(self, address, context)
         return await (self.begin(address, context) if twin is None else twin)
