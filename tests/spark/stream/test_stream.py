@@ -344,7 +344,10 @@ async def test_a_stream_feeds_state(files: Files) -> None:
         assert dict(running.state("count")) == {0: 16, 1: 16}
     written = files.spark.read.parquet(str(files.path / "out")).select("id").collect()
     assert sorted(row["id"] for row in written) == [*range(30), 100, 101]
-    assert files.committed[-1] == 2
+    # Spark may have put two files into one batch, where it was stopped when it had looked for the next one.
+    assert files.committed[-1] == max(
+        int(path.name) for path in (files.checkpoint / "offsets").glob("[0-9]*")
+    )
     assert_nothing_is_left(files.spark)
 
 
