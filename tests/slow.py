@@ -57,6 +57,7 @@ SLOW = frozenset(
         "connect/nats/test_start.py",
         "connect/nats/test_stream.py",
         "connect/nats/test_topology.py",
+        "connect/postgres",
         "connect/rabbitmq/test_conformance.py",
         "connect/rabbitmq/test_connection.py",
         "connect/rabbitmq/test_kills.py",

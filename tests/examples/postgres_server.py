@@ -39,10 +39,14 @@ class Server:
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        # Processes are killed here, and no machine: what the system has been given is not lost.
-        options = f"-k {self._folder} -c listen_addresses='' -c fsync=off"
         log = str(self._folder / "log")
-        self._run("pg_ctl", "-D", str(self._data), "-l", log, "-w", "-o", options, "start")
+        self._run("pg_ctl", "-D", str(self._data), "-l", log, "-w", "-o", self.options, "start")
+
+    @property
+    def options(self) -> str:
+        """Options of the server."""
+        # Processes are killed here, and no machine: what the system has been given is not lost.
+        return f"-k {self._folder} -c listen_addresses='' -c fsync=off"
 
     def stop(self) -> None:
         """Stop it as if it had failed."""

@@ -29,7 +29,14 @@ REFUSED: Final[Mapping[str, str]] = {
     "recipes/postgres.py": "bolt 'write' works on epochs, which a run in this process has",
     **{
         f"recipes/{broker}.py": "spout 'orders' is made by a Spout class, which only a task in this process can ask"
-        for broker in ("broker", "kafka_topics", "nats_jetstream", "rabbitmq", "redis_streams")
+        for broker in (
+            "broker",
+            "kafka_topics",
+            "nats_jetstream",
+            "postgres_queue",
+            "rabbitmq",
+            "redis_streams",
+        )
     },
 }
 """The sentence of each."""

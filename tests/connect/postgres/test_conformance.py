@@ -1,0 +1,149 @@
+"""The cases that every connector must pass, at a real Postgres."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import asyncpg
+import pytest
+
+from stormlet.connect import postgres
+from stormlet.connect.sink import Sink
+from stormlet.connect.source import Source
+from tests.brokers.proxy import Proxy
+from tests.connect.conformance import CASES, QUEUE, Bench, Case, name_of
+from tests.connect.postgres.kit import Place, Postgres, through
+
+LEASE = 2.0
+DOWN = 6.0
+"""Seconds for which a restart takes the server away: longer than a lease."""
+SILENT = 4.0
+"""Seconds for which nothing comes through."""
+LONGEST = 7.0
+"""The longest sleep of a case that is worth its time."""
+DEAD = "leased_until = 'infinity'"
+
+
+class RealPostgres(Bench):
+    """The connector with a Postgres, behind a proxy that cuts."""
+
+    faults = frozenset({"cut", "gone", "silent", "restart", "leases", "missing", "secret"})
+    notices = 0.1
+
+    def __init__(self, name: str, *, rejects: bool) -> None:
+        self.name = name
+        self.rules = postgres.Queue(None, QUEUE, lease=LEASE, rejects=rejects).capabilities
+        self._rejects = rejects
+        self._server: Postgres
+        self._url = ""
+
+    def at(self, server: Postgres, url: str) -> RealPostgres:
+        """The same at this database."""
+        self._server, self._url = server, url
+        return self
+
+    def begin(self) -> None:
+        self._later: asyncio.Task[None] | None = None
+
+    def run(self, work: Callable[[], Awaitable[None]]) -> None:
+        async def running() -> None:
+            await self._fresh()
+            try:
+                await work()
+            finally:
+                if self._later is not None:
+                    await self._later
+
+        with Proxy(self._server.port) as self._proxy:
+            asyncio.run(running())
+
+    async def _fresh(self) -> None:
+        await self._do(f"DROP TABLE IF EXISTS {QUEUE}")
+        sink = postgres.Put[str](self._url, QUEUE, create=True)
+        await Place(self._url).write(sink)
+
+    async def _do(self, statement: str, *arguments: object) -> list[Any]:
+        connection = await asyncpg.connect(self._url)
+        try:
+            return list(await connection.fetch(statement, *arguments))
+        finally:
+            await connection.close()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, LONGEST))
+
+    def source(self, **options: Any) -> Source[Any]:
+        given = {"lease": LEASE, "lag_every": 1.0, "rejects": self._rejects, **options}
+        return postgres.Queue(through(self._url, self._proxy.port), QUEUE, **given)
+
+    def sink(self) -> Sink[bytes]:
+        return postgres.Put[bytes](through(self._url, self._proxy.port), QUEUE, size=20)
+
+    async def publish(self, body: bytes, *, gap: int = 0) -> None:
+        await self._do(f"INSERT INTO {QUEUE} (body) VALUES ($1)", body.decode())
+
+    async def left(self) -> list[bytes]:
+        if self._later is not None and not self._later.done():
+            await self._later
+        rows = await self._do(f"SELECT body FROM {QUEUE} WHERE NOT {DEAD} ORDER BY body")
+        return [row["body"].encode() for row in rows]
+
+    async def dead(self) -> list[bytes]:
+        return [row["body"].encode() for row in await self._do(f"SELECT body FROM {QUEUE} WHERE {DEAD}")]
+
+    async def bring(self, fault: str) -> None:
+        match fault:
+            case "cut":
+                await asyncio.to_thread(self._proxy.reset)
+            case "gone":
+                await asyncio.to_thread(self._proxy.refuse)
+            case "back":
+                await asyncio.to_thread(self._proxy.pass_on)
+            case "silent":
+                await asyncio.to_thread(self._proxy.swallow)
+                self._later = asyncio.create_task(self._heard_again())
+            case "restart":
+                if self._later is not None:
+                    await self._later
+                await asyncio.to_thread(self._server.stop)
+                self._later = asyncio.create_task(self._again())
+            case "missing":
+                await self._do(f"DROP TABLE {QUEUE}")
+            case _:
+                raise NotImplementedError(fault)
+
+    async def _heard_again(self) -> None:
+        await asyncio.sleep(SILENT)
+        await asyncio.to_thread(self._proxy.refuse)
+        await asyncio.to_thread(self._proxy.pass_on)
+
+    async def _again(self) -> None:
+        await asyncio.sleep(DOWN)
+        await asyncio.to_thread(self._server.start)
+
+
+DELETES = RealPostgres("postgres", rejects=False)
+KEEPS = RealPostgres("postgres with dead letters", rejects=True)
+DIFFERENT = ("01", "03_", "11", "12", "13", "14", "24")
+"""The cases in which a queue that keeps its dead letters might do something else."""
+RUNS = [
+    *((DELETES, case) for case in CASES),
+    *((KEEPS, case) for case in CASES if name_of(case).startswith(DIFFERENT)),
+]
+
+
+@pytest.fixture(scope="module")
+def url(server: Postgres) -> str:
+    """A database."""
+    return server.database("conformance")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("bench", "case"), RUNS, ids=lambda each: str(each) if isinstance(each, Bench) else name_of(each)
+)
+def test_conformance(bench: RealPostgres, case: Case, server: Postgres, url: str) -> None:
+    """The same cases as the twins."""
+    bench.at(server, url).hold(case)
