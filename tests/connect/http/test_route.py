@@ -222,3 +222,22 @@ async def test_the_oldest_answers_are_forgotten() -> None:
     assert (calls, len(remembered)) == (["a", "b", "c", "a"], 2)
     with pytest.raises(KeyReused):
         await remembered.answer("a", b"another", lambda: ask("x"))
+
+
+async def test_a_caller_that_is_cancelled_leaves_the_work_to_others() -> None:
+    """A server may cancel it when its client leaves."""
+    remembered, gate, calls = Remembered[str](2, lambda answer: True), asyncio.Event(), list[str]()
+
+    async def work() -> str:
+        calls.append("begun")
+        await gate.wait()
+        return "done"
+
+    first = asyncio.create_task(remembered.answer("a", b"", work))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(remembered.answer("a", b"", work))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    gate.set()
+    assert (await second, calls, first.cancelled()) == ("done", ["begun"], True)
