@@ -132,9 +132,19 @@ async def test_a_row_of_a_transaction_comes_when_that_is_committed(place: Place)
         assert bodies(await session.receive(9, 3)) == ["slow"]
 
 
+async def test_a_row_that_somebody_is_at_is_passed_over(place: Place) -> None:
+    """Nobody waits for another one's transaction."""
+    async with Place(place.url) as other, place.consuming() as session:
+        await place.add(*numbered(3))
+        async with asyncio.timeout(5), other.client.transaction():
+            await other.client.execute("SELECT FROM orders WHERE body = '0' FOR UPDATE")
+            assert bodies(await session.receive(9, 2)) == ["1", "2"]
+        assert bodies(await session.receive(9, 2)) == ["0"]
+
+
 async def test_an_interrupted_source_claims_nothing(place: Place) -> None:
     """At once, and later."""
-    async with place.consuming() as session:
+    async with place.consuming(poll=30.0) as session:
         waiting = asyncio.ensure_future(session.receive(1, 60))
         await asyncio.sleep(0.2)
         session.interrupt()
