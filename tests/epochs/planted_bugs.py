@@ -20,6 +20,7 @@ from stormlet.core.state.redeliveries import Given, Redeliveries
 from stormlet.core.state.value_table import ValueTable
 from stormlet.runtime.bolt.epoch_worker import EpochWorker
 from stormlet.runtime.epochs.keeper import EpochKeeper
+from stormlet.runtime.epochs.sources import Sources
 from stormlet.runtime.epochs.wave import Wave
 from stormlet.runtime.epochs.writer import EpochWriter
 from stormlet.runtime.spout.feeds import KeptFeed
@@ -60,8 +61,8 @@ def rows_are_delivered_before_they_are_durable(patch: Patch) -> None:
     """Law X9."""
     write, commit_of = EpochWriter.write, EpochKeeper._commit_of
 
-    def early(keeper: Any, closed: Any) -> Commit:
-        commit = commit_of(keeper, closed)
+    def early(keeper: Any, closed: Any, cut: Any) -> Commit:
+        commit = commit_of(keeper, closed, cut)
         for each in keeper._state._committers:
             each.written()
         for committer in keeper._committers:
@@ -112,7 +113,7 @@ def committers_are_called_out_of_order(patch: Patch) -> None:
     patch.setattr(
         EpochKeeper,
         "pending",
-        property(lambda keeper: keeper._epoch.own + sum(each.backlog for _, each in keeper._spouts)),
+        property(lambda keeper: keeper._epoch.own + keeper._sources.backlog),
     )
 
 
@@ -169,7 +170,7 @@ def messages_may_come_after_the_end(patch: Patch) -> None:
 
 def dead_letters_are_not_kept(patch: Patch) -> None:
     """Those of an epoch that was not told are lost (law X1)."""
-    patch.setattr(EpochKeeper, "_letters_of", lambda keeper, closed: ())
+    patch.setattr(Sources, "letters_of", lambda sources, given_up: ())
 
 
 def what_a_broker_gives_again_counts_again(patch: Patch) -> None:

@@ -27,14 +27,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 from time import time
-from typing import TypeAlias
 
 from stormlet.core.ledger import OpenTree
-from stormlet.core.outcomes import DeadLetter, Failure, FailureKind
+from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.progress import EpochState
 from stormlet.core.retries import ReplayPolicy
 from stormlet.core.state.commits import Commit
@@ -53,14 +52,12 @@ from stormlet.runtime.dead_letters import DeadLetters
 from stormlet.runtime.epoch import CutEpoch, OpenEpoch
 from stormlet.runtime.epochs.letters import hand_over, kept
 from stormlet.runtime.epochs.slow import PATIENCE, log_slow_epoch
-from stormlet.runtime.epochs.states import KeptState, position_name
+from stormlet.runtime.epochs.sources import Sources
+from stormlet.runtime.epochs.states import KeptState
 from stormlet.runtime.epochs.wave import LEAST_PAUSE, Wave
 from stormlet.runtime.epochs.writer import EpochWriter
-from stormlet.runtime.spout.epoch_tracker import EpochTracker
-from stormlet.runtime.spout.hand_overs import letter_of
-from stormlet.runtime.spout.messages import HostMessage, Message
+from stormlet.runtime.spout.messages import Message
 from stormlet.runtime.spout.positions import CutPosition
-from stormlet.runtime.spout.task import SpoutTask
 from stormlet.runtime.tasks import Tasks
 
 logger = logging.getLogger(__name__)
@@ -69,7 +66,6 @@ IN_VAIN = 4
 """An epoch that its source has cut may fail this many times ``max_attempts`` in a row without a message being given
 up."""
 SHUTDOWN = Failure(FailureKind.SHUTDOWN)
-Spout: TypeAlias = tuple[SpoutTask, EpochTracker]
 
 
 class EpochKeeper:
@@ -97,9 +93,7 @@ class EpochKeeper:
         self._configuration = configuration
         self._state = state
         self._tasks = tasks
-        self._spouts = [
-            (task, task.tracker) for task in tasks.all_spouts if isinstance(task.tracker, EpochTracker)
-        ]
+        self._sources = Sources(tasks)
         self._committers = [task for task in tasks.all_bolts if isinstance(task, CommitterTask)]
         description = engine.plan.description
         by_epochs = [id for id, spec in description.bolts.items() if spec.by_epochs]
@@ -177,7 +171,7 @@ class EpochKeeper:
     def pending(self) -> int:
         """Open trees that belong to no message, messages that are to be emitted again, and committers that have not had
         an epoch: the next one waits for them (law X4)."""
-        backlog = sum(tracker.backlog for _, tracker in self._spouts) + len(self._waiting)
+        backlog = self._sources.backlog + len(self._waiting)
         return self._epoch.own + backlog + sum(task.is_due for task in self._committers)
 
     @property
@@ -187,15 +181,10 @@ class EpochKeeper:
             return True
         return self._wave.are_timers_due(self._wall_clock())
 
-    @property
-    def _is_awaited(self) -> bool:
-        """True if the host waits for a message."""
-        return any(tracker.is_awaited for _, tracker in self._spouts)
-
     def quiet(self) -> None:
         """Nothing moves now. An epoch that the host waits for has no reason to go on."""
         self._wait_for_timers()
-        if len(self._epoch.account) and self._is_awaited:
+        if len(self._epoch.account) and self._sources.is_awaited:
             self._epoch.closing = True
 
     def end(self) -> None:
@@ -239,7 +228,7 @@ class EpochKeeper:
         return EpochStatistics(
             self._durable,
             self.age,
-            sum(tracker.withheld for _, tracker in self._spouts),
+            self._sources.withheld,
             {str(each.id): StateStatistics(each.size, each.size_in_bytes) for each in self._state.states},
         )
 
@@ -282,7 +271,7 @@ class EpochKeeper:
             )
 
     def _note_delivered(self) -> None:
-        told = self._has_delivered and all(tracker.has_told for _, tracker in self._spouts)
+        told = self._has_delivered and self._sources.has_told
         if told and self._has_unsynced and self._sync_letters is not None:
             self._sync_letters()
         self._state.store.note_delivered(self._state.delivered, self._durable if told else 0)
@@ -292,7 +281,7 @@ class EpochKeeper:
     def _happened(self) -> None:
         account = self._epoch.account
         if account.is_broken_off and not account.is_whole:
-            self._forget_attempt()
+            self._sources.forget_attempt()
         elif self._timer is None:
             now = self._loop.time()
             self._state.tell_time(self._wall_clock())
@@ -302,15 +291,11 @@ class EpochKeeper:
                 self._began = now
                 self._notice = self._loop.call_later(self._length.seconds + PATIENCE, self._lasts_long)
 
-    def _forget_attempt(self) -> None:
-        for _, tracker in self._spouts:
-            tracker.forget_attempt()
-
     def _cut_changed(self) -> None:
         cut = self._epoch.cut
         if cut is not None and cut.returned is not None:
             self._waiting = ()
-            self._forget_attempt()
+            self._sources.forget_attempt()
         self._look_again()
 
     def _lasts_long(self) -> None:
@@ -322,7 +307,7 @@ class EpochKeeper:
 
     def _time_is_up(self) -> None:
         self._timer = None
-        left = 0.0 if self._is_awaited else self._length.left(self._loop.time())
+        left = 0.0 if self._sources.is_awaited else self._length.left(self._loop.time())
         if self._epoch.own and not self._has_work:
             self._happened()  # nothing has reached state yet
         elif left:
@@ -428,17 +413,11 @@ class EpochKeeper:
     def _give_back(self, cut: CutEpoch) -> None:
         """Forget what a source has cut, and has again; what others have emitted beside that is tried again."""
         failure = cut.returned or SHUTDOWN
-        _, tracker = self._spouts[cut.spout]
-        back = self._epoch.account.give_back(partial(_is_of, cut.spout))
-        tracker.give_back(back, failure)
+        self._sources.take_back(cut.spout, self._epoch.account, failure)
         self._epoch.cut = None
         self._repeat()
         cut.tell(failure)
-        self._room_came()
-
-    def _room_came(self) -> None:
-        for task in self._tasks.all_spouts:
-            task.room_came()
+        self._sources.room_came()
 
     def _failed_for_good(self) -> EpochFailed:
         account, failure = self._epoch.account, self._last_failure
@@ -451,19 +430,9 @@ class EpochKeeper:
 
     def _emit(self, messages: Sequence[Message], *, later: bool = False) -> None:
         """Have them emitted again, in an attempt at a lone message after a pause (law X7)."""
-        for (task, tracker), own in self._by_task(messages):
-            tracker.emit_again(own, later=later)
-            task.attend_soon()
+        self._sources.emit(messages, later=later)
         if not messages:
             self._look_again()
-
-    def _by_task(self, messages: Sequence[Message]) -> Sequence[tuple[Spout, Sequence[Message]]]:
-        if len(self._spouts) == 1:
-            return [(self._spouts[0], messages)]
-        own: list[list[Message]] = [[] for _ in self._spouts]
-        for message in messages:
-            own[message.spout].append(message)
-        return list(zip(self._spouts, own, strict=True))
 
     # The commit.
 
@@ -488,17 +457,13 @@ class EpochKeeper:
         if len(epoch.account):
             self._happened()
         self._wait_for_timers()
-        self._room_came()
+        self._sources.room_came()
 
     def _commit_of(self, closed: Closed[Message], cut: CutEpoch | None) -> Commit:
-        positions: dict[str, bytes] = {}
-        for (task, _), own in self._by_task(closed.messages):
-            position = task.feed.position_after(own)
-            if position is not None:
-                positions[position_name(task.plan)] = position
+        positions = self._sources.positions_after(closed.messages)
         if cut is not None:
-            plan = self._spouts[cut.spout][0].plan
-            positions[position_name(plan)] = CutPosition(cut.line, cut.number).encoded()
+            name = self._sources.position_name(cut.spout)
+            positions[name] = CutPosition(cut.line, cut.number).encoded()
         sealed = self._state.seal(closed.number, cut)
         return Commit(
             closed.number,
@@ -507,18 +472,14 @@ class EpochKeeper:
             sealed.appends,
             sealed.outbox,
             delivered=self._state.delivered,
-            letters=[kept(letter, self._wall_clock()) for letter in self._letters_of(closed)],
+            letters=[
+                kept(letter, self._wall_clock()) for letter in self._sources.letters_of(closed.given_up)
+            ],
             # What is under way keeps an epoch open, and a letter that its sink does not have is under way.
             letters_delivered=closed.number - 1,
             tables=sealed.tables,
             history=self._configuration.history if self._state.durable else 0.0,
         )
-
-    def _letters_of(self, closed: Closed[Message]) -> Iterator[DeadLetter]:
-        for message in closed.given_up:
-            if not isinstance(message, HostMessage) and message.failure is not None:
-                task, _ = self._spouts[message.spout]
-                yield letter_of(task.plan.component, message, message.failure)
 
     def _not_written(self, epoch: int, error: Exception) -> None:
         self._has_failed = True
@@ -540,9 +501,7 @@ class EpochKeeper:
         self._tell_untold()
 
     def _tell_sources(self, closed: Closed[Message], cut: CutEpoch | None) -> None:
-        for (task, tracker), own in self._by_task(closed.messages):
-            tracker.tell(own)
-            task.attend_soon()
+        self._sources.tell(closed.messages)
         if cut is not None:
             cut.tell(None)
 
@@ -555,7 +514,3 @@ class EpochKeeper:
         if self._untold is not None and not any(task.is_due for task in self._committers):
             tell, self._untold = self._untold, None
             tell()
-
-
-def _is_of(spout: int, message: Message) -> bool:
-    return message.spout == spout and not isinstance(message, HostMessage)
