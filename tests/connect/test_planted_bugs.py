@@ -10,6 +10,8 @@ import pytest
 
 from stormlet import Failure
 from stormlet.connect.driver import settling, spout
+from stormlet.connect.driver.holding import Holding
+from stormlet.connect.driver.partitions import Partitions
 from stormlet.connect.driver.sink import SinkBolt
 from stormlet.connect.driver.spout import SourceSpout
 from stormlet.connect.session import DONE, Delivery, Item, Settlement, Written
@@ -47,8 +49,9 @@ def settled_when_emitted(patch: pytest.MonkeyPatch) -> None:
 
     def next_tuple(self: SourceSpout[Any], out: Any) -> None:
         honest(self, out)
-        for id in list(self._receipts):  # pyright: ignore[reportPrivateUsage]
-            self._taken(id)  # pyright: ignore[reportPrivateUsage]
+        holding = self._holding  # pyright: ignore[reportPrivateUsage]
+        for id in list(holding.receipts):
+            holding.settle(id)
 
     patch.setattr(SourceSpout, "next_tuple", next_tuple)
 
@@ -56,16 +59,16 @@ def settled_when_emitted(patch: pytest.MonkeyPatch) -> None:
 def late_fence(patch: pytest.MonkeyPatch) -> None:
     """A partition that was given away goes on being committed."""
     patch.setattr(Prefix, "revoke", gives(None))
-    patch.setattr(SourceSpout, "_lose", gives(None))
+    patch.setattr(Partitions, "lose", gives(None))
 
 
 def fence_first(patch: pytest.MonkeyPatch) -> None:
     """Partitions are given away at once, with what was begun."""
 
-    async def at_once(self: object, ids: object) -> None:
+    async def at_once(self: object, ids: object, seconds: float) -> None:
         return
 
-    patch.setattr(SourceSpout, "_until_over", at_once)
+    patch.setattr(Holding, "until_over", at_once)
 
 
 def acks_of_old_connections(patch: pytest.MonkeyPatch) -> None:
@@ -123,16 +126,14 @@ def no_renewals(patch: pytest.MonkeyPatch) -> None:
 
 def keeps_lost_leases(patch: pytest.MonkeyPatch) -> None:
     """Messages are replayed whose lease is lost."""
-    patch.setattr(SourceSpout, "_withdraw", gives(None))
+    patch.setattr(Holding, "withdraw", gives(None))
 
 
 def drops_what_it_cannot_read(patch: pytest.MonkeyPatch) -> None:
     """A body that is no record is acked in silence."""
 
     async def bury(self: Any, id: str, delivery: Delivery, error: Exception) -> None:
-        held = self._taken(id)
-        if held.place is None:
-            self._settling.done(held.receipt)
+        self._holding.done(id)
 
     patch.setattr(SourceSpout, "_bury", bury)
 
@@ -164,12 +165,7 @@ def front_by_plus_one(patch: pytest.MonkeyPatch) -> None:
 def stop_is_a_failure(patch: pytest.MonkeyPatch) -> None:
     """What was read and not begun when the topology stopped is settled as done."""
 
-    def give_back(self: Any, id: str) -> None:
-        held = self._taken(id)
-        if held is not None and held.place is None:
-            self._settling.done(held.receipt)
-
-    patch.setattr(SourceSpout, "_give_back", give_back)
+    patch.setattr(Holding, "give_back", Holding.done)
 
 
 def buries_twice(patch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,8 @@ class Settling:
         self.told.set()
         self._status = status
         self._gather = gather
-        self._survive = survive
+        self.survive = survive
+        """True if a receipt is good at the next connection, too."""
         self._noted = asyncio.Event()
         self._next = Settlement()
         self._under_way: Settlement | None = None
@@ -63,7 +64,7 @@ class Settling:
         """The connection is lost: unless its receipts survive, what was noted means nothing. Returns how many."""
         if self._under_way is not None:
             self._take_back(self._under_way)
-        if self._survive:
+        if self.survive:
             return 0
         forgotten, self._next = len(self._next), Settlement()
         self._noted.clear()

@@ -14,8 +14,7 @@ owners. Where receipts survive a connection, everything goes on instead.
 
 *The broker is told off the way of the tuples*, by a task of its own (``settling``).
 
-*A partition that is given away is drained first and fenced second.* :meth:`SourceSpout._revoke` says so to the session
-only when its trees are done or the time is up, and from the same moment on nothing of it can be committed.
+*A partition that is given away is drained first and fenced second* (``partitions``).
 
 *The end gives back what nobody has begun*, waits for the trees, and then for the last settlement.
 
@@ -27,23 +26,24 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
 from stormlet.connect.address import Address, found_address
 from stormlet.connect.driver.connecting import CLOSING, LOSSES, Connecting, leave
-from stormlet.connect.driver.context import Fronts, SourceTask, consumer_name, random_of
-from stormlet.connect.driver.intake import Buffer, Buffered, Held, too_large
+from stormlet.connect.driver.context import SourceTask, consumer_name, random_of
+from stormlet.connect.driver.holding import Holding
+from stormlet.connect.driver.intake import Buffered, Held, too_large
 from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.partitions import Partitions
+from stormlet.connect.driver.renewing import Renewing
 from stormlet.connect.driver.settling import Settling
 from stormlet.connect.driver.status import Status
 from stormlet.connect.session import Capabilities, Delivery, Session, Settles, SourceContext
 from stormlet.core.outcomes import Failure, FailureKind
 from stormlet.core.settlement.credit import UNLIMITED, Credit
-from stormlet.core.settlement.leases import Leases
 from stormlet.core.settlement.prefix import Prefix
-from stormlet.core.settlement.receipts import Receipts
 from stormlet.errors import EndOfStream
 from stormlet.model.components import ReliableSpout, SpoutCollector, TaskContext
 from stormlet.report.connections import Connection, ConnectionState
@@ -104,25 +104,15 @@ class SourceSpout(ReliableSpout[T]):
         self._decode = source.decode
         self._most_bytes = settings.max_message_bytes
         self.buries = not rules.has_dead_letters
-        survive = rules.receipts_survive and rules.settles is Settles.EACH
-        self._survive = survive
-        self._receipts = Receipts[Held](survive=survive)
-        self._leases = None if rules.lease is None else Leases[str](rules.lease, settings.max_hold)
-        self._buffer = Buffer(settings.ordered_by)
         self._session: Session | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._room = asyncio.Event()
         self._read_out = asyncio.Event()
         self._read_out.set()
-        self._paused: dict[Prefix[Any], None] = {}
-        self._revoking: dict[Prefix[Any], None] = {}
-        self._awaited: list[tuple[dict[str, None], asyncio.Event]] = []
         self._resume: dict[str, str] | None = None
         self._numbers = count(1)
         self._active = False
         self._draining = False
         self._drained_by: float | None = None
-        self._ended = False
 
     # The life of the task.
 
@@ -137,7 +127,10 @@ class SourceSpout(ReliableSpout[T]):
         if context.is_durable and self.resumable:
             self._resume = {str(place): str(last) for place, last in context.resume.items()}
         self._status = Status(context.topology, component, str(self._address), self._clock)
-        self._settling = Settling(self._status, settings.gathering(self._rules), survive=self._survive)
+        survive = self._rules.receipts_survive and self._rules.settles is Settles.EACH
+        self._settling = Settling(self._status, settings.gathering(self._rules), survive=survive)
+        self._holding = Holding(self._rules, settings, self._settling, self._status, out)
+        self._partitions = Partitions(self._holding, self._settling, settings)
         self._credit = Credit(context.config.max_spout_pending, settings.max_buffer_bytes)
         self._random = random_of(context)
         context.show_connection(self._connection)
@@ -147,8 +140,10 @@ class SourceSpout(ReliableSpout[T]):
         self._session = session = await self._connecting.first(self._connect)
         name = f"{context.topology} {component}[{context.task_index}]"
         self._begin(self._serve(session), f"{name} connection")
-        if self._leases is not None:
-            self._begin(self._keep_leases(self._leases), f"{name} leases")
+        leases = self._holding.leases
+        if leases is not None:
+            renewing = Renewing(leases, self._holding, self._status, lambda: self._session)
+            self._begin(renewing.keep(), f"{name} leases")
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
@@ -163,13 +158,13 @@ class SourceSpout(ReliableSpout[T]):
             task_index=context.task_index,
             parallelism=context.parallelism,
             consumer=consumer_name(context),
-            connection=self._receipts.connected(),
+            connection=self._holding.receipts.connected(),
             random=self._random,
             credit=UNLIMITED if self._credit.most is None else self._credit.most,
             resume=self._resume,
-            take=self._assign,
-            revoke=self._revoke,
-            lose=self._lose,
+            take=self._partitions.assign,
+            revoke=self._partitions.revoke,
+            lose=self._partitions.lose,
         )
         return await self._source.connect(self._address, task)
 
@@ -179,7 +174,7 @@ class SourceSpout(ReliableSpout[T]):
             self._session = None
             self._lose_connection()
             await leave(session)
-            if self._draining and not self._survive:
+            if self._draining and not self._settling.survive:
                 return  # nothing can be settled any more
             session = await self._connecting.again(self._connect, lost)
             self._session = session
@@ -187,7 +182,7 @@ class SourceSpout(ReliableSpout[T]):
 
     async def _run(self, session: Session) -> Exception | None:
         """Run a session until it is lost: return the error that says so."""
-        works = [self._read(session), self._settling.tell(session, self._balance)]
+        works = [self._read(session), self._settling.tell(session, self._partitions.balance)]
         if self._rules.has_lag:
             works.append(self._watch_lag(session))
         tasks = [asyncio.get_running_loop().create_task(work) for work in works]
@@ -205,10 +200,19 @@ class SourceSpout(ReliableSpout[T]):
             await asyncio.gather(*tasks, return_exceptions=True)
         return None
 
+    def _lose_connection(self) -> None:
+        if self._settling.survive:
+            self._settling.forget()
+            return
+        self._partitions.lose_all()
+        self._holding.withdraw(list(self._holding.receipts))
+        self._status.stale += self._settling.forget()
+        self._holding.all_are_read = False
+
     def activate(self) -> None:
         """Read on."""
         self._active = True
-        self._room.set()
+        self._holding.room.set()
 
     def deactivate(self) -> None:
         """Ask for nothing more."""
@@ -220,11 +224,10 @@ class SourceSpout(ReliableSpout[T]):
         if (seconds := self._context.config.drain_timeout) is not None:
             self._drained_by = self._clock() + seconds
         self._status.drain()
-        self._room.set()
+        self._holding.room.set()
         if self._session is not None:
             self._session.interrupt()
-        for message in self._buffer.drop(lambda _: True):
-            self._give_back(message.id)
+        self._holding.give_back_unbegun()
 
     async def close(self) -> None:
         """Tell the broker the rest, and leave it."""
@@ -268,27 +271,29 @@ class SourceSpout(ReliableSpout[T]):
 
     async def _read_on(self, session: Session) -> None:
         while not self._draining:
-            most = self._credit.left(self._out.pending, len(self._buffer), self._buffer.bytes)
+            buffer = self._holding.buffer
+            most = self._credit.left(self._out.pending, len(buffer), buffer.bytes)
             if most and self._active:
                 self._status.become(ConnectionState.READY)
                 try:
                     deliveries = await session.receive(most, RECEIVE)
                 except EndOfStream:
-                    self._ended = True
+                    self._holding.all_are_read = True
                     self._out.wake()
                     return
                 await self._take_in(deliveries)
-                await self._balance(session)
+                await self._partitions.balance(session)
             else:
                 if not self._active:
                     self._status.become(ConnectionState.PAUSED)
                 await self._wait_for_room()
 
     async def _wait_for_room(self) -> None:
-        self._room.clear()
+        room = self._holding.room
+        room.clear()
         try:
             async with asyncio.timeout(ROOM):
-                await self._room.wait()
+                await room.wait()
         except TimeoutError:
             return
 
@@ -297,7 +302,7 @@ class SourceSpout(ReliableSpout[T]):
         until = now + self._slice
         for number, delivery in enumerate(deliveries, 1):
             place = delivery.place
-            if place is not None and (place.is_revoked or place in self._revoking):
+            if place is not None and self._partitions.is_given_away(place):
                 self._status.stale += 1
             elif (unreadable := self._take(delivery, place, now)) is not None:
                 await self._bury(*unreadable)
@@ -318,13 +323,10 @@ class SourceSpout(ReliableSpout[T]):
         number = -1 if place is None else place.add(delivery.position)
         id = self._id_of(delivery, number)
         held = Held(delivery.receipt, place, number, now)
-        is_new = self._receipts.add(id, held)
-        if self._leases is not None:
-            self._leases.hold(id, held.since)
-        if not is_new:
+        if not self._holding.add(id, held):
             status.redelivered += delivery.deliveries <= 1
         elif self._draining:
-            self._give_back(id)
+            self._holding.give_back(id)
         else:
             return self._keep(id, delivery, held)
         return None
@@ -332,9 +334,10 @@ class SourceSpout(ReliableSpout[T]):
     def _id_of(self, delivery: Delivery, number: int) -> str:
         if not delivery.name:
             return self._unnamed + str(next(self._numbers))
-        id = self._receipts.id_of(delivery.name)
+        receipts = self._holding.receipts
+        id = receipts.id_of(delivery.name)
         # A partition settles each of its deliveries; only a message with a receipt of its own adopts another one.
-        return f"{id}+{number}" if number >= 0 and id in self._receipts else id
+        return f"{id}+{number}" if number >= 0 and id in receipts else id
 
     def _keep(self, id: str, delivery: Delivery, held: Held) -> tuple[str, Delivery, Exception] | None:
         name, attempt = delivery.name or None, delivery.deliveries
@@ -344,7 +347,7 @@ class SourceSpout(ReliableSpout[T]):
             if len(delivery.body) > self._most_bytes:
                 raise too_large(delivery, self._most_bytes)
             value = self._decode(delivery)
-            self._buffer.add(Buffered(id, value, name, attempt, len(delivery.body), held))
+            self._holding.buffer.add(Buffered(id, value, name, attempt, len(delivery.body), held))
         except Exception as error:
             return id, delivery, error
         return None
@@ -358,7 +361,7 @@ class SourceSpout(ReliableSpout[T]):
         )
         if self.buries:
             await self._out.dead_letter(delivery.body, failure, message_id=id, origin=delivery.name or None)
-        self._give_up(id, failure)
+        self._holding.give_up(id, str(failure))
 
     # Emitting, and outcomes.
 
@@ -367,12 +370,12 @@ class SourceSpout(ReliableSpout[T]):
         for task in self._tasks:
             if task.done():
                 task.result()
-        if not self._buffer.is_ready:
-            if self._ended and not len(self._receipts) and self._settling.told.is_set():
+        if not self._holding.buffer.is_ready:
+            if self._holding.is_over and self._settling.told.is_set():
                 raise EndOfStream
             return
         most = EMITTED_AT_ONCE if self._credit.most is None else max(1, self._credit.most - out.pending)
-        messages = self._buffer.take(min(most, EMITTED_AT_ONCE))
+        messages = self._holding.buffer.take(min(most, EMITTED_AT_ONCE))
         out.emit_many(
             [message.value for message in messages],
             message_ids=[message.id for message in messages],
@@ -382,182 +385,20 @@ class SourceSpout(ReliableSpout[T]):
         if self._resume is not None:
             last = {message.held.place: message.name or "" for message in messages}
             self._resume.update((place.name, name) for place, name in last.items() if place is not None)
-        self._room.set()
+        self._holding.room.set()
 
     def ack(self, message_id: object) -> None:
         """A tree is done."""
-        held = self._taken(str(message_id))
-        if held is not None and held.place is None:
-            self._settling.done(held.receipt)
+        self._holding.done(str(message_id))
 
     def fail(self, message_id: object, failure: Failure) -> None:
         """A message has failed for good, and is among the dead letters of the run unless the broker has its own."""
         if failure.kind is FailureKind.SHUTDOWN:
-            self._give_back(str(message_id))
+            self._holding.give_back(str(message_id))
         else:
-            self._give_up(str(message_id), failure)
-
-    def _give_up(self, id: str, failure: Failure) -> None:
-        held = self._taken(id)
-        if held is not None and held.place is None:
-            if self._rules.has_dead_letters:
-                self._settling.reject(held.receipt, str(failure))
-            else:
-                self._settling.done(held.receipt)
-        if not self._rules.has_dead_letters:
-            self._status.rejected += 1
-
-    def _taken(self, id: str) -> Held | None:
-        """Settle a message for this task, once; where positions are committed, its partition knows it is done."""
-        held = self._receipts.take(id)
-        if self._leases is not None:
-            self._leases.release(id)
-        if held is not None:
-            if held.place is not None and held.place.settle(held.number):
-                self._settling.note()
-            self._over(id, held)
-        return held
-
-    def _give_back(self, id: str) -> None:
-        """Nobody has begun a message, or the end has come first: the broker may deliver it again (law R6)."""
-        held = self._receipts.take(id)
-        if self._leases is not None:
-            self._leases.release(id)
-        if held is not None and held.place is None and self._rules.can_return:
-            self._settling.give_back(held.receipt)
-
-    def _over(self, id: str, held: Held) -> None:
-        if self._buffer.over(held):
-            self._out.wake()
-        for ids, empty in self._awaited:
-            ids.pop(id, None)
-            if not ids:
-                empty.set()
-        if not self._room.is_set():
-            self._room.set()
-        if self._ended and not len(self._receipts):
-            self._out.wake()
-
-    # What is no longer this task's.
-
-    def _lose_connection(self) -> None:
-        if self._survive:
-            self._settling.forget()
-            return
-        for place in self._settling.places:
-            place.revoke()
-        self._settling.places.clear()
-        self._paused.clear()
-        self._withdraw(list(self._receipts))
-        self._status.stale += self._settling.forget()
-        self._ended = False
-
-    def _withdraw(self, ids: Iterable[str]) -> None:
-        """These messages come to somebody else, or again: no replays, no dead letters (law S9)."""
-        gone = self._receipts.withdraw(ids)
-        if not gone:
-            return
-        for id in gone:
-            if self._leases is not None:
-                self._leases.release(id)
-        for message in self._buffer.drop(lambda message: message.id in gone):
-            del gone[message.id]
-        self._out.withdraw(gone)  # the others were emitted
-        for id, held in gone.items():
-            self._over(id, held)
-        self._status.withdrawn += len(gone)
-        self._room.set()
-
-    def _assign(self, name: str, most_uncommitted: int) -> Prefix[Any]:
-        place = Prefix[Any](name, min(most_uncommitted, self._settings.max_uncommitted))
-        self._settling.places[place] = None
-        return place
-
-    async def _revoke(self, places: Collection[Prefix[Any]]) -> Fronts:
-        """Drain first, fence second (law R2)."""
-        given = dict.fromkeys(place for place in places if not place.is_revoked)
-        self._revoking.update(given)
-        unbegun = self._buffer.drop(lambda message: message.held.place in given)
-        self._receipts.withdraw([message.id for message in unbegun])
-        under_way = self._ids_of(given)
-        if under_way:
-            await self._until_over(dict.fromkeys(under_way))
-        fronts = [(place, front) for place in given if (front := place.to_commit()) is not None]
-        self._lose(given)
-        return fronts
-
-    async def _until_over(self, ids: dict[str, None]) -> None:
-        waiting = (ids, asyncio.Event())
-        self._awaited.append(waiting)
-        try:
-            async with asyncio.timeout(self._settings.revoke_timeout):
-                await waiting[1].wait()
-        except TimeoutError:
-            return
-        finally:
-            self._awaited.remove(waiting)
-
-    def _ids_of(self, places: Collection[Prefix[Any]]) -> list[str]:
-        held = ((id, self._receipts.get(id)) for id in self._receipts)
-        return [id for id, each in held if each is not None and each.place in places]
-
-    def _lose(self, places: Collection[Prefix[Any]]) -> None:
-        """Partitions belong to somebody else: nothing of them is settled or committed from now on."""
-        for place in places:
-            place.revoke()
-            self._settling.places.pop(place, None)
-            self._paused.pop(place, None)
-            self._revoking.pop(place, None)
-        self._withdraw(self._ids_of(dict.fromkeys(places)))
+            self._holding.give_up(str(message_id), str(failure))
 
     # Beside reading.
-
-    async def _keep_leases(self, leases: Leases[str]) -> None:
-        """Renew leases after each third of their time; withdraw what is lost (law R4)."""
-        third = (self._rules.lease or 0.0) / 3
-        while True:
-            at = leases.next_due()
-            await asyncio.sleep(third if at is None else max(0.0, at - self._clock()))
-            asked = self._clock()
-            due = leases.due(asked)
-            gone = [*due.lost, *due.held_too_long]
-            if due.renew and self._session is not None:
-                gone += await self._renew(self._session, leases, due.renew, asked)
-            if due.held_too_long:
-                self._status.warn(
-                    "%d messages were held for max_hold=%g s, and are given up to the broker",
-                    len(due.held_too_long),
-                    self._settings.max_hold,
-                )
-            self._withdraw(gone)
-
-    async def _renew(
-        self, session: Session, leases: Leases[str], ids: Sequence[str], asked: float
-    ) -> Sequence[str]:
-        """Renew these; return those that are lost."""
-        held = {id: each.receipt for id in ids if (each := self._receipts.get(id)) is not None}
-        try:
-            lost = await session.renew(list(held.values()))
-        except LOSSES:
-            return []  # the reader learns that too; leases run on
-        gone = [id for id, receipt in held.items() if any(receipt is each for each in lost)]
-        renewed = [id for id in held if id not in gone]
-        leases.renewed(renewed, asked)
-        self._status.renewals += len(renewed)
-        return gone
-
-    async def _balance(self, session: Session) -> None:
-        """Pause partitions with too much behind their front, and resume them when half of it is done (law R1)."""
-        places = self._settling.places
-        full = [place for place in places if place.is_full and place not in self._paused]
-        if full:
-            self._paused.update(dict.fromkeys(full))
-            await session.pause(full)
-        ready = [place for place in self._paused if place.has_room]
-        if ready:
-            for place in ready:
-                del self._paused[place]
-            await session.resume(ready)
 
     async def _watch_lag(self, session: Session) -> None:
         while True:
@@ -565,12 +406,9 @@ class SourceSpout(ReliableSpout[T]):
             await asyncio.sleep(self._settings.lag_every)
 
     def _connection(self) -> Connection:
-        first = next(iter(self._receipts), None)
-        held = None if first is None else self._receipts.get(first)
+        holding = self._holding
         return self._status.connection(
-            oldest=None if held is None else held.since,
-            buffered=len(self._buffer),
-            stale=self._receipts.stale,
+            oldest=holding.oldest, buffered=len(holding.buffer), stale=holding.receipts.stale
         )
 
 

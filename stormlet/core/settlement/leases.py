@@ -44,7 +44,7 @@ class Due(msgspec.Struct, Generic[R], frozen=True):
 class Leases(Generic[R]):
     """The leases of one source task. Times are seconds of any clock that does not go back."""
 
-    __slots__ = ("_leases", "_max_hold", "_seconds")
+    __slots__ = ("_leases", "max_hold", "seconds")
 
     def __init__(self, seconds: float, max_hold: float) -> None:
         """``seconds`` is the time of a lease. Raises :class:`ValueError` unless ``0 < seconds <= max_hold``."""
@@ -52,8 +52,10 @@ class Leases(Generic[R]):
             raise ValueError(
                 f"a lease of {seconds} s must be longer than 0 s and no longer than max_hold={max_hold}"
             )
-        self._seconds = seconds
-        self._max_hold = max_hold
+        self.seconds = seconds
+        """The time of a lease."""
+        self.max_hold = max_hold
+        """Seconds for which a message is held at most."""
         self._leases: dict[R, _Lease] = {}
 
     def __len__(self) -> int:
@@ -66,7 +68,7 @@ class Leases(Generic[R]):
         """A delivery has come, whose lease was taken no earlier than ``now``; again for one that has come again."""
         known = self._leases.pop(receipt, None)
         since = now if known is None else known.since
-        self._leases[receipt] = _Lease(since, now + self._seconds, now + self._seconds / 3)
+        self._leases[receipt] = _Lease(since, now + self.seconds, now + self.seconds / 3)
 
     def release(self, receipt: R) -> None:
         """It is settled."""
@@ -77,7 +79,7 @@ class Leases(Generic[R]):
         for receipt in receipts:
             lease = self._leases.get(receipt)
             if lease is not None:  # it may be settled meanwhile
-                lease.ends = max(lease.ends, asked + self._seconds)
+                lease.ends = max(lease.ends, asked + self.seconds)
 
     def next_due(self) -> float | None:
         """Return the time at which to call :meth:`due`; None while nothing is held."""
@@ -97,11 +99,11 @@ class Leases(Generic[R]):
         return due
 
     def _see(self, receipt: R, lease: _Lease, now: float, due: Due[R]) -> None:
-        if lease.ends - now <= self._seconds * ROUNDING:
+        if lease.ends - now <= self.seconds * ROUNDING:
             due.lost.append(receipt)
-        elif now - lease.since >= self._max_hold:
+        elif now - lease.since >= self.max_hold:
             due.held_too_long.append(receipt)
         else:
-            lease.due = now + self._seconds / 3
+            lease.due = now + self.seconds / 3
             self._leases[receipt] = lease
             due.renew.append(receipt)

@@ -1,0 +1,169 @@
+"""The messages that a source task holds: it has them from its broker, and they are not settled (law R3 to R6, S9).
+
+A message is held from its delivery on, first in the buffer, then as a tree. It ends in one of three ways. It is
+*settled*: its tree is done, or was given up. It is *given back*: nobody has begun it, and the broker may deliver it
+again. Or it is *withdrawn*: it belongs to somebody else, and its tree goes on without replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from stormlet.connect.driver.intake import Buffer, Held
+from stormlet.connect.driver.options import SourceSettings
+from stormlet.connect.driver.settling import Settling
+from stormlet.connect.driver.status import Status
+from stormlet.connect.session import Capabilities
+from stormlet.core.settlement.leases import Leases
+from stormlet.core.settlement.prefix import Prefix
+from stormlet.core.settlement.receipts import Receipts
+from stormlet.model.components import SpoutCollector
+
+
+class Holding:
+    """The messages of one source task."""
+
+    def __init__(
+        self,
+        rules: Capabilities,
+        settings: SourceSettings,
+        settling: Settling,
+        status: Status,
+        out: SpoutCollector[Any],
+    ) -> None:
+        """``settling`` tells the broker; ``out`` is the collector of the spout."""
+        self.receipts = Receipts[Held](survive=settling.survive)
+        self.leases = None if rules.lease is None else Leases[str](rules.lease, settings.max_hold)
+        self.buffer = Buffer(settings.ordered_by)
+        self.room = asyncio.Event()
+        """Set when there may be room for another message."""
+        self.all_are_read = False
+        """True once the source has come to its end."""
+        self._rules = rules
+        self._settling = settling
+        self._status = status
+        self._out = out
+        self._awaited: list[tuple[dict[str, None], asyncio.Event]] = []
+
+    @property
+    def is_over(self) -> bool:
+        """True if nothing is held, and nothing will come."""
+        return self.all_are_read and not len(self.receipts)
+
+    @property
+    def oldest(self) -> float | None:
+        """The time at which the oldest of them has come; None if there are none."""
+        first = next(iter(self.receipts), None)
+        held = None if first is None else self.receipts.get(first)
+        return None if held is None else held.since
+
+    def add(self, id: str, held: Held) -> bool:
+        """A delivery has come. Returns False if its message is held already."""
+        is_new = self.receipts.add(id, held)
+        if self.leases is not None:
+            self.leases.hold(id, held.since)
+        return is_new
+
+    # Settled.
+
+    def done(self, id: str) -> None:
+        """A tree is done."""
+        held = self.settle(id)
+        if held is not None and held.place is None:
+            self._settling.done(held.receipt)
+
+    def give_up(self, id: str, reason: str) -> None:
+        """A message has failed for good: it is for the broker's own dead letters, if it has some."""
+        held = self.settle(id)
+        if held is not None and held.place is None:
+            if self._rules.has_dead_letters:
+                self._settling.reject(held.receipt, reason)
+            else:
+                self._settling.done(held.receipt)
+        if not self._rules.has_dead_letters:
+            self._status.rejected += 1
+
+    def settle(self, id: str) -> Held | None:
+        """Settle a message for this task, once; where positions are committed, its partition knows that it is done."""
+        held = self._take(id)
+        if held is not None:
+            if held.place is not None and held.place.settle(held.number):
+                self._settling.note()
+            self._over(id, held)
+        return held
+
+    def _take(self, id: str) -> Held | None:
+        if self.leases is not None:
+            self.leases.release(id)
+        return self.receipts.take(id)
+
+    # Given back.
+
+    def give_back(self, id: str) -> None:
+        """Nobody has begun a message, or the end has come first: the broker may deliver it again (law R6)."""
+        held = self._take(id)
+        if held is not None and held.place is None and self._rules.can_return:
+            self._settling.give_back(held.receipt)
+
+    def give_back_unbegun(self) -> None:
+        """The end has come for all that is in the buffer."""
+        for message in self.buffer.drop(lambda _: True):
+            self.give_back(message.id)
+
+    # Withdrawn.
+
+    def withdraw(self, ids: Iterable[str]) -> None:
+        """These messages come to somebody else, or again: no replays, no dead letters (law S9)."""
+        gone = self.receipts.withdraw(ids)
+        if not gone:
+            return
+        for id in gone:
+            if self.leases is not None:
+                self.leases.release(id)
+        for message in self.buffer.drop(lambda message: message.id in gone):
+            del gone[message.id]
+        self._out.withdraw(gone)  # the others were emitted
+        for id, held in gone.items():
+            self._over(id, held)
+        self._status.withdrawn += len(gone)
+        self.room.set()
+
+    def withdraw_unbegun(self, places: Collection[Prefix[Any]]) -> None:
+        """What nobody has begun of these partitions comes to their next owner."""
+        unbegun = self.buffer.drop(lambda message: message.held.place in places)
+        self.receipts.withdraw([message.id for message in unbegun])
+
+    # All that are held.
+
+    def of(self, places: Collection[Prefix[Any]]) -> list[str]:
+        """Return the ids of the messages of these partitions."""
+        held = ((id, self.receipts.get(id)) for id in self.receipts)
+        return [id for id, each in held if each is not None and each.place in places]
+
+    async def until_over(self, ids: Iterable[str], seconds: float) -> None:
+        """Wait until these messages are no longer held, for so many seconds at most."""
+        waiting = (dict.fromkeys(ids), asyncio.Event())
+        if not waiting[0]:
+            return
+        self._awaited.append(waiting)
+        try:
+            async with asyncio.timeout(seconds):
+                await waiting[1].wait()
+        except TimeoutError:
+            return
+        finally:
+            self._awaited.remove(waiting)
+
+    def _over(self, id: str, held: Held) -> None:
+        if self.buffer.over(held):
+            self._out.wake()
+        for ids, empty in self._awaited:
+            ids.pop(id, None)
+            if not ids:
+                empty.set()
+        if not self.room.is_set():
+            self.room.set()
+        if self.is_over:
+            self._out.wake()

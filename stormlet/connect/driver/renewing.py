@@ -1,0 +1,59 @@
+"""The task that keeps the leases of a source: it renews them after each third of their time (law R4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from stormlet.connect.driver.connecting import LOSSES
+from stormlet.connect.driver.holding import Holding
+from stormlet.connect.driver.status import Status
+from stormlet.connect.session import Session
+from stormlet.core.settlement.leases import Leases
+
+
+class Renewing:
+    """Keeps the leases of one source task."""
+
+    def __init__(
+        self, leases: Leases[str], holding: Holding, status: Status, session: Callable[[], Session | None]
+    ) -> None:
+        """``session`` returns the one that stands, if one does."""
+        self._leases = leases
+        self._holding = holding
+        self._status = status
+        self._session = session
+        self._clock = asyncio.get_running_loop().time
+
+    async def keep(self) -> None:
+        """Renew what is held, and withdraw what is lost, for ever."""
+        leases = self._leases
+        while True:
+            at = leases.next_due()
+            await asyncio.sleep(leases.seconds / 3 if at is None else max(0.0, at - self._clock()))
+            asked = self._clock()
+            due = leases.due(asked)
+            gone = [*due.lost, *due.held_too_long]
+            session = self._session()
+            if due.renew and session is not None:
+                gone += await self._renew(session, due.renew, asked)
+            if due.held_too_long:
+                self._status.warn(
+                    "%d messages were held for max_hold=%g s, and are given up to the broker",
+                    len(due.held_too_long),
+                    leases.max_hold,
+                )
+            self._holding.withdraw(gone)
+
+    async def _renew(self, session: Session, ids: Sequence[str], asked: float) -> Sequence[str]:
+        """Renew these; return those that are lost."""
+        held = {id: each.receipt for id in ids if (each := self._holding.receipts.get(id)) is not None}
+        try:
+            lost = await session.renew(list(held.values()))
+        except LOSSES:
+            return []  # the reader learns that too; leases run on
+        gone = [id for id, receipt in held.items() if any(receipt is each for each in lost)]
+        renewed = [id for id in held if id not in gone]
+        self._leases.renewed(renewed, asked)
+        self._status.renewals += len(renewed)
+        return gone
