@@ -56,10 +56,12 @@ class Connection:
                 done = await self._connection.execute(statement, *arguments)
         return int(done.rpartition(" ")[2])
 
-    async def ask(self, statement: str, *arguments: object) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of a statement; raises asyncpg's errors."""
+    async def ask(
+        self, statement: str, *arguments: object, within: float | None = None
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a statement, which may take ``within`` seconds; raises asyncpg's errors."""
         async with self._alone:
-            return await self._connection.fetch(statement, *arguments)
+            return await self._connection.fetch(statement, *arguments, timeout=within)
 
     @asynccontextmanager
     async def alone(self, name: str) -> AsyncGenerator[None]:

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from tests.brokers.processes import missing
 from tests.brokers.proxy import Proxy
-from tests.connect.postgres.kit import Place, Postgres
+from tests.connect.postgres.kit import LOGICAL, Place, Postgres
 from tests.examples.postgres_server import binaries
 
 
@@ -25,6 +25,27 @@ def server() -> Iterator[Postgres]:
         server = Postgres(programs, Path(folder))
         yield server
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def logical() -> Iterator[Postgres]:
+    """Postgres that tells what is changed."""
+    programs = binaries()
+    if programs is None:
+        missing("Postgres", "apt-get install postgresql")
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
+        server = Postgres(programs, Path(folder), LOGICAL)
+        yield server
+        server.stop()
+
+
+@pytest_asyncio.fixture
+async def shop(logical: Postgres, request: pytest.FixtureRequest) -> AsyncIterator[Place]:
+    """A database whose changes are captured."""
+    name = "".join(letter if letter.isalnum() else "_" for letter in request.node.name)[:63]
+    async with Place(logical.database(name)) as place:
+        yield place
+        await place.drop_slots()
 
 
 @pytest_asyncio.fixture

@@ -14,25 +14,32 @@ import asyncpg
 from stormlet.connect import postgres
 from stormlet.connect.address import read_address
 from stormlet.connect.driver.context import SourceTask
+from stormlet.connect.postgres.capture import ChangesSession
 from stormlet.connect.postgres.session import QueueSession
-from stormlet.connect.session import Delivery, Item, Rejection, Settlement, Written
+from stormlet.connect.session import Delivery, Item, Rejection, Session, Settlement, Written
 from stormlet.connect.sink import Sink
 from stormlet.core.settlement.prefix import Prefix
 from tests.brokers.processes import HOST, free_ports
 from tests.examples.postgres_server import USER, Server
 
+LOGICAL = "-c wal_level=logical -c max_replication_slots=20"
+"""Options of a server that tells what is changed."""
+SLOT = "ours"
+PUBLICATION = "Our tables"
+
 
 class Postgres(Server):
     """A server that listens on loopback, and is killed and started again on its data."""
 
-    def __init__(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, more: str = "") -> None:
         (self.port,) = free_ports(1)
+        self._more = more
         super().__init__(programs, folder)
 
     @property
     def options(self) -> str:
         """Options of the server."""
-        return f"{super().options} -c listen_addresses={HOST} -p {self.port} -c synchronous_commit=on"
+        return f"{super().options} -c listen_addresses={HOST} -p {self.port} -c synchronous_commit=on {self._more}"
 
     def database(self, name: str) -> str:
         """Make an empty database, and return its URL."""
@@ -59,6 +66,10 @@ class Place:
     async def __aexit__(self, *_: object) -> None:
         await self.client.close()
 
+    async def again(self) -> None:
+        """Connect again, to a server that was down."""
+        self.client = await asyncpg.connect(self.url)
+
     async def add(self, *bodies: str, table: str = "orders") -> None:
         """Add rows, as anybody may."""
         await self.client.execute(f"INSERT INTO {table} (body) SELECT unnest($1::text[])", bodies)
@@ -70,6 +81,24 @@ class Place:
             for row in await self.client.fetch(f"SELECT {columns} FROM {table} ORDER BY 1")
         ]
         return [row[0] for row in found] if "," not in columns else found
+
+    async def drop_slots(self) -> None:
+        """Drop what a database cannot be dropped with, when nobody is at it any more."""
+        for (slot,) in await self.client.fetch(
+            "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
+        ):
+            await self.client.execute("SELECT pg_drop_replication_slot($1)", slot)
+
+    @asynccontextmanager
+    async def capturing(self, *, url: str = "", **options: Any) -> AsyncIterator[ChangesSession]:
+        """A session of a source of changes."""
+        given = {"slot": SLOT, "publication": PUBLICATION, "create": True, "poll": 0.05, **options}
+        source = postgres.Changes(url or self.url, **given)
+        session = await source.begin(read_address(source.url or "", where="here"), changes_context())
+        try:
+            yield session
+        finally:
+            await session.close()
 
     @asynccontextmanager
     async def consuming(
@@ -111,7 +140,17 @@ def context(credit: int = 100, connection: int = 1) -> SourceTask:
     return SourceTask(*names, credit, take, revoke, lambda places: None)
 
 
-async def received(session: QueueSession, count: int, within: float = 5.0) -> list[Delivery]:
+def changes_context(parallelism: int = 1) -> SourceTask:
+    """What the driver gives a source of changes."""
+
+    def revoke(places: object) -> Awaitable[Any]:
+        raise AssertionError("nobody else reads a slot")
+
+    names = ("topology", "orders", 0, parallelism, "host-orders-0", 1, Random(1))
+    return SourceTask(*names, 100, lambda name, most: Prefix(name, most), revoke, lambda places: None)
+
+
+async def received(session: Session, count: int, within: float = 5.0) -> list[Delivery]:
     """Receive until there are so many, or nothing comes any more."""
     got = list[Delivery]()
     while len(got) < count and (more := await session.receive(count - len(got), within)):

@@ -1,0 +1,227 @@
+"""The session of a source of changes.
+
+Theory of operation
+-------------------
+A peek gives whole transactions, in the order of their commits, from the first one that is not done, and changes
+nothing: the same ones come again until the slot is advanced. So what lies between there and the last one that was given
+is passed over, and a peek asks for at least twice as many messages as that has: what is read in vain is never more than
+what is read, however long one message is open. No peek is made before all of the last one is given.
+
+The slot can only be advanced to the end of a transaction. So the position of each message but the last of its
+transaction is the end of the transaction before.
+
+WAL that has nothing for the publication must be let go, too, or the server keeps it for ever. When all that was given
+is done, and a peek has found nothing more in all that was there before it, the slot is advanced to there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import count, islice
+from typing import Any, Final, NamedTuple
+
+from stormlet.connect.postgres.pgoutput import Begin, Commit, Decoder
+from stormlet.connect.postgres.slot import Slot, lsn_text
+from stormlet.connect.session import Delivery, Settlement, SourceContext
+from stormlet.core.settlement.prefix import Prefix
+from stormlet.errors import NotSettled
+
+logger = logging.getLogger("stormlet.connect")
+
+AT_ONCE: Final = 10_000
+"""Messages for which a peek asks at least, as each one reads the WAL since the restart of the slot."""
+MOST_AGAIN: Final = 50_000
+"""Messages that are read again at most; behind a transaction with more, nothing is read until it is done."""
+CHANGES: Final = (b"I", b"U", b"D", b"T")
+LET_GO: Final = 5.0
+"""Seconds between two times that WAL without changes is let go."""
+
+
+class Given(NamedTuple):
+    """A transaction that was given, and is not known to be done."""
+
+    end: int
+    messages: int
+
+
+class ChangesSession:
+    """See :class:`~stormlet.connect.session.Session`."""
+
+    def __init__(
+        self, context: SourceContext, slot: Slot, confirmed: int, *, poll: float, warn_bytes: int
+    ) -> None:
+        self._slot = slot
+        self._place = context.assigned(slot.name)
+        self._component = context.component
+        self._poll = poll
+        self._warn_bytes = warn_bytes
+        self._warned = False
+        self._clock = asyncio.get_running_loop().time
+        self._wake = asyncio.Event()
+        self._interrupted = False
+        self._paused = False
+        self._looking: asyncio.Task[bool] | None = None
+        self._decoder = Decoder()
+        self._deliveries: Iterator[Delivery] = iter(())
+        self._confirmed = confirmed
+        self._given = deque[Given]()
+        self._last = confirmed
+        """The end of the last transaction that was given."""
+        self._seen = -1
+        """A position up to which there was nothing more."""
+        self._let_go_at = 0.0
+
+    async def begin(self) -> None:
+        """Read for the first time, so that what is wrong with the publication fails the start."""
+        await self._look(connecting=True)
+
+    async def receive(self, most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109 - see Session
+        """Return changes, as soon as there are any."""
+        until = self._clock() + timeout
+        while True:
+            if not self._paused and (found := list(islice(self._deliveries, most))):
+                return found
+            left = until - self._clock()
+            if self._interrupted or left <= 0:
+                return ()
+            if self._paused or not await self._looked():
+                await self._wait(min(left, self._poll))
+
+    async def _wait(self, seconds: float) -> None:
+        self._wake.clear()
+        if self._interrupted:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+
+    async def _looked(self) -> bool:
+        """Look for more, unless :meth:`interrupt` comes first: a peek that is given up has changed nothing."""
+        self._looking = asyncio.ensure_future(self._look())
+        try:
+            return await self._looking
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._interrupted or (task is not None and task.cancelling()):
+                raise
+            return False
+        finally:
+            self._looking = None
+
+    async def _look(self, *, connecting: bool = False) -> bool:
+        end = await self._slot.end()
+        if end == self._seen:
+            await self._let_go()
+            return False
+        given = sum(each.messages for each in self._given)
+        if given > MOST_AGAIN:
+            return False
+        most = given + max(given, AT_ONCE)
+        rows = await self._slot.peek(most, connecting=connecting)
+        if rows is None:
+            return False
+        if len(rows) < most:
+            self._seen = end
+        self._deliveries = self._read(rows)
+        return True
+
+    async def _let_go(self) -> None:
+        """Let go of WAL that has nothing for anybody."""
+        now = self._clock()
+        if self._given or self._seen <= self._confirmed or now < self._let_go_at:
+            return
+        self._let_go_at = now + LET_GO
+        if await self._slot.advance(self._seen):
+            self._confirmed = max(self._confirmed, self._seen)
+
+    def _read(self, rows: Sequence[bytes]) -> Iterator[Delivery]:
+        """Make the deliveries of what was read, each when it is asked for."""
+        last, begin, passed = self._last, Begin(0, 0.0), True
+        waiting: Delivery | None = None
+        messages, index = 0, count()
+        for row in rows:
+            messages += 1
+            if passed and row[:1] in CHANGES:
+                continue
+            said = self._decoder.read(row)
+            if isinstance(said, Begin):
+                begin, passed, messages, index = said, said.lsn < last, 1, count()
+            elif isinstance(said, Commit):
+                if passed:
+                    continue
+                self._last = said.end
+                if waiting is not None:
+                    self._given.append(Given(said.end, messages))
+                    waiting.position = said.end
+                    yield waiting
+                    waiting = None
+            else:
+                for body in said:
+                    if waiting is not None:
+                        yield waiting
+                    waiting = self._delivery(body, begin, next(index))
+
+    def _delivery(self, body: bytes, begin: Begin, index: int) -> Delivery:
+        return Delivery(
+            body=body,
+            name=f"{self._slot.name}@{lsn_text(begin.lsn)}/{index}",
+            published=begin.committed,
+            place=self._place,
+            position=self._last,
+        )
+
+    def interrupt(self) -> None:
+        """Have a read that waits return."""
+        self._interrupted = True
+        self._wake.set()
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def settle(self, settlement: Settlement) -> int:
+        """Advance the slot."""
+        for place, front in settlement.fronts:
+            if not place.is_revoked and front.position > self._confirmed:
+                await self._advance(front.position)
+        return 0
+
+    async def _advance(self, lsn: int) -> None:
+        if not await self._slot.advance(lsn):
+            raise NotSettled(f"another connection is at the replication slot {self._slot.name!r}")
+        self._confirmed = max(self._confirmed, lsn)
+        while self._given and self._given[0].end <= lsn:
+            self._given.popleft()
+        self._wake.set()
+
+    async def renew(self, receipts: Sequence[Any]) -> Sequence[Any]:
+        """Not called: there are no leases."""
+        return ()
+
+    async def pause(self, places: Collection[Prefix[Any]]) -> None:
+        """Return nothing more."""
+        self._paused = True
+
+    async def resume(self, places: Collection[Prefix[Any]]) -> None:
+        """Return changes again."""
+        self._paused = False
+        self._wake.set()
+
+    async def lag(self) -> Mapping[str, int]:
+        """Return the bytes of WAL that are not done, and warn if the server must keep too many of them."""
+        lag, kept = await self._slot.lag()
+        if kept >= self._warn_bytes and not self._warned:
+            logger.warning(
+                "%s: the server keeps %s bytes of WAL for the replication slot %r, which may fill its disk",
+                self._component,
+                f"{kept:,}",
+                self._slot.name,
+            )
+        self._warned = kept >= self._warn_bytes or (self._warned and kept >= self._warn_bytes // 2)
+        return {self._slot.name: lag}
+
+    async def close(self) -> None:
+        """Disconnect."""
+        await self._slot.close()

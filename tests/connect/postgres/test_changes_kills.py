@@ -1,0 +1,114 @@
+"""Processes that read changes and are killed at any moment: every committed one is seen, in its order.
+
+``STORMLET_KILLS=20 pytest -rP tests/connect/postgres/test_changes_kills.py`` kills more of them, and prints the counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from tests.connect.postgres import mortal_changes
+from tests.connect.postgres.kit import PUBLICATION, SLOT, Place, soon
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
+
+KILLS: Final = int(os.environ.get("STORMLET_KILLS", "4"))
+ROOT = Path(__file__).parents[3]
+
+
+class Reader:
+    """Processes one after another, who note what they have seen in one file."""
+
+    def __init__(self, url: str, notes: Path) -> None:
+        self._url = url
+        self._notes = notes
+        notes.touch()
+
+    @property
+    def runs(self) -> list[list[int]]:
+        """The ids that each of them has seen, in its order."""
+        _, *runs = self._notes.read_text("utf-8").split("-\n")
+        return [[int(line) for line in run.splitlines()] for run in runs]
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Process]:
+        """A process that has begun to work."""
+        before = sum(map(len, self.runs))
+        program = [sys.executable, mortal_changes.__file__, self._url, str(self._notes)]
+        process = await asyncio.create_subprocess_exec(*program, cwd=ROOT, env={"PYTHONPATH": str(ROOT)})
+        try:
+            async with asyncio.timeout(60):
+                while sum(map(len, self.runs)) == before:
+                    assert process.returncode is None
+                    await asyncio.sleep(0.01)
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+async def write(place: Place, seed: int, over: asyncio.Event) -> list[int]:
+    """Insert rows by transactions of all sizes, one in four of which is rolled back; return those that are there, in
+    the order of their commits."""
+    random, numbers, there = Random(seed), count(), list[int]()
+    while not over.is_set():
+        some = [next(numbers) for _ in range(random.choice([1, 1, 3, 40]))]
+        transaction = place.client.transaction()
+        await transaction.start()
+        await place.client.execute("INSERT INTO orders SELECT unnest($1::int[])", some)
+        if random.random() < 0.25:
+            await transaction.rollback()
+        else:
+            await transaction.commit()
+            there += some
+        await asyncio.sleep(0.01)
+    return there
+
+
+async def test_killed_processes_miss_nothing(shop: Place, tmp_path: Path) -> None:
+    """Each goes on, in order, at or before the first change that the one before had not seen."""
+    await shop.client.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+    await shop.client.execute(f'CREATE PUBLICATION "{PUBLICATION}" FOR TABLE orders')
+    await shop.client.execute("SELECT pg_create_logical_replication_slot($1, 'pgoutput')", SLOT)
+    reader, over, random = Reader(shop.url, tmp_path / "notes"), asyncio.Event(), Random(1)
+    async with Place(shop.url) as writer:
+        writing = asyncio.ensure_future(write(writer, 2, over))
+        for _ in range(KILLS):
+            async with reader.one() as process:
+                await asyncio.sleep(random.uniform(0, 0.6))
+                process.kill()
+                assert await process.wait() == -signal.SIGKILL
+        over.set()
+        there = await writing
+
+    async def seen() -> bool:
+        return reader.runs[-1][-1:] == there[-1:]
+
+    async with reader.one() as process:
+        await soon(seen, 60)
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+    reached, again = 0, 0
+    for run in reader.runs:
+        if run:
+            begin = there.index(run[0])
+            assert begin <= reached
+            assert run == there[begin : begin + len(run)]
+            again, reached = again + max(0, reached - begin), max(reached, begin + len(run))
+    print(f"{KILLS} kills, {len(there)} changes, {again} twice")
+    assert reached == len(there)
+    lag = "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots"
+    assert await shop.client.fetchval(lag) < 10_000
