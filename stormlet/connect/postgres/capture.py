@@ -10,6 +10,8 @@ what is read, however long one message is open. No peek is made before all of th
 The slot can only be advanced to the end of a transaction. So the position of each message but the last of its
 transaction is the end of the transaction before.
 
+Nothing is given while the slot is advanced, or all that was read would go out while nobody answers, and then again.
+
 WAL that has nothing for the publication must be let go, too, or the server keeps it for ever. When all that was given
 is done, and a peek has found nothing more in all that was there before it, the slot is advanced to there.
 """
@@ -64,6 +66,7 @@ class ChangesSession:
         self._wake = asyncio.Event()
         self._interrupted = False
         self._paused = False
+        self._telling = False
         self._looking: asyncio.Task[bool] | None = None
         self._decoder = Decoder()
         self._deliveries: Iterator[Delivery] = iter(())
@@ -83,13 +86,17 @@ class ChangesSession:
         """Return changes, as soon as there are any."""
         until = self._clock() + timeout
         while True:
-            if not self._paused and (found := list(islice(self._deliveries, most))):
+            if not self._is_held and (found := list(islice(self._deliveries, most))):
                 return found
             left = until - self._clock()
             if self._interrupted or left <= 0:
                 return ()
-            if self._paused or not await self._looked():
+            if self._is_held or not await self._looked():
                 await self._wait(min(left, self._poll))
+
+    @property
+    def _is_held(self) -> bool:
+        return self._paused or self._telling
 
     async def _wait(self, seconds: float) -> None:
         self._wake.clear()
@@ -189,12 +196,16 @@ class ChangesSession:
         return 0
 
     async def _advance(self, lsn: int) -> None:
-        if not await self._slot.advance(lsn):
-            raise NotSettled(f"another connection is at the replication slot {self._slot.name!r}")
+        self._telling = True
+        try:
+            if not await self._slot.advance(lsn):
+                raise NotSettled(f"another connection is at the replication slot {self._slot.name!r}")
+        finally:
+            self._telling = False
+            self._wake.set()
         self._confirmed = max(self._confirmed, lsn)
         while self._given and self._given[0].end <= lsn:
             self._given.popleft()
-        self._wake.set()
 
     async def renew(self, receipts: Sequence[Any]) -> Sequence[Any]:
         """Not called: there are no leases."""

@@ -240,6 +240,27 @@ async def test_wal_that_has_nothing_for_it_is_let_go(shop: Place, monkeypatch: p
         assert ids(await session.receive(9, 2)) == [2]
 
 
+async def test_a_transaction_outlives_the_wal_of_its_beginning(
+    shop: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has changed before that was let go comes with the rest, to the next session, too."""
+    monkeypatch.setattr("stormlet.connect.postgres.capture.LET_GO", 0.0)
+    await shop.client.execute(f"{TABLE}; CREATE TABLE other (id int)")
+    async with shop.capturing(create=["orders"]):
+        pass  # the slot would wait for the end of a transaction
+    async with Place(shop.url) as slow, slow.client.transaction():
+        async with shop.capturing() as session:
+            await insert(slow, 1)
+            for _ in range(3):
+                await shop.client.execute("INSERT INTO other SELECT generate_series(1, 20000)")
+                await shop.client.execute("CHECKPOINT")
+                assert await session.receive(9, 0.4) == ()
+            assert (await session.lag())["ours"] < 100_000
+        await insert(slow, 2)
+    async with shop.capturing() as session:
+        assert ids(await received(session, 2)) == [1, 2]
+
+
 async def test_a_slot_that_keeps_too_much_is_warned_of_once(
     shop: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -422,6 +443,28 @@ async def test_a_black_hole_is_a_lost_connection(
             proxy.swallow()
             errors = await asyncio.gather(session.receive(1, 60), session.lag(), return_exceptions=True)
     assert [type(error) for error in errors] == [ConnectionLost] * 2
+
+
+async def test_nothing_is_given_while_nobody_answers(shop: Place, logical: Postgres) -> None:
+    """It would all come again; once the slot is advanced, the next one comes at once."""
+    await shop.client.execute(TABLE)
+    with Proxy(logical.port) as proxy:
+        async with shop.capturing(url=through(shop.url, proxy.port), poll=30.0) as session:
+            for number in range(3):
+                await insert(shop, number)
+            (first,) = await session.receive(1, 2)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(session.settle(up_to(first)))
+                second = tasks.create_task(session.receive(1, 60))
+                async with asyncio.timeout(2):
+                    assert ids(await second) == [1]
+            proxy.swallow()
+            settling = asyncio.ensure_future(session.settle(up_to((await second)[0])))
+            await asyncio.sleep(0)
+            assert await session.receive(1, 0.5) == ()
+            proxy.reset()
+            with pytest.raises(ConnectionLost):
+                await settling
 
 
 async def test_a_server_that_is_killed_forgets_no_change(shop: Place, logical: Postgres) -> None:

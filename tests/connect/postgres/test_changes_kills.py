@@ -25,6 +25,10 @@ from tests.connect.postgres.kit import PUBLICATION, SLOT, Place, soon
 pytestmark = [pytest.mark.asyncio, pytest.mark.timeout(600)]
 
 KILLS: Final = int(os.environ.get("STORMLET_KILLS", "4"))
+LARGEST: Final = 40
+"""Rows of a transaction."""
+IN_AN_INTERVAL: Final = 200
+"""Changes that a process has noted before the server knows of the first of them."""
 ROOT = Path(__file__).parents[3]
 
 
@@ -65,7 +69,7 @@ async def write(place: Place, seed: int, over: asyncio.Event) -> list[int]:
     the order of their commits."""
     random, numbers, there = Random(seed), count(), list[int]()
     while not over.is_set():
-        some = [next(numbers) for _ in range(random.choice([1, 1, 3, 40]))]
+        some = [next(numbers) for _ in range(random.choice([1, 1, 3, LARGEST]))]
         transaction = place.client.transaction()
         await transaction.start()
         await place.client.execute("INSERT INTO orders SELECT unnest($1::int[])", some)
@@ -110,5 +114,6 @@ async def test_killed_processes_miss_nothing(shop: Place, tmp_path: Path) -> Non
             again, reached = again + max(0, reached - begin), max(reached, begin + len(run))
     print(f"{KILLS} kills, {len(there)} changes, {again} twice")
     assert reached == len(there)
+    assert again <= KILLS * (mortal_changes.PENDING + LARGEST + IN_AN_INTERVAL)
     lag = "SELECT pg_current_wal_lsn() - confirmed_flush_lsn FROM pg_replication_slots"
     assert await shop.client.fetchval(lag) < 10_000
