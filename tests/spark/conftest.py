@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,5 +43,24 @@ def spark() -> Iterator[SparkSession]:
         if "CI" in os.environ:
             raise
         pytest.skip(str(error))
-    yield started
+    with _formats_are_kept():
+        yield started
     started.stop()
+
+
+@contextmanager
+def _formats_are_kept() -> Iterator[None]:
+    """A logger of PySpark gives its own format to each handler that it gets, and pytest gives its handlers, which all
+    tests share, to every logger that does not propagate."""
+    from pyspark.logger import PySparkLogger
+
+    add = PySparkLogger.addHandler
+
+    def keep(logger: PySparkLogger, handler: logging.Handler) -> None:
+        before = handler.formatter
+        add(logger, handler)
+        handler.setFormatter(before or handler.formatter)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PySparkLogger, "addHandler", keep)
+        yield

@@ -17,7 +17,7 @@ from time import monotonic, sleep
 import pytest
 
 from tests.connect.kafka.cluster import Cluster
-from tests.connect.kafka.worker import PENDING, SETTLE_EVERY
+from tests.connect.kafka.worker import MOST_A_SECOND, PENDING, SETTLE_EVERY
 
 WORKER = Path(__file__).with_name("worker.py")
 
@@ -108,7 +108,7 @@ def test_two_processes_one_killed_one_joining(real: Cluster, tmp_path: Path, pro
     twice = lines.total() - count
     print(f"{protocol}: {count} of {count}, {twice} twice, the second half at {rate:,.0f}/s")
     assert set(lines) == {str(number).encode() for number in range(count)}
-    assert twice <= PENDING + 20_000 * SETTLE_EVERY
+    assert twice <= PENDING + MOST_A_SECOND * SETTLE_EVERY
     assert sum(real.committed(topic)) == count
 
 
@@ -131,5 +131,5 @@ def test_a_process_killed_again_and_again(real: Cluster, tmp_path: Path) -> None
         some.kill(last, signal.SIGTERM)
         twice = some.lines().total() - count
     print(f"{kills} kills: {count} of {count}, {twice} twice")
-    assert twice <= kills * (PENDING + 20_000 * SETTLE_EVERY)
+    assert twice <= kills * (PENDING + MOST_A_SECOND * SETTLE_EVERY)
     assert sum(real.committed(topic)) == count

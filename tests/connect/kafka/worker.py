@@ -16,19 +16,22 @@ from stormlet.model.components import BatchBolt, Collector
 
 PENDING = 500
 SETTLE_EVERY = 0.2
+BATCH, PAUSE = 100, 0.01
+MOST_A_SECOND = BATCH / PAUSE
 
 
 class Write(BatchBolt[bytes, None]):
-    """Writes the lines of a batch before they are acked, and takes a moment for it, so that trees are open."""
+    """Writes the lines of a batch before they are acked. Each takes a moment, so that trees are open, and so that one
+    process has not read everything before another one is up."""
 
-    size = 100
+    size = BATCH
     within = 0.01
 
     def __init__(self, output: int) -> None:
         self._output = output
 
     async def execute_batch(self, tups: list[Tuple[bytes]], out: Collector[None]) -> None:
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(PAUSE)
         os.write(self._output, b"".join(tup.value + b"\n" for tup in tups))
 
 

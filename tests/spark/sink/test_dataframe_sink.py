@@ -426,7 +426,8 @@ def test_check_knows_what_belongs_to_no_message(on_error: Any, found: list[str])
     topology = Topology("totals")
     totals = topology.bolt("total", Total, topology.spout("values", [1]).shuffle())
     topology.bolt("write", DataFrameSink("out"), totals.shuffle(), on_error=on_error)
-    assert [each.rule for each in findings(topology.describe())] == found
+    description, _ = topology.describe().configured(topology.configuration, "here")
+    assert [each.rule for each in findings(description)] == found
 
 
 def test_a_path_may_be_a_path() -> None:
