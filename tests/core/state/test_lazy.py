@@ -287,6 +287,28 @@ def test_timers_are_found_in_the_store() -> None:
     assert all(task_of(key) == task for task, keys in enumerate(due) for key in keys)
 
 
+@pytest.mark.parametrize("kind", ["int", "map"])
+def test_each_task_goes_over_its_own_keys(kind: str) -> None:
+    """Of all that the store has."""
+    entries = KeptInMemory()
+    state = lazy(DECLARED[kind], entries, 3)
+    for key in "abcdef":
+        table: Any = state.tables[task_of(key) % 3]
+        table.put(key, 1) if kind == "int" else table.put(key, "inner", 1)
+    commit(state, entries)
+    commit(state, entries)
+    found = [list(table.committed_keys()) for table in state.tables]
+    assert sorted(key for keys in found for key in keys) == list("abcdef")
+    assert all(task_of(key) % 3 == task for task, keys in enumerate(found) for key in keys)
+
+
+def test_a_key_of_another_type_is_refused_by_name() -> None:
+    """Also where it has no bytes to look for."""
+    table: Any = lazy(Declared("value", int, key=str), KeptInMemory()).tables[0]
+    with pytest.raises(TypeError, match="bolt 'count', state 'total'"):
+        table.get(2**70)
+
+
 def test_what_no_store_can_have_is_not_there() -> None:
     """The host may ask for anything."""
     seen = Committed(lazy(Declared("value", int, key=str), KeptInMemory()))

@@ -124,6 +124,12 @@ def test_an_epoch_follows_the_one_before_it() -> None:
     assert Epoch(1, "b", is_durable=False).follows(Epoch(5, "a"))
 
 
+def test_an_epoch_of_another_source_follows_none() -> None:
+    """The sink has rows of which it knows nothing (law X8, X10)."""
+    with pytest.raises(ValueError, match="as its source is another one or had a state"):
+        Epoch(1, "b", by_source=True).follows(Epoch(5, "a"))
+
+
 def test_an_epoch_follows_those_that_its_line_has_in_common_with_an_earlier_one() -> None:
     """A sink that has more than these must be put right first, also where the first epochs of the line have no rows."""
     rewound = Epoch(8, "c", ancestors=[("a", 4), ("b", 6)])

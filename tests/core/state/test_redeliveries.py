@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from stormlet.core.state.redeliveries import Given, Redeliveries
+from stormlet.errors import InvalidEmit
 
 
 def durable(*message_ids: int, giver: int = 0) -> Redeliveries:
@@ -62,3 +65,19 @@ def test_all_tasks_that_have_given_a_message_ack_it() -> None:
     assert made.tell(0, 1)
     assert asked == [(1, 1, "from 1"), (2, 1, "from 2")]
     assert (made.tell_again(1, 1), made.tell_again(2, 1)) == (True, True)
+
+
+def test_an_id_that_cannot_be_kept_is_refused() -> None:
+    """It would not be known when it is given again."""
+    with pytest.raises(
+        InvalidEmit, match=r"'orders' redelivers, and emits the message id \[1\], which cannot be kept"
+    ):
+        Redeliveries("orders").give(0, [1], "value")
+
+
+def test_a_message_that_could_not_be_emitted_is_given_first_again() -> None:
+    """Nobody has it."""
+    made = Redeliveries("orders")
+    made.give(0, 1, "value")
+    made.take_back(1)
+    assert made.give(0, 1, "value") is Given.FIRST

@@ -45,6 +45,21 @@ class Cutting(Checkpointed):
     cuts_epochs = True
 
 
+class Unacked(Forgetful):
+    """Does not know what to tell its broker."""
+
+    redelivers = True
+
+
+class Undecided(Source):
+    """Says both."""
+
+    redelivers = True
+
+    def ack(self, message_id: object) -> None:
+        pass
+
+
 class Plain(BasicBolt[int, None]):
     """Keeps nothing."""
 
@@ -92,6 +107,8 @@ def test_a_spout_goes_on_by_the_id_unless_it_says_more() -> None:
             Plain,
             "spout 'source' has a checkpoint of its own, and state= keeps the positions of all",
         ),
+        (Unacked, Plain, "spout 'source' redelivers, and has no ack, by which a broker would be told"),
+        (Undecided, Plain, "spout 'source' says resumable and redelivers, and goes on in one way"),
         (Source, Tally, "bolt 'bolt' keeps state that it does not declare, which the next run would miss"),
     ],
 )
