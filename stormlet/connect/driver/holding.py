@@ -131,7 +131,7 @@ class Holding:
         self.room.set()
 
     def withdraw_unbegun(self, places: Collection[Prefix[Any]]) -> None:
-        """What nobody has begun of these partitions comes to their next owner."""
+        """Leave to their next owner what nobody has begun of these partitions."""
         unbegun = self.buffer.drop(lambda message: message.held.place in places)
         self.receipts.withdraw([message.id for message in unbegun])
 

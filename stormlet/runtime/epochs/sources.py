@@ -53,7 +53,7 @@ class Sources:
             task.room_came()
 
     def forget_attempt(self) -> None:
-        """What is under way belongs to an attempt that has failed."""
+        """Forget what is under way: it belongs to an attempt that has failed."""
         for _, tracker in self._spouts:
             tracker.forget_attempt()
 
