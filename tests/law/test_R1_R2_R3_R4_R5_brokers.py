@@ -131,6 +131,36 @@ async def test_R2_a_partition_that_is_lost_is_fenced_at_once(sim: Simulation) ->
 
 
 @pytest.mark.simulated_time
+async def test_R2_a_commit_under_way_of_a_partition_that_is_lost_is_not_made(sim: Simulation) -> None:
+    """It would undo what the next owner has committed."""
+    consumer = Consumer(Broker("kafka", latency=1.0), quick, settings={"settle_every": 0.0})
+    bodies = consumer.publish(4)
+    async with consumer.run():
+        await sim.advance(seconds=1.3)  # a second to read, and half a one until the broker has the commit
+        assert (consumer.processed.total(), log_of(consumer).commits) == (4, [])
+        consumer.broker.take_away()
+        await sim.advance(seconds=0.8)
+        assert log_of(consumer).commits == []
+        await consumer.until_empty()
+    consumer.check(bodies)
+
+
+@pytest.mark.simulated_time
+async def test_R2_what_is_on_its_way_of_a_partition_that_is_lost_is_not_begun(sim: Simulation) -> None:
+    """The next owner alone has it."""
+    consumer = Consumer(Broker("kafka", latency=1.0), quick)
+    bodies = consumer.publish(4)
+    async with consumer.run() as running:
+        await sim.advance(seconds=0.5)
+        assert (consumer.processed.total(), consumer.place.deliveries) == (0, 4)
+        consumer.broker.take_away()
+        await consumer.until_empty()
+        assert connection(running).stale == 4
+    assert consumer.processed == dict.fromkeys(bodies, 1)
+    consumer.check(bodies)
+
+
+@pytest.mark.simulated_time
 async def test_R3_an_ack_of_an_earlier_connection_is_not_sent(sim: Simulation) -> None:
     """Tags begin anew, so that it would ack another message: here it is withdrawn, and comes again."""
     gate = asyncio.Event()

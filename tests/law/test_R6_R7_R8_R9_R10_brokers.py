@@ -25,7 +25,7 @@ from stormlet.connect.session import (
 )
 from stormlet.errors import BrokerRefused
 from stormlet.testing import Simulation
-from stormlet.testing.brokers import Broker, TwinSink, TwinSource
+from stormlet.testing.brokers import PROFILES, Broker, TwinSink, TwinSource
 from stormlet.testing.brokers.queues import QueueSession
 from tests.connect.runs import ALL, KINDS, Consumer, balanced, connection, quick
 
@@ -89,15 +89,41 @@ async def test_R6_a_stop_doubles_nothing(profile: str, sim: Simulation) -> None:
     assert first.processed + second.processed == dict.fromkeys(bodies, 1)
 
 
+RETURNING = [each for each in ALL if PROFILES[each].capabilities.can_return]
+
+
 @pytest.mark.simulated_time
-async def test_R6_what_is_given_back_has_no_penalty(sim: Simulation) -> None:
-    """The next run sees a first delivery."""
-    consumer = Consumer(Broker("jetstream"), quick, drain_timeout=0.0, message_timeout=None)
-    consumer.publish(30)
-    async with consumer.run():
-        await sim.settled()
-        await asyncio.sleep(0.002)
-    assert {each.deliveries for each in consumer.broker.queue("orders").ready} <= {0}
+@pytest.mark.parametrize("profile", RETURNING)
+async def test_R6_what_nobody_has_begun_is_given_back_without_a_penalty(
+    profile: str, sim: Simulation
+) -> None:
+    """One message is under way, and those behind it wait for their key: the next run sees their first delivery."""
+    gate = asyncio.Event()
+    consumer = Consumer(Broker(profile), lambda _: gate.wait(), settings={"ordered_by": len})
+    bodies = consumer.publish(20)
+    async with consumer.run() as running:
+        await sim.advance(seconds=1)
+        assert connection(running).buffered == 19
+        asyncio.get_running_loop().call_later(1, gate.set)
+    queue = consumer.broker.queue("orders")
+    assert (queue.acked, queue.left, queue.lent) == (bodies[:1], bodies[1:], {})
+    assert {each.deliveries for each in queue.ready} == {0}
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", RETURNING)
+async def test_R6_what_has_no_outcome_at_the_end_is_given_back_without_a_penalty(
+    profile: str, sim: Simulation
+) -> None:
+    """It is neither done nor given up, when the drain's time is over."""
+    consumer = Consumer(Broker(profile), lambda _: asyncio.Event().wait(), drain_timeout=1.0)
+    bodies = consumer.publish(30)
+    async with consumer.run() as running:
+        await sim.advance(seconds=1)
+        assert running.statistics().components["orders"].pending == 20
+    queue = consumer.broker.queue("orders")
+    assert (queue.acked, queue.dead, queue.left, queue.lent) == ([], [], bodies, {})
+    assert {each.deliveries for each in queue.ready} == {0}
 
 
 @pytest.mark.simulated_time
