@@ -205,6 +205,31 @@ async def test_R7_replays_keep_the_order_of_a_key(profile: str, sim: Simulation)
     assert all(bodies == sorted(bodies) for bodies in done.values())
 
 
+SURVIVING = [each for each in ALL if PROFILES[each].capabilities.receipts_survive]
+
+
+@pytest.mark.simulated_time
+@pytest.mark.parametrize("profile", SURVIVING)
+async def test_R7_a_key_goes_on_when_its_message_has_come_again(profile: str, sim: Simulation) -> None:
+    """The one under way has adopted the receipt that counts, and is of the same key."""
+    gate, done = asyncio.Event(), list[bytes]()
+
+    async def work(body: bytes) -> None:
+        await gate.wait()
+        done.append(body)
+
+    consumer = Consumer(Broker(profile), work, settings={"ordered_by": len}, message_timeout=None)
+    bodies = consumer.publish(3)
+    async with consumer.run() as running:
+        await sim.advance(seconds=1)
+        consumer.broker.deliver_twice()
+        await sim.advance(seconds=5)
+        assert connection(running).redelivered == 3
+        gate.set()
+        await consumer.until_empty(60)
+    assert done == bodies
+
+
 @pytest.mark.simulated_time
 @pytest.mark.parametrize("profile", ALL)
 async def test_R8_a_lost_connection_is_no_crash(

@@ -61,6 +61,9 @@ class Holding:
 
     def add(self, id: str, held: Held) -> bool:
         """A delivery has come. Returns False if its message is held already."""
+        under_way = self.receipts.get(id)
+        if under_way is not None:
+            held.key = under_way.key  # by which the next one of its key is ready when it is over
         is_new = self.receipts.add(id, held)
         if self.leases is not None:
             self.leases.hold(id, held.since)
