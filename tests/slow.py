@@ -71,6 +71,7 @@ SLOW = frozenset(
         "connect/test_files.py",
         "connect/test_files_conformance.py",
         "connect/test_kestrel.py",
+        "connect/test_planted_bugs.py",
         "connect/test_price.py",
         "connect/test_soak.py",
         "conformance/test_fsshelter.py::test_FS_H3_steady_state_memory_does_not_grow",

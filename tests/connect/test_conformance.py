@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 
 from stormlet.testing.brokers import PROFILES
-from tests.connect.conformance import CASES, Bench, Case, TwinBench, name_of, trouble
+from tests.connect.conformance import CASES, Bench, Case, TwinBench, name_of
+from tests.connect.troubles import trouble
 
 SEEDS: Final = int(os.environ.get("STORMLET_SEEDS", "5"))
 
