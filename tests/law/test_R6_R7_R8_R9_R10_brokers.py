@@ -17,6 +17,7 @@ from stormlet.connect.secrets import Secret, scrubbed
 from stormlet.connect.session import (
     DONE,
     ConnectContext,
+    Delivery,
     Item,
     Session,
     SinkSession,
@@ -160,6 +161,32 @@ async def test_R6_the_last_settlement_has_what_the_drain_leaves(
         consumer.broker.go_away()
         before = sim.now
     assert sim.now - before == pytest.approx(ends_after, abs=0.6)
+
+
+@pytest.mark.simulated_time
+async def test_R6_a_fault_of_reading_leaves_nothing_untold(sim: Simulation) -> None:
+    """The broker is told at once what is done, though the source dies."""
+    receive, before = QueueSession.receive, 0.0
+
+    async def once(self: QueueSession, most: int, timeout: float) -> Sequence[Delivery]:  # noqa: ASYNC109
+        nonlocal before
+        if self.pushed_before:
+            await asyncio.sleep(1)
+            before = sim.now
+            raise RuntimeError("a fault")
+        self.pushed_before = True
+        return await receive(self, most, timeout)
+
+    consumer = Consumer(Broker("redis-7"), quick, max_restarts=0, settings={"settle_every": 60.0})
+    consumer.publish(5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(QueueSession, "receive", once)
+        patch.setattr(QueueSession, "pushed_before", False, raising=False)
+        with pytest.raises(TopologyCrashed, match="a fault"):
+            async with consumer.run() as running:
+                await running.finished()
+    assert sim.now - before < 1
+    assert consumer.broker.queue("orders").left == []
 
 
 @pytest.mark.simulated_time

@@ -235,11 +235,7 @@ class SourceSpout(ReliableSpout[T]):
         if not self._draining:
             self.drain()
         self._settling.hurry()
-        try:
-            async with asyncio.timeout(seconds):
-                await self._read_out.wait()
-                await self._settling.told.wait()
-        except TimeoutError:
+        if not await self._is_told(seconds):
             self._status.warn(
                 "%d settlements could not be brought to %s, which delivers these messages again",
                 self._settling.untold,
@@ -251,6 +247,21 @@ class SourceSpout(ReliableSpout[T]):
         if self._session is not None:
             await leave(self._session)
         self._status.become(ConnectionState.CLOSED)
+
+    async def _is_told(self, seconds: float) -> bool:
+        """Wait until the broker knows all, or nobody can tell it."""
+        serving = self._tasks[:1]
+        if self._session is not None and serving and serving[0].done():  # by a fault, such as one of reading
+            self._begin(self._settling.tell(self._session, self._partitions.balance), "the last settlement")
+            serving = self._tasks[-1:]
+        told = asyncio.get_running_loop().create_task(self._told())
+        await asyncio.wait([told, *serving], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        return self._read_out.is_set() and self._settling.told.is_set()
+
+    async def _told(self) -> None:
+        await self._read_out.wait()
+        await self._settling.told.wait()
 
     @property
     def _closing_seconds(self) -> float:
